@@ -17,8 +17,8 @@ from howdah.explain.segment import COLUMNS, Segments, read_segments
 from howdah.ingest.capture import ACK, SYN
 from howdah.ingest.source import Integers
 
-MOST_SEGMENTS = 1_500_000  # of a connection: its start-up is in them
-_MOST_KEPT = 7_000_000  # of a file
+MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
+_MOST_KEPT = 3_000_000  # of a file
 _MOST_CONNECTIONS = 100_000
 _LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
 

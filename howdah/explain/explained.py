@@ -56,6 +56,7 @@ class Explained:
     rate_bits_per_second: Estimate
     sender_interface_bits_per_second: Estimate
     buffer_bytes: Estimate
+    delay_variation_us: Estimate
     goodput_bits_per_second: float
     growth: float | None
     round_flights_packets: list[float]
@@ -128,6 +129,7 @@ def explain_connection(connection: Connection) -> Explained | None:
         rate_bits_per_second=path.rate,
         sender_interface_bits_per_second=path.sender_interface,
         buffer_bytes=path.buffer,
+        delay_variation_us=_scaled(path.delay_variation_ns, 1e-3),
         goodput_bits_per_second=acked * 8e9 / max(last - begin, 1),
         growth=start.growth,
         round_flights_packets=[each.flight_bytes / way.mss_bytes for each in start.rounds[:40]],
@@ -166,7 +168,7 @@ def _without_course(
         name=name, file=connection.file, source="capture", at=trips.at, duration_s=duration_s, data_bytes=acked,
         opener=seen.opener, options=connection.options, mss_bytes=seen.mss_bytes, initial_window_packets=None,
         base_rtt_us=_scaled(trips.base_ns, 1e-3), handshake_rtt_us=None, rate_bits_per_second=absent(reason),
-        sender_interface_bits_per_second=absent(reason), buffer_bytes=absent(reason),
+        sender_interface_bits_per_second=absent(reason), buffer_bytes=absent(reason), delay_variation_us=absent(reason),
         goodput_bits_per_second=acked * 8 / max(duration_s, 1e-9), growth=None, round_flights_packets=[], exit=None,
         why_no_exit=reason, limit=None, peak_packets=absent(reason), overshoot_packets=absent(reason),
         retransmitted_packets=int((seen.sent.kind == 1).sum() + (seen.sent.kind == 3).sum()),
@@ -219,7 +221,9 @@ def _overshoot(way: Course, path: Path, trips: RoundTrips, start: StartUp) -> Es
     hold = (path.rate.value * trips.base_ns.value / 8e9 + path.buffer.value) / frame
     peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
     doubt = 0.03 * hold
-    return Estimate(peak - hold, peak - hold - doubt, peak - hold + doubt, "the peak, less rate x round trip and buffer")
+    return Estimate(
+        peak - hold, peak - hold - doubt, peak - hold + doubt, "the peak, less rate x round trip and buffer"
+    )
 
 
 def _segments_per_ack(seen: Seen) -> float | None:

@@ -32,12 +32,16 @@ def holding_of(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, pa
     took = np.diff(course.time_ns)
     code = _codes(seen, course, trips, start, path)[1:]
     seconds = {
-        kind: float(took[code == number].sum()) / _SECOND_NS for number, kind in enumerate(_KINDS) if (code == number).any()
+        kind: float(took[code == number].sum()) / _SECOND_NS
+        for number, kind in enumerate(_KINDS)
+        if (code == number).any()
     }
     span = float(took.sum()) / _SECOND_NS
     if span <= 0:
         return None
-    limited = np.isin(code, [_KINDS.index(kind) for kind in (HeldBy.RECEIVE_BUFFER, HeldBy.AUTOTUNING, HeldBy.HANDSHAKE_WINDOW)])
+    limited = np.isin(
+        code, [_KINDS.index(kind) for kind in (HeldBy.RECEIVE_BUFFER, HeldBy.AUTOTUNING, HeldBy.HANDSHAKE_WINDOW)]
+    )
     window = int(course.window_bytes[1:][limited].max()) if limited.any() else None
     return Holding(seconds, span, window)
 
@@ -116,7 +120,9 @@ def _maybe_at_rate(course: Course, trips: RoundTrips, path: Path) -> Flags:
 
 
 def _smoothed(course: Course, trips: RoundTrips) -> np.ndarray:  # type: ignore[type-arg]
-    found = np.interp(course.time_ns, course.time_ns[trips.ack], trips.rtt_ns) if trips.ack.size else np.zeros(len(course))
+    found = (
+        np.interp(course.time_ns, course.time_ns[trips.ack], trips.rtt_ns) if trips.ack.size else np.zeros(len(course))
+    )
     return np.maximum(found, trips.base_ns.value or 0.0).astype(np.int64)
 
 

@@ -30,7 +30,9 @@ def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Expla
     mss = round(_number(start, "tcp_mss_default")) or None
     found = []
     for number, (socket, rows) in enumerate(list(streams.items())[:most]):
-        log = _log(f"stream {number + 1}", rows, ends.get(socket, {}), file, mss, said if isinstance(said, str) else None)
+        log = _log(
+            f"stream {number + 1}", rows, ends.get(socket, {}), file, mss, said if isinstance(said, str) else None
+        )
         why = "readings are an interval apart, and iperf3 does not report the threshold"
         found.append(explain_log(log, None, why))
     return found

@@ -22,10 +22,13 @@ _BURST_PACKETS, _BURSTS, _GREW = 4, 4, 0.5
 _CLOCKS = 20  # steps of the clock that a stretch must last
 _BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
 _NEAR = 0.02  # of the rate: windows that agree
+_GROWS, _MOST_PER_ACK = 1.3, 3.0
 _ROUNDS = 4
+_EMPTY, _FEW_ROUNDS, _STEADY = 0.5, 3, 0.02  # of the BDP; rounds; of the base round trip
 _CALM = 0.7  # of the stretches agree, or the delay itself varies
 _MANY = 40  # stretches that agree are enough, whatever the others say
 _FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
+_FEW_LOSSES, _SLOW = 3, 0.75  # the latter of the most that a round trip delivered
 _SAME_LEVEL = 0.15  # losses of one queue come at one level
 _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
 _SPACED = 4  # so many gaps must be like the gap behind them
@@ -36,7 +39,8 @@ _SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be
 class Path:
     """``rate``, ``sender_interface`` in bits a second with all headers of an Ethernet frame; ``buffer`` in bytes.
 
-    ``most_queue_ns`` is the largest queue that a sample saw. ``losses`` counts segments that were lost; ``loss_by`` is
+    ``most_queue_ns`` is the largest queue that a sample saw, ``delay_variation_ns`` how
+    much longer the delay became without one. ``losses`` counts segments that were lost; ``loss_by`` is
     what dropped them: queue, policer, random, None where nothing tells, and ``loss_words`` why. ``loss_share`` is of
     the segments that were sent. ``payload_share`` is that of data in a full frame.
     """
@@ -45,6 +49,7 @@ class Path:
     buffer: Estimate
     sender_interface: Estimate
     most_queue_ns: int | None
+    delay_variation_ns: Estimate
     losses: int
     loss_share: float
     loss_by: str | None
@@ -60,12 +65,13 @@ def path_of(seen: Seen, course: Course, trips: RoundTrips) -> Path:
     lost = max(int(again.size) - seen.spurious, 0)
     sent = max(int(((seen.sent.end - seen.sent.begin) / course.mss_bytes).sum()), 1)
     levels = _levels(course, trips)
-    by, words = _dropper(levels, trips, rate, lost / sent, course, frame)
+    by, words = _dropper(levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6)
     return Path(
         rate,
         _buffer(levels, trips, rate, by),
         _interface(seen, trips, frame, rate),
         int(trips.queue_ns.max()) if trips.queue_ns.size else None,
+        _variation(course, trips, rate, frame, _per_ack(course)),
         lost,
         lost / sent,
         by if lost else None,
@@ -168,6 +174,31 @@ def busy_ns(trips: RoundTrips) -> float:
     return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
 
 
+def _variation(course: Course, trips: RoundTrips, rate: Estimate, frame: float, per_ack: float) -> Estimate:
+    """How far the first segments of the first rounds, which cannot make a queue, are above the base: the delay itself
+    varies."""
+    base = trips.base_ns.value
+    if base is None or rate.value is None or not trips.ack.size or not course.of_sender:
+        return absent("the rate of the path is not known")
+    room = _EMPTY * rate.value * base / 8e9 / frame
+    first = np.searchsorted(trips.ack, course.rounds)
+    flights = course.flight[course.rounds]
+    grows = np.concatenate([[True], flights[1:] > _GROWS * flights[:-1]]) & (flights < room)
+    rounds = np.arange(int(np.argmin(grows)) if not grows.all() else grows.size)
+    if per_ack > _MOST_PER_ACK:
+        return absent("the receiver acknowledges many segments at once")
+    rounds = rounds[trips.ack[np.minimum(first[rounds], trips.ack.size - 1)] == course.rounds[rounds]]
+    excess = trips.rtt_ns[first[rounds]] - base
+    if excess.size < _FEW_ROUNDS:
+        return absent("too few round trips without a queue")
+    most = float(excess.max()) * (excess.size + 1) / excess.size
+    doubt = 2 * trips.clock_ns + trips.up_doubt_ns
+    if most <= max(_STEADY * base, 2 * doubt):
+        return Estimate(0.0, 0.0, max(_STEADY * base, 2 * doubt), f"{excess.size} round trips without a queue are alike")
+    how = f"the largest of {excess.size} round trips without a queue, above the least"
+    return Estimate(most, float(excess.max()) - doubt, 2 * most, how)
+
+
 def _apart(rows: Integers, until: Integers) -> Integers:
     """Windows that do not overlap."""
     found, end = [], -1
@@ -202,29 +233,53 @@ def _levels(course: Course, trips: RoundTrips) -> Reals:
     return trips.queue_ns[before[good]].astype(np.float64)
 
 
+def _per_ack(course: Course) -> float:
+    """Segments for an ACK that acknowledges something."""
+    steps = np.diff(course.una_after, prepend=course.una[:1])
+    steps = steps[steps > 0]
+    return float(steps.mean()) / course.mss_bytes if steps.size else 0.0
+
+
 def _dropper(
-    levels: Reals, trips: RoundTrips, rate: Estimate, share: float, course: Course, frame: float
+    levels: Reals, trips: RoundTrips, share: float, course: Course, path_ns: float
 ) -> tuple[str | None, str]:
-    """What lost packets, by the queue in front of the losses. A queue drops when it is full, so at one level."""
+    """What lost packets, by the queue in front of the losses. A queue drops when it is full, so at one level, and most
+    of the time it holds less. A policer drops what is above its rate, and nothing below. Neither depends on chance."""
     if not levels.size:
         return None, "the delay just before the losses was not seen"
     base = trips.base_ns.value or float(trips.rtt_ns.min())
-    flat = max(_FLAT_SHARE * base, _FLAT_LEAST_NS, 2 * trips.clock_ns + 2 * trips.up_doubt_ns)
+    doubt = 2 * trips.clock_ns + 2 * trips.up_doubt_ns
+    flat = max(_FLAT_SHARE * base, _FLAT_LEAST_NS, doubt)
     most = float(np.percentile(trips.queue_ns, 99.5))
     at_top = float((levels >= (1 - 2 * _SAME_LEVEL) * most).mean())
     level = float(np.median(levels))
-    if most > flat and at_top > 0.6:
+    shallow = levels.size >= _FEW_LOSSES and float(np.median(trips.queue_ns)) < 0.5 * most and most > max(path_ns, doubt)
+    if at_top > 0.6 and (most > flat or shallow):
         return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms, as much as it ever did"
     if most > flat and at_top >= 0.2 and level <= flat:
         return None, "some packets were lost at a full queue, others without any"
     if float((levels <= flat).mean()) < 0.5:
-        if levels.size < 3 or level < 0.5 * most:
+        if levels.size < _FEW_LOSSES or level < 0.5 * most:
             return None, f"packets were lost at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms"
         return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms"
-    if most <= flat and share > _POLICED_SHARE and levels.size >= 5:
-        return POLICER, f"{100 * share:.2g} % of the segments were lost, and the delay stayed flat"
-    if share <= 2 * _POLICED_SHARE:
-        return RANDOM, "packets were lost one by one, without a queue in front of them"
+    return _at_flat_delay(course, int(base), share)
+
+
+def _at_flat_delay(course: Course, base_ns: int, share: float) -> tuple[str | None, str]:
+    """A policer, or chance: whether losses come only where the flow is at its fastest."""
+    at = np.unique(np.maximum(course.again, 0))
+    apart = at[np.concatenate([[True], np.diff(course.time_ns[at]) > base_ns])]
+    before = np.searchsorted(course.time_ns, course.time_ns[apart] - base_ns, side="right") - 1
+    rates = course.delivered[apart] - course.delivered[np.maximum(before, 0)]
+    every = np.searchsorted(course.time_ns, course.time_ns - base_ns, side="right") - 1
+    most = float(np.percentile(course.delivered - course.delivered[np.maximum(every, 0)], 95))
+    slow = float((rates < _SLOW * most).mean())
+    if apart.size < _FEW_LOSSES:
+        return None, "packets were lost at flat delay, too few to tell a policer from chance"
+    if slow > 1 / 3 and share <= 2 * _POLICED_SHARE:
+        return RANDOM, "packets were lost one by one, at any rate, without a queue in front of them"
+    if slow < 0.1 and share > _POLICED_SHARE:
+        return POLICER, f"{100 * share:.2g} % of the segments were lost at flat delay, and only where the flow was fastest"
     return None, "packets were lost at flat delay; whether a policer took them does not show"
 
 
@@ -266,4 +321,6 @@ def _interface(seen: Seen, trips: RoundTrips, frame: float, rate: Estimate) -> E
     if rate.value is not None and value < _SAME_RATE * rate.value:
         return absent("segments leave no closer together than the path lets them through", value)
     doubt = max(trips.clock_ns / quick, 0.02)
-    return Estimate(value, value * (1 - doubt), value * (1 + doubt), "the usual spacing of segments that leave together")
+    return Estimate(
+        value, value * (1 - doubt), value * (1 + doubt), "the usual spacing of segments that leave together"
+    )

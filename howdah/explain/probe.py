@@ -93,7 +93,9 @@ def _flow(name: str, rows: list[Row], file: str) -> Explained | None:
     if leaves is None or leaves.record == 0:
         return explain_log(log, None, "the window stayed below the threshold" if leaves is None else
                            "the first record is behind the exit")  # fmt: skip
-    cause, evidence = _cause(trace, leaves.record, leaves.from_initial_ssthresh, leaves.from_own_threshold, leaves.reduced)
+    cause, evidence = _cause(
+        trace, leaves.record, leaves.from_initial_ssthresh, leaves.from_own_threshold, leaves.reduced
+    )
     packets = Estimate(float(leaves.cwnd_packets), float(leaves.cwnd_packets), float(leaves.cwnd_packets), "the window")
     number = int(np.searchsorted(log.time_ns, leaves.time_ns))
     when = (leaves.time_ns - int(time_ns[0])) / 1e9
@@ -124,5 +126,3 @@ def _segment_bytes(una: np.ndarray) -> int:  # type: ignore[type-arg]
     steps = np.diff(una)
     steps = steps[(steps > 0) & (steps < 65536)]
     return max(int(np.gcd.reduce(steps[:2000])), int(steps.min()), 1) if steps.size else 1448
-
-

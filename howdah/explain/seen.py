@@ -107,9 +107,7 @@ def look(connection: Connection, rtt_ns: int | None = None) -> Seen | None:
     top = np.maximum.accumulate(end)
     kind, missing = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
     mss = _segment_bytes(connection, payload[data])
-    sent = Sent(
-        data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top
-    )
+    sent = Sent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
     acks, spurious = _acks(connection, back, una, base, ack_stamp, sent)
     closed = bool((flags[ours] & (FIN | RST)).any())
     gone = int(max(una[-1] - closed - top[-1], 0)) + missing(int(una[-1]))
@@ -293,7 +291,9 @@ def _delivered(connection: Connection, back: Integers, una: Integers, base: int)
     tops = np.zeros(back.size, np.int64)
     changed: list[int] = []
     previous: tuple[int, int] | None = None
-    for row, left, right in list(zip(rows.tolist(), sack[:, 1].tolist(), sack[:, 2].tolist(), strict=True))[:_MOST_EVENTS]:
+    for row, left, right in list(zip(rows.tolist(), sack[:, 1].tolist(), sack[:, 2].tolist(), strict=True))[
+        :_MOST_EVENTS
+    ]:
         edge = int(una[row])
         low = edge + _signed(left - (edge + base))
         high = low + ((right - left) & 0xFFFFFFFF)

@@ -80,7 +80,7 @@ def explain_log(log: SenderLog, leaves: Exit | None, why_no_exit: str) -> Explai
         initial_window_packets=int(known[0]) if known.size and log.every_ack else None,
         base_rtt_us=_base(log), handshake_rtt_us=None,
         rate_bits_per_second=absent(no_packets, log.fastest_bits_per_second),
-        sender_interface_bits_per_second=absent(no_packets), buffer_bytes=_buffer(log, no_packets),
+        sender_interface_bits_per_second=absent(no_packets), buffer_bytes=_buffer(log, no_packets), delay_variation_us=absent(no_packets),
         goodput_bits_per_second=log.bytes_acked * 8 / duration if duration > 0 else 0.0, growth=None,
         round_flights_packets=[], exit=leaves, why_no_exit=why_no_exit, limit=limit,
         peak_packets=Estimate(peak, peak, None, "the largest reading") if peak is not None else absent(no_packets),

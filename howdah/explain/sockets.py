@@ -22,7 +22,9 @@ _VALUE = re.compile(r"\b([a-z_]{2,20}):([0-9./]{1,40})")
 _RATE = re.compile(r"\b(pacing_rate|delivery_rate|send) ([0-9.]{1,20})(|k|K|M|G|T)bps")
 _EPOCH = re.compile(r"^\D{0,20}(\d{9,11}(?:\.\d{1,9})?)\D{0,4}$")
 _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_ALGORITHM = re.compile(r"^\s*(?:ts |sack |ecn |ecnseen |fastopen )*([a-z][a-z0-9_]{1,15}) (?:wscale|rto|rtt|mss|cwnd):")
+_ALGORITHM = re.compile(
+    r"^\s*(?:ts |sack |ecn |ecnseen |fastopen )*([a-z][a-z0-9_]{1,15}) (?:wscale|rto|rtt|mss|cwnd):"
+)
 _MOST_LINES = 2_000_000
 Values = dict[str, float]
 

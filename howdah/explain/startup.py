@@ -74,7 +74,9 @@ def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
     paced = _is_paced(seen, trips)
     initial = _initial_window(seen, course, trips)
     if not course.of_sender:
-        return _without([], None, False, "away from the sender, segments without time stamps do not tell what it had sent")
+        return _without(
+            [], None, False, "away from the sender, segments without time stamps do not tell what it had sent"
+        )
     if seen.opener is None:
         return _without(rounds, initial, paced, "the capture begins after the connection did")
     gain = (course.flight - (course.una - course.una[0])) / mss
@@ -300,7 +302,11 @@ def _detector(course: Course, trips: RoundTrips, found: Detections, end: int) ->
     ]
     near = sorted(each for each in spoke if each[0] <= doubt)
     if trips.clock_ns > _FINE_NS:
-        return UNKNOWN, False, "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors"
+        return (
+            UNKNOWN,
+            False,
+            "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors",
+        )
     if not near:
         return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
     if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:

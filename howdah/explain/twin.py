@@ -105,6 +105,18 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
             f"sender_interface: {significant_plain(max(interface.value, value) / 1e6)} Mbit/s # "
             f"{_surely(interface, 1e-6, 'Mbit/s')}"
         )
+    varies = flow.delay_variation_us
+    if varies.value:
+        how = f"uniform, {_surely(varies, 1e-3, 'ms')}"
+        twin.path += [
+            f"delay_variation: # {how}",
+            "  distribution: uniform",
+            f"  amplitude: {_whole_us(varies.value)} ms",
+            f"  correlation_time: {_whole_us(rtt.value)} ms # open; a round trip",
+            "  interval: 2 ms",
+            "  direction: forward # open",
+            "  source: The recording",
+        ]
     if flow.loss_by == RANDOM and flow.retransmitted_packets and flow.mss_bytes:
         share = flow.retransmitted_packets / max(flow.data_bytes / flow.mss_bytes, 1.0)
         error = share / math.sqrt(flow.retransmitted_packets)

@@ -77,6 +77,8 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
     yield ("base RTT", _estimate(flow.base_rtt_us, delay))
     yield ("rate of the path", _estimate(flow.rate_bits_per_second, rate))
     yield ("buffer", _estimate(flow.buffer_bytes, size))
+    if flow.delay_variation_us.value:
+        yield ("delay varies by", _estimate(flow.delay_variation_us, delay))
     if flow.source == "capture":
         yield ("sender's interface", _estimate(flow.sender_interface_bits_per_second, rate))
     if flow.round_flights_packets:
@@ -99,7 +101,10 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
     yield ("goodput", f"{rate(flow.goodput_bits_per_second)} over {duration(flow.duration_s * 1e6)}")
     if flow.holding is not None:
         shares = sorted(((flow.holding.share(kind), kind) for kind in flow.holding.seconds), reverse=True)
-        yield ("held back by", ", ".join(f"{kind.value} {significant(100 * share, 2)} %" for share, kind in shares if share > 0.005))
+        yield (
+            "held back by",
+            ", ".join(f"{kind.value} {significant(100 * share, 2)} %" for share, kind in shares if share > 0.005),
+        )
     for name, why in flow.unknown.items():
         yield ("not known", f"{name}: {why}")
     for note in flow.notes:

@@ -76,7 +76,9 @@ def _tagged(frame: bytes, *tags: bytes) -> bytes:
     return frame[:12] + b"".join(tags) + frame[12:]
 
 
-def _tunnelled(protocol: int, between: bytes, inner: bytes, *, outer: bytes = b"\x0a\x09\x08\x07\x0a\x09\x08\x06") -> bytes:
+def _tunnelled(
+    protocol: int, between: bytes, inner: bytes, *, outer: bytes = b"\x0a\x09\x08\x07\x0a\x09\x08\x06"
+) -> bytes:
     length = 20 + len(between) + len(inner)
     header = struct.pack(">BBHHHBBH", 0x45, 0, length, 7, 0, 64, protocol, 0) + outer
     return header + between + inner
@@ -89,7 +91,14 @@ def _six(frame: bytes) -> bytes:
     total = struct.unpack_from(">H", packet, 2)[0] - size
     addresses = b"\x20\x01\x0d\xb8" + b"\0" * 8 + packet[12:16] + b"\x20\x01\x0d\xb8" + b"\0" * 8 + packet[16:20]
     options = struct.pack(">BBBB4x", 6, 0, 1, 4)
-    return frame[:12] + b"\x86\xdd" + struct.pack(">IHBB", 0x60000000, total + 8, 60, 64) + addresses + options + packet[size:]
+    return (
+        frame[:12]
+        + b"\x86\xdd"
+        + struct.pack(">IHBB", 0x60000000, total + 8, 60, 64)
+        + addresses
+        + options
+        + packet[size:]
+    )
 
 
 def _cooked(frame: bytes) -> bytes:
@@ -157,7 +166,9 @@ DAMAGES: dict[str, Callable[[list[Packet]], bytes]] = {
     "zst": lambda packets: zstandard.ZstdCompressor(write_content_size=False).compress(pcap(packets)),
     "xz": lambda packets: lzma.compress(pcap(packets), preset=0),
     "VLAN": lambda packets: pcap(inside(lambda frame: _tagged(frame, b"\x81\x00\x00\x05"), packets)),
-    "QinQ": lambda packets: pcap(inside(lambda frame: _tagged(frame, b"\x88\xa8\x00\x05", b"\x81\x00\x00\x06"), packets)),
+    "QinQ": lambda packets: pcap(
+        inside(lambda frame: _tagged(frame, b"\x88\xa8\x00\x05", b"\x81\x00\x00\x06"), packets)
+    ),
     "MPLS": lambda packets: pcap(inside(_mpls, packets)),
     "IPv6": lambda packets: pcap(inside(_six, packets)),
     "GRE": lambda packets: pcap(inside(_gre, packets)),

@@ -134,7 +134,9 @@ def main(runs: Path) -> None:
     print(f"{captures} captures")
     for (group, question), count in sorted(counts.items()):
         total = sum(count.values())
-        shares = ", ".join(f"{word} {count[word]} ({100 * count[word] / total:.1f} %)" for word in (RIGHT, WRONG, NOT_GIVEN))
+        shares = ", ".join(
+            f"{word} {count[word]} ({100 * count[word] / total:.1f} %)" for word in (RIGHT, WRONG, NOT_GIVEN)
+        )
         print(f"{group:18} {question:9} {total:4}: {shares}")
     print("wrong:", *wrong, sep="\n  ")
 
