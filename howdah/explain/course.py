@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.delay import SENDER, Reals, RoundTrips
+from howdah.explain.delay import SENDER, RoundTrips
 from howdah.explain.seen import AGAIN, FILLS, Flags, Seen
 from howdah.ingest.source import Integers
 from howdah.measure.rounds import round_starts
@@ -20,9 +20,12 @@ from howdah.measure.rounds import round_starts
 @dataclass(frozen=True)
 class Course:
     """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
-    one of data; ``sent`` counts those that left, those sent again too. ``again`` has for each segment that was sent again the ACK at which it left (-1: before the first), and
-    ``again_begin`` where it begins. ``exact``: the state is that before this ACK, not before one with the same stamp.
-    ``of_sender``: ``nxt`` and ``sent`` are known; else they are what passed the tap."""
+    one of data; ``sent`` counts those that left, those sent again too. ``again`` has for each segment that was sent
+    again the ACK at which it left (-1: before the first), and ``again_begin`` where it begins.
+
+    ``exact``: the state is that before this ACK, not before one with the same stamp. ``of_sender``: ``nxt`` and
+    ``sent`` are known; else they are what passed the tap.
+    """
 
     time_ns: Integers
     nxt: Integers
@@ -89,3 +92,12 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
         exact,
         trips.at == SENDER or trips.near_ns == 0 or seen.has_stamps,
     )
+
+
+def repairs(course: Course) -> Flags:
+    """From a first retransmission until what was sent by then is acknowledged."""
+    found = np.zeros(len(course), bool)
+    for at in np.unique(np.maximum(course.again, 0)).tolist():
+        if not found[at]:
+            found[at : int(np.searchsorted(course.una, course.nxt[at]))] = True
+    return found

@@ -109,10 +109,10 @@ def explain_connection(connection: Connection) -> Explained | None:
     if way is None or len(way) < 2:
         return _without_course(connection, seen, trips, name, (last - begin) / 1e9, acked)
     start, path = start_up(seen, way, trips), path_of(seen, way, trips)
-    holding = holding_of(seen, way, trips, start, path)
+    holding = holding_of(way, trips, start, path)
     windows = seen.acks.window_bytes
     known = bool(windows.size) and windows.min() >= 0
-    algorithm, words = fit(way, start, path, trips)
+    algorithm, words = fit(way, start)
     found = Explained(
         name=name,
         file=connection.file,
@@ -237,7 +237,7 @@ def _timeouts(way: Course, trips: RoundTrips) -> int:
     return int(np.isin(silent, np.unique(np.maximum(way.again, 0))).sum())
 
 
-def fit(way: Course, start: StartUp, path: Path, trips: RoundTrips) -> tuple[list[str], str]:
+def fit(way: Course, start: StartUp) -> tuple[list[str], str]:
     """Algorithms that kernels have and that fit, the likeliest first; and why."""
     if start.cause == BBR_DRAIN and start.sure:
         return ["bbr"], "it paces, and what was in flight fell to a third of its rate without a timeout"

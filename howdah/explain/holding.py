@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.explain.course import Course
+from howdah.explain.course import Course, repairs
 from howdah.explain.delay import RoundTrips
 from howdah.explain.path import Path, busy_ns
-from howdah.explain.seen import Flags, Seen
+from howdah.explain.seen import Flags
 from howdah.explain.startup import StartUp
 from howdah.held import HeldBy
 from howdah.measure.held import FULL_SHARE, Holding
@@ -25,12 +25,12 @@ _HANDSHAKE_WINDOW = 65535
 _KINDS = tuple(HeldBy)
 
 
-def holding_of(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, path: Path) -> Holding | None:
+def holding_of(course: Course, trips: RoundTrips, start: StartUp, path: Path) -> Holding | None:
     """Shares of the time from the first to the last ACK; None with too few ACKs."""
     if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
     took = np.diff(course.time_ns)
-    code = _codes(seen, course, trips, start, path)[1:]
+    code = _codes(course, trips, start, path)[1:]
     seconds = {
         kind: float(took[code == number].sum()) / _SECOND_NS
         for number, kind in enumerate(_KINDS)
@@ -46,7 +46,7 @@ def holding_of(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, pa
     return Holding(seconds, span, window)
 
 
-def _codes(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, path: Path) -> np.ndarray:  # type: ignore[type-arg]
+def _codes(course: Course, trips: RoundTrips, start: StartUp, path: Path) -> np.ndarray:  # type: ignore[type-arg]
     base = int(trips.base_ns.value or 0)
     count = len(course)
     mss = course.mss_bytes
@@ -54,7 +54,7 @@ def _codes(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, path: 
     lasts = np.diff(course.time_ns, prepend=course.time_ns[:1])
     known_window = window >= 0
     full = known_window & (window - flight < 2 * mss)
-    repairs = _repairs(course)
+    repaired = repairs(course)
     timeouts = (lasts >= base + _LEAST_TIMEOUT_NS) & (course.una < course.nxt)
     ended = course.nxt >= int(course.nxt[-1])
     idle = flight < mss
@@ -73,8 +73,8 @@ def _codes(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, path: 
         (full, HeldBy.RECEIVE_BUFFER),
         (at_rate, HeldBy.BANDWIDTH),
         (_maybe_at_rate(course, trips, path) & ~growing & ~ended, HeldBy.UNKNOWN),
-        (repairs, HeldBy.RECOVERY),
-        (_starved(course, start) & ~ended, HeldBy.APPLICATION),
+        (repaired, HeldBy.RECOVERY),
+        (_starved(course) & ~ended, HeldBy.APPLICATION),
         (growing & ~ended, HeldBy.CONGESTION_WINDOW),
         (paced & ~ended, HeldBy.PACING),
         (cut, HeldBy.WINDOW_CUT),
@@ -89,15 +89,6 @@ def _codes(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, path: 
 def _still_grows(window: np.ndarray) -> Flags:  # type: ignore[type-arg]
     """Whether a window is larger later on: autotuning had not come to its end."""
     return np.asarray(np.maximum.accumulate(window[::-1])[::-1] > GROWS * window)
-
-
-def _repairs(course: Course) -> Flags:
-    """From a first retransmission until what was sent by then is acknowledged."""
-    found = np.zeros(len(course), bool)
-    for at in np.unique(np.maximum(course.again, 0)).tolist():
-        if not found[at]:
-            found[at : int(np.searchsorted(course.una, course.nxt[at]))] = True
-    return found
 
 
 def _at_rate(course: Course, trips: RoundTrips, path: Path) -> Flags:
@@ -126,7 +117,7 @@ def _smoothed(course: Course, trips: RoundTrips) -> np.ndarray:  # type: ignore[
     return np.maximum(found, trips.base_ns.value or 0.0).astype(np.int64)
 
 
-def _starved(course: Course, start: StartUp) -> Flags:
+def _starved(course: Course) -> Flags:
     """Whether much less is in flight than was there a moment ago, and nothing was lost: the application had no data."""
     flight = course.flight.astype(np.float64)
     step = 64

@@ -193,7 +193,7 @@ def _protocol(walk: _Walk, rows: Integers) -> Integers:
     part = walk.has(rows[kind == _FRAGMENT], 8)
     first = part[(walk.pair(part, 2) & 0xFFF8) == 0]
     _extension(walk, first, np.full(first.size, 8))
-    return tcp[walk.cursor[tcp] + 20 <= walk.end[tcp]]
+    return np.asarray(tcp[walk.cursor[tcp] + 20 <= walk.end[tcp]])
 
 
 def _extension(walk: _Walk, rows: Integers, count: Integers) -> None:

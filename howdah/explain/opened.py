@@ -25,7 +25,7 @@ _DAMAGE = (zstandard.ZstdError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EO
 
 
 class Opened:
-    """Content of one file. ``problem`` says why it ended before the file did; ``share`` how much of the file is read."""
+    """Content of one file. ``problem`` says why it ended before the file did; ``share`` is what of the file is read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

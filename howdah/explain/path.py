@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.course import Course
+from howdah.explain.course import Course, repairs
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.seen import FILLS, NEW, Seen
+from howdah.explain.seen import FILLS, NEW, Flags, Seen
 from howdah.ingest.source import Integers
 
 QUEUE, POLICER, RANDOM = "queue", "policer", "random"
@@ -60,12 +60,14 @@ class Path:
 def path_of(seen: Seen, course: Course, trips: RoundTrips) -> Path:
     frame = frame_share(seen)
     queue = _queue(course, trips)
-    rate = _rate(course, trips, queue, frame)
+    rate = _rate(course, trips, np.where(_silent(seen, course), np.nan, queue), frame)
     again = np.flatnonzero(np.isin(seen.sent.kind, (1, FILLS)))
     lost = max(int(again.size) - seen.spurious, 0)
     sent = max(int(((seen.sent.end - seen.sent.begin) / course.mss_bytes).sum()), 1)
     levels = _levels(course, trips)
-    by, words = _dropper(levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6)
+    by, words = _dropper(
+        levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6
+    )
     return Path(
         rate,
         _buffer(levels, trips, rate, by),
@@ -78,6 +80,13 @@ def path_of(seen: Seen, course: Course, trips: RoundTrips) -> Path:
         words if lost else "",
         1 / frame,
     )
+
+
+def _silent(seen: Seen, course: Course) -> Flags:
+    """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
+    if seen.connection.sack.size:
+        return np.zeros(len(course), bool)
+    return repairs(course) | seen.acks.repeats
 
 
 def frame_share(seen: Seen) -> float:
@@ -194,7 +203,9 @@ def _variation(course: Course, trips: RoundTrips, rate: Estimate, frame: float, 
     most = float(excess.max()) * (excess.size + 1) / excess.size
     doubt = 2 * trips.clock_ns + trips.up_doubt_ns
     if most <= max(_STEADY * base, 2 * doubt):
-        return Estimate(0.0, 0.0, max(_STEADY * base, 2 * doubt), f"{excess.size} round trips without a queue are alike")
+        return Estimate(
+            0.0, 0.0, max(_STEADY * base, 2 * doubt), f"{excess.size} round trips without a queue are alike"
+        )
     how = f"the largest of {excess.size} round trips without a queue, above the least"
     return Estimate(most, float(excess.max()) - doubt, 2 * most, how)
 
@@ -240,9 +251,7 @@ def _per_ack(course: Course) -> float:
     return float(steps.mean()) / course.mss_bytes if steps.size else 0.0
 
 
-def _dropper(
-    levels: Reals, trips: RoundTrips, share: float, course: Course, path_ns: float
-) -> tuple[str | None, str]:
+def _dropper(levels: Reals, trips: RoundTrips, share: float, course: Course, path_ns: float) -> tuple[str | None, str]:
     """What lost packets, by the queue in front of the losses. A queue drops when it is full, so at one level, and most
     of the time it holds less. A policer drops what is above its rate, and nothing below. Neither depends on chance."""
     if not levels.size:
@@ -253,7 +262,9 @@ def _dropper(
     most = float(np.percentile(trips.queue_ns, 99.5))
     at_top = float((levels >= (1 - 2 * _SAME_LEVEL) * most).mean())
     level = float(np.median(levels))
-    shallow = levels.size >= _FEW_LOSSES and float(np.median(trips.queue_ns)) < 0.5 * most and most > max(path_ns, doubt)
+    shallow = (
+        levels.size >= _FEW_LOSSES and float(np.median(trips.queue_ns)) < 0.5 * most and most > max(path_ns, doubt)
+    )
     if at_top > 0.6 and (most > flat or shallow):
         return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms, as much as it ever did"
     if most > flat and at_top >= 0.2 and level <= flat:
@@ -279,7 +290,10 @@ def _at_flat_delay(course: Course, base_ns: int, share: float) -> tuple[str | No
     if slow > 1 / 3 and share <= 2 * _POLICED_SHARE:
         return RANDOM, "packets were lost one by one, at any rate, without a queue in front of them"
     if slow < 0.1 and share > _POLICED_SHARE:
-        return POLICER, f"{100 * share:.2g} % of the segments were lost at flat delay, and only where the flow was fastest"
+        return (
+            POLICER,
+            f"{100 * share:.2g} % of the segments were lost at flat delay, and only where the flow was fastest",
+        )
     return None, "packets were lost at flat delay; whether a policer took them does not show"
 
 

@@ -79,7 +79,8 @@ def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[Batc
     while True:
         more = opened.read(BLOCK_BYTES)
         data = kept + more
-        size, place, starts = len(data), 0, []
+        size, place = len(data), 0
+        starts: list[int] = []
         append = starts.append
         broken = False
         while place + 16 <= size:
@@ -207,6 +208,6 @@ def _units(data: bytes, place: int, end: int, order: str) -> int:
         if code == _RESOLUTION and length >= 1:
             value = data[place + 4]
             exponent = value & 0x7F
-            return 2 ** min(exponent, 62) if value & 0x80 else 10 ** min(exponent, 18)
+            return 1 << min(exponent, 62) if value & 0x80 else int(10 ** min(exponent, 18))
         place += 4 + (length + 3 & ~3)
     return _DEFAULT_UNITS

@@ -109,6 +109,8 @@ def look(connection: Connection, rtt_ns: int | None = None) -> Seen | None:
     mss = _segment_bytes(connection, payload[data])
     sent = Sent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
     acks, spurious = _acks(connection, back, una, base, ack_stamp, sent)
+    if has_stamps:
+        spurious = max(spurious, _answered_before(connection, sent, acks))
     closed = bool((flags[ours] & (FIN | RST)).any())
     gone = int(max(una[-1] - closed - top[-1], 0)) + missing(int(una[-1]))
     return Seen(
@@ -194,7 +196,7 @@ def _kinds(
     stamp: Integers,
     has_stamps: bool,
     rtt_ns: int | None,
-) -> tuple[Integers, "_Missing"]:
+) -> tuple[Integers, _Missing]:
     time = connection.column("time_ns")[data]
     ident = connection.column("ident")[data]
     before = np.concatenate([begin[:1], top[:-1]])
@@ -259,6 +261,21 @@ def _acks(
     repeats[0] = False
     scaled = window << scale if scale is not None else np.full(window.size, -1, np.int64)
     return Acks(back, time, una, scaled, stamp, delivered, repeats, sack_top), spurious
+
+
+def _answered_before(connection: Connection, sent: Sent, acks: Acks) -> int:
+    """Segments sent again whose first ACK echoes a stamp from before that (the Eifel detection, RFC 3522): the first
+    copy had arrived."""
+    again = np.flatnonzero(sent.kind == AGAIN)
+    first = np.searchsorted(acks.una, sent.begin[again], side="right")
+    good = first < acks.una.size
+    again, first = again[good], first[good]
+    good = acks.time_ns[first] >= sent.time_ns[again]
+    again, first = again[good], first[good]
+    echoed = connection.column("echo")[acks.place[first]]
+    stamps = connection.column("stamp")[sent.place[again]]
+    behind = ((echoed - stamps + _HALF) % (1 << 32)) - _HALF
+    return int(((behind < 0) & (behind > -_HALF // 2)).sum())
 
 
 def _scale(connection: Connection) -> int | None:
@@ -351,12 +368,11 @@ def _handshake(connection: Connection, keep: Flags) -> tuple[int | None, int | N
     client = ~connection.ours[answered]
     ends = np.flatnonzero((connection.ours == client) & ((flags & (SYN | ACK)) == ACK))
     ends = ends[ends > answered]
-    times = (
+    return (
         int(time[opened]) if opened is not None else None,
         int(time[answered]),
         int(time[ends[0]]) if ends.size else None,
     )
-    return times
 
 
 def _opener(connection: Connection) -> str | None:

@@ -41,8 +41,8 @@ class Segments:
     """``columns`` as :data:`COLUMNS`; ``key`` tells connections apart, ``from_first`` which end sent a segment.
 
     ``extra_bytes`` is what the Ethernet frame has beside the payload. ``sack`` has rows (segment, left, right) in the
-    order of the options, ``syn`` rows (segment, MSS, scale, SACK permitted, whole), -1 without the option; whole is 0 where the
-    capture cut the options. ``ip`` is where
+    order of the options, ``syn`` rows (segment, MSS, scale, SACK permitted, whole), -1 without the option; whole is 0
+    where the capture cut the options. ``ip`` is where
     the IP header of each begins, ``ports`` has that of the source in the upper half.
     """
 

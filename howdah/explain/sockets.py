@@ -107,7 +107,8 @@ def _flow(name: str, rows: list[tuple[float | None, Values, str | None]], file: 
     named = [algorithm for _, _, algorithm in rows if algorithm is not None]
     log = SenderLog(
         name, file, SOURCE, np.array([round(times[at] * 1e9) for at in order], np.int64), column("cwnd"),
-        column("ssthresh"), column("unacked"), column("rtt", 1000), column("retransmitted"), every_ack=False, timed=timed,
+        column("ssthresh"), column("unacked"), column("rtt", 1000), column("retransmitted"), every_ack=False,
+        timed=timed,
         mss_bytes=round(last["mss"]) if last.get("mss") else None, min_rtt_us=min(minimum) * 1000 if minimum else None,
         algorithm=named[-1] if named else None, bytes_acked=round(min(last.get("bytes_acked", 0.0), 1e15)),
         window_bytes=column("snd_wnd"), fastest_bits_per_second=max(rates) if rates else None, holding=_holding(last),

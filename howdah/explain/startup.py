@@ -8,6 +8,7 @@ the exit D falls by what is acknowledged. The exit is the last ACK at which D is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
     mss = course.mss_bytes
     rounds = _rounds(course)
     paced = _is_paced(seen, trips)
-    initial = _initial_window(seen, course, trips)
+    initial = _initial_window(seen, course)
     if not course.of_sender:
         return _without(
             [], None, False, "away from the sender, segments without time stamps do not tell what it had sent"
@@ -151,17 +152,17 @@ def _round_of(course: Course, at: int) -> int:
 
 def _growth(rounds: list[Round]) -> float | None:
     flights = [each.flight_bytes for each in rounds[:8] if each.flight_bytes > 0]
-    ratios = [after / before for before, after in zip(flights, flights[1:], strict=False)]
+    ratios = [after / before for before, after in pairwise(flights)]
     rising = [ratio for ratio in ratios if ratio > 1.2]
     return float(np.median(rising)) if rising else None
 
 
-def _initial_window(seen: Seen, course: Course, trips: RoundTrips) -> int | None:
+def _initial_window(seen: Seen, course: Course) -> int | None:
     """Full segments that left before the first ACK of data."""
     if seen.opener is None or not len(course):
         return None
     first = int(np.argmax(course.una_after > course.una[0])) if (course.una_after > course.una[0]).any() else 0
-    return max(int(round((course.nxt[first] - course.una[0]) / course.mss_bytes)), 1)
+    return max(round(float(course.nxt[first] - course.una[0]) / course.mss_bytes), 1)
 
 
 def _last_growth(gain: Reals, course: Course, first_again: int | None) -> int | None:

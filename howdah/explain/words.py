@@ -35,7 +35,8 @@ def _start(flow: Explained) -> str:
     bdp = bdp_packets(flow)
     share = f" ({significant(leaves.packets.value / bdp, 3)} BDP)" if bdp and leaves.packets.value else ""
     phase = "start-up" if leaves.cause == "bbr-drain" else "slow start"
-    where = f"The flow left {phase} after {duration(leaves.time_s * 1e6)} at {significant(leaves.packets.value or 0, 3)} packets{share}"
+    where = f"The flow left {phase} after {duration(leaves.time_s * 1e6)} at "
+    where += f"{significant(leaves.packets.value or 0, 3)} packets{share}"
     if leaves.cause in (None, UNKNOWN):
         return f"{where}; why does not show"
     return f"{where} by {cause_text(str(leaves.cause))}"
@@ -57,9 +58,7 @@ def _held(flow: Explained) -> str:
 
 
 def text(flows: list[Explained], problems: list[str], others: int) -> str:
-    lines: list[str] = []
-    for problem in problems:
-        lines.append(f"caution: {problem}")
+    lines = [f"caution: {problem}" for problem in problems]
     for flow in flows:
         lines += ["", f"{flow.name}  ({flow.file})", sentence(flow)]
         lines += [f"  {name:<{_NAME_WIDTH}} {value}" for name, value in rows(flow)]

@@ -131,14 +131,14 @@ def main(runs: Path) -> None:
                         counts.setdefault(each, Counter())[worth] += 1
                     if worth == WRONG:
                         wrong.append(f"{known.seed} {kind_of(known.seed)} {tap} {damage}: {question}")
-    print(f"{captures} captures")
+    lines = [f"{captures} captures"]
     for (group, question), count in sorted(counts.items()):
         total = sum(count.values())
         shares = ", ".join(
             f"{word} {count[word]} ({100 * count[word] / total:.1f} %)" for word in (RIGHT, WRONG, NOT_GIVEN)
         )
-        print(f"{group:18} {question:9} {total:4}: {shares}")
-    print("wrong:", *wrong, sep="\n  ")
+        lines.append(f"{group:18} {question:9} {total:4}: {shares}")
+    sys.stdout.write("\n".join([*lines, "wrong:", *(f"  {each}" for each in wrong)]) + "\n")
 
 
 if __name__ == "__main__":
