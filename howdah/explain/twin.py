@@ -20,7 +20,8 @@ from howdah.profile.draft import tidy
 
 _LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0
 _MOST_SIZE_BYTES = 400_000_000
-_HEADERS_BYTES, _STAMPS_BYTES = 40, 12
+_HEADERS_BYTES, _STAMPS_BYTES, _FRAME_BYTES = 40, 12, 66
+_FEW_PACKETS = 32
 _WINDOW_SHARE = 0.6285  # of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
 _USUAL_WINDOW_BYTES = 81_920  # what a receive buffer of 131 072 bytes offers
 _LEAST_BUFFER_BYTES = 4500
@@ -87,7 +88,7 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
     twin.path.append(f"rtt: {_whole_us(rtt.value)} ms # {_surely(rtt, 1e-3, 'ms')}")
     buffer = flow.buffer_bytes
     if buffer.value is not None:
-        twin.path.append(f"buffer: {max(round(buffer.value), _LEAST_BUFFER_BYTES)} B # {_surely(buffer, 1e-3, 'kB')}")
+        twin.path.append(f"buffer: {_buffer(flow, buffer.value)} # {_surely(buffer, 1e-3, 'kB')}")
     else:
         bdp = value * rtt.value / 8e6
         least = max(buffer.low or 0.0, _LEAST_BUFFER_BYTES)
@@ -124,6 +125,13 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
             f"loss: {significant_plain(100 * share, 3)} % # {flow.retransmitted_packets} segments; "
             f"+-{significant_plain(100 * error, 2)} %; {flow.loss_words}"
         )
+
+
+def _buffer(flow: Explained, value: float) -> str:
+    """A small one in whole packets: a part of a frame holds none."""
+    frame = (flow.mss_bytes or 1448) + _FRAME_BYTES
+    packets = max(round(value / frame), 1)
+    return f"{packets} packets" if packets < _FEW_PACKETS else f"{round(value)} B"
 
 
 def _rate(twin: _Twin, flow: Explained) -> float:

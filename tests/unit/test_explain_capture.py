@@ -34,7 +34,7 @@ def test_a_wrapping_takes_nothing_from_what_is_found(damage: str, tmp_path: Path
     added = {"IPv6": 28, "6in4": 48, "VXLAN": 50, "GRE": 28, "IPIP": 20, "MPLS": 8, "QinQ": 8, "VLAN": 4}.get(damage, 0)
     assert flow.rate_bits_per_second.value == pytest.approx(20e6 * (1514 + added) / 1514, rel=0.003)
     assert flow.buffer_bytes.value == pytest.approx(100_000 * (1514 + added) / 1514, rel=0.03)
-    assert flow.data_bytes == LOSSY.total_bytes
+    assert LOSSY.total_bytes - flow.data_bytes <= (2 * 1448 if damage == "cut off" else 0)
     assert flow.receive_window_most_bytes == (None if damage == "snaplen 64" else LOSSY.window_bytes // 128 * 128)
 
 
