@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from howdah.explain.connection import Connection, Options
 from howdah.explain.course import Course, course
 from howdah.explain.delay import SENDER, RoundTrips, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
 from howdah.explain.path import Path, path_of
 from howdah.explain.seen import LATE, Seen, look
-from howdah.explain.connection import Connection, Options
 from howdah.explain.startup import StartUp, start_up
+from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS
 from howdah.measure.held import Holding
-from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
 
 _ROUNDS_AFTER_EXIT = 2
 

@@ -46,7 +46,7 @@ def holding_of(course: Course, trips: RoundTrips, start: StartUp, path: Path) ->
     return Holding(seconds, span, window)
 
 
-def _codes(course: Course, trips: RoundTrips, start: StartUp, path: Path) -> np.ndarray:  # type: ignore[type-arg]
+def _codes(course: Course, trips: RoundTrips, start: StartUp, path: Path) -> np.ndarray:
     base = int(trips.base_ns.value or 0)
     count = len(course)
     mss = course.mss_bytes
@@ -86,7 +86,7 @@ def _codes(course: Course, trips: RoundTrips, start: StartUp, path: Path) -> np.
     return np.where(known >= 0, code[np.maximum(known, 0)], _KINDS.index(HeldBy.CONGESTION_WINDOW))
 
 
-def _still_grows(window: np.ndarray) -> Flags:  # type: ignore[type-arg]
+def _still_grows(window: np.ndarray) -> Flags:
     """Whether a window is larger later on: autotuning had not come to its end."""
     return np.asarray(np.maximum.accumulate(window[::-1])[::-1] > GROWS * window)
 
@@ -110,7 +110,7 @@ def _maybe_at_rate(course: Course, trips: RoundTrips, path: Path) -> Flags:
     return np.asarray(queue > busy_ns(trips))
 
 
-def _smoothed(course: Course, trips: RoundTrips) -> np.ndarray:  # type: ignore[type-arg]
+def _smoothed(course: Course, trips: RoundTrips) -> np.ndarray:
     found = (
         np.interp(course.time_ns, course.time_ns[trips.ack], trips.rtt_ns) if trips.ack.size else np.zeros(len(course))
     )

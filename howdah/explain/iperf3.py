@@ -41,7 +41,7 @@ def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Expla
 def _log(
     name: str, rows: list[dict[str, Any]], end: dict[str, Any], file: str, mss: int | None, algorithm: str | None
 ) -> SenderLog:
-    def column(key: str, by: float = 1.0) -> np.ndarray:  # type: ignore[type-arg]
+    def column(key: str, by: float = 1.0) -> np.ndarray:
         return np.array([round(_number(row, key) * by) if key in row else -1 for row in rows], np.int64)
 
     least = _number(end, "min_rtt")

@@ -6,8 +6,10 @@ lost packets: a queue that was full, a policer, or neither.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from howdah.explain.course import Course, repairs
 from howdah.explain.delay import SENDER, Reals, RoundTrips
@@ -129,7 +131,7 @@ def _rate(course: Course, trips: RoundTrips, queue: Reals, frame: float) -> Esti
     return _dispersed(course, trips, queue, frame) or absent(reason, fastest)
 
 
-def _agreed(got: Reals, took: Reals, others: float, packets: int, clock_ns: int) -> Estimate:
+def _agreed(got: npt.NDArray[Any], took: npt.NDArray[Any], others: float, packets: int, clock_ns: int) -> Estimate:
     """From stretches that agree; ``others`` is what those that do not agree add to the doubt."""
     value = float(got.sum() / took.sum())
     low, high = np.percentile(got / took, [10, 90])

@@ -116,7 +116,7 @@ def _crosses(frame: _Frame, time_ns: Integers, value: Integers) -> str:
     return f'<path d="{shapes}" class="again"/>'
 
 
-def _sacked(frame: _Frame, time_ns: Integers, una: Integers, top: Integers, acks: np.ndarray) -> Iterator[str]:  # type: ignore[type-arg]
+def _sacked(frame: _Frame, time_ns: Integers, una: Integers, top: Integers, acks: np.ndarray) -> Iterator[str]:
     rows = _some(np.flatnonzero(acks & (top > una)))
     pairs = zip(frame.x(time_ns[rows]).tolist(), frame.y(top[rows]).tolist(), strict=True)
     shapes = "".join(f"M{x:.1f} {y:.1f}v3" for x, y in pairs)

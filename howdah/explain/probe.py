@@ -122,7 +122,7 @@ def _cause(trace: FlowTrace, record: int, initial: bool, own: bool, reduced: boo
     return None, "the threshold was set to the window, as HyStart does; which of its detectors spoke does not show"
 
 
-def _segment_bytes(una: np.ndarray) -> int:  # type: ignore[type-arg]
+def _segment_bytes(una: np.ndarray) -> int:
     steps = np.diff(una)
     steps = steps[(steps > 0) & (steps < 65536)]
     return max(int(np.gcd.reduce(steps[:2000])), int(steps.min()), 1) if steps.size else 1448

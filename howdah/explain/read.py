@@ -111,7 +111,7 @@ def _of_text(path: Path, head: str, most_flows: int) -> tuple[list[Explained], l
 
 def _unknown(path: Path) -> RecordError:
     return RecordError(
-        "this is no recording that is known",
+        "nothing here reads such a file",
         where=str(path),
         hint="Known: pcap, pcapng, tcp_probe as text, ss -tin, iperf3's JSON, qlog; gzip, xz and zstd of them.",
     )

@@ -102,7 +102,9 @@ def read_segments(batch: Batch, found: Found) -> Segments:
         "from_first": from_first,
         "sack_blocks": blocks,
     }
-    typed = {name: np.asarray(columns[name]).astype(kind) for name, kind in COLUMNS.items()}
+    typed: dict[str, npt.NDArray[np.generic]] = {
+        name: np.asarray(columns[name]).astype(kind) for name, kind in COLUMNS.items()
+    }
     return Segments(typed, key, sack, syn, ip, ports, tap)
 
 

@@ -14,8 +14,9 @@ from howdah.algorithm import ALGORITHMS
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.explained import Exit, Explained
 from howdah.ingest.source import Integers
-from howdah.measure.cause import APPLICATION, LOSS, RECEIVE_WINDOW
+from howdah.measure.cause import LOSS
 from howdah.measure.held import Holding
+from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 from howdah.plan.plan import Flow
 
 Reals = np.ndarray

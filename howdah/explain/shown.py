@@ -17,8 +17,8 @@ _PLAIN = (
     "algorithm_words", "notes", "unknown",
 )  # fmt: skip
 _ESTIMATES = (
-    "base_rtt_us", "rate_bits_per_second", "sender_interface_bits_per_second", "buffer_bytes", "delay_variation_us", "peak_packets",
-    "overshoot_packets",
+    "base_rtt_us", "rate_bits_per_second", "sender_interface_bits_per_second", "buffer_bytes", "delay_variation_us",
+    "peak_packets", "overshoot_packets",
 )  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def _flow(name: str, rows: list[tuple[float | None, Values, str | None]], file: 
     order = sorted(range(len(rows)), key=lambda at: times[at])
     values = [rows[at][1] for at in order]
 
-    def column(key: str, factor: float = 1.0) -> np.ndarray:  # type: ignore[type-arg]
+    def column(key: str, factor: float = 1.0) -> np.ndarray:
         return np.array([round(min(each[key] * factor, 1e15)) if key in each else -1 for each in values], np.int64)
 
     last = values[-1]

@@ -55,12 +55,13 @@ def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
     """Each question with its answer's worth; a question that the run does not decide is left out."""
     path, metrics = known.plan["path"], known.metrics
     added = 1 + _ADDED.get(damage, 0) / 1514
+    rate, full = path["rate_bits_per_second"] * added, path["buffer_bytes"] * added
     found = {
         "base RTT": _near(flow.base_rtt_us, path["rtt_us"], metrics["min_rtt_us"], RTT_SHARE),
-        "rate": _near(flow.rate_bits_per_second, *[path["rate_bits_per_second"] * added] * 2, RATE_SHARE),
+        "rate": _near(flow.rate_bits_per_second, rate, rate, RATE_SHARE),
     }
     if metrics.get("dropped_packets") and metrics["queue_peak_bytes"] >= FILLED * path["buffer_bytes"]:
-        found["buffer"] = _near(flow.buffer_bytes, *[path["buffer_bytes"] * added] * 2, BUFFER_SHARE)
+        found["buffer"] = _near(flow.buffer_bytes, full, full, BUFFER_SHARE)
     found["cause"] = _cause(flow, metrics)
     time_s = metrics.get("exit_time_s")
     if time_s is not None and flow.exit is not None:
@@ -87,8 +88,8 @@ def _hidden(flow: Explained, metrics: dict[str, Any]) -> bool:
 
 
 def _near(found: Estimate, least: float, most: float, share: float) -> str:
-    """Right within a share of the truth, which may be a range: a path whose delay varies. An interval that is wider, and
-    has the truth in it, says that the number is not known so well."""
+    """Right within a share of the truth, which may be a range: a path whose delay varies. An interval that is wider,
+    and has the truth in it, says that the number is not known so well."""
     if found.value is None:
         return NOT_GIVEN
     if (1 - share) * least <= found.value <= (1 + share) * most:

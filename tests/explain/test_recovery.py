@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures of howdah's own runs over drawn paths: what ``howdah explain`` says against what the run knows.
 
-Four runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many, and ``python -m tests.explain.recovery`` prints their table.
+Four runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.explain.recovery`` prints their table.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures in every wrapping that packets have, of a transfer whose path is known exactly: nothing of it may be lost."""
+"""Captures in every wrapping that packets have, of a transfer whose path is known: nothing of it may be lost."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def test_many_connections_are_told_apart_and_the_largest_come_first(tmp_path: Pa
 def test_a_hostile_capture_ends_in_flows_or_one_message(seed: int, tmp_path: Path) -> None:
     """Bytes changed, cut, repeated and put in at random: an answer or a RecordError, and no number that is not one."""
     drawn = random.Random(seed)
-    content = bytearray(drawn.choice([pcap, pcapng])(transfer(Drawn(total_bytes=150_000))))
+    packets = transfer(Drawn(total_bytes=150_000))
+    content = bytearray(pcap(packets) if seed % 2 else pcapng(packets))
     for _ in range(drawn.choice([1, 20, 400])):
         at = drawn.randrange(len(content))
         kind = drawn.randrange(4)

@@ -40,8 +40,8 @@ def _line(form: str, state: tuple[float, int, int, int, int], base: int = 0xFFFF
     if form == "old":
         return f"{time:.6f} 192.0.2.1:40000 198.51.100.2:443 32 {nxt:#x} {una:#x} {cwnd} {threshold} 65535 41000 9"
     fields = (
-        f"family=AF_INET src=192.0.2.1:40000 dest=198.51.100.2:443 mark=0x0 data_len=0 snd_nxt={nxt:#x} snd_una={una:#x}"
-        f" snd_cwnd={cwnd} ssthresh={threshold} snd_wnd=65535 srtt=41000 rcv_wnd=65535 sock_cookie=5"
+        f"family=AF_INET src=192.0.2.1:40000 dest=198.51.100.2:443 mark=0x0 data_len=0 snd_nxt={nxt:#x}"
+        f" snd_una={una:#x} snd_cwnd={cwnd} ssthresh={threshold} snd_wnd=65535 srtt=41000 rcv_wnd=65535 sock_cookie=5"
     )
     if form == "perf":
         return f"swapper     0 [001] {time:.6f}: tcp:tcp_probe: {fields}"
@@ -102,9 +102,9 @@ def test_a_qlog_has_the_sender_s_own_window(tmp_path: Path) -> None:
     number = 0
     window, offset = 12_000, 0
     for at in range(6):
-        events.append({"time": at * 40.0, "name": "recovery:metrics_updated",
-                       "data": {"congestion_window": window, "bytes_in_flight": window, "smoothed_rtt": 40.0,
-                                "latest_rtt": 41.0, "min_rtt": 40.0, **({"ssthresh": window} if at > 3 else {})}})  # fmt: skip
+        state = {"congestion_window": window, "bytes_in_flight": window, "smoothed_rtt": 40.0, "latest_rtt": 41.0}
+        state |= {"min_rtt": 40.0, **({"ssthresh": window} if at > 3 else {})}
+        events.append({"time": at * 40.0, "name": "recovery:metrics_updated", "data": state})
         first = number
         for _ in range(10):
             frame = {"frame_type": "stream", "stream_id": 0, "offset": offset, "length": 1100}
@@ -113,8 +113,8 @@ def test_a_qlog_has_the_sender_s_own_window(tmp_path: Path) -> None:
                            "data": {"header": header, "raw": {"length": 1200}, "frames": [frame]}})  # fmt: skip
             number, offset = number + 1, offset + 1100
         acked = {"frame_type": "ack", "acked_ranges": [[first, number - 1]]}
-        events.append({"time": at * 40.0 + 40, "name": "transport:packet_received",
-                       "data": {"header": {"packet_type": "1RTT", "packet_number": at}, "frames": [acked]}})  # fmt: skip
+        data = {"header": {"packet_type": "1RTT", "packet_number": at}, "frames": [acked]}
+        events.append({"time": at * 40.0 + 40, "name": "transport:packet_received", "data": data})
         window *= 2 if at < 3 else 1
     content = "".join(f"\x1e{json.dumps(each)}\n" for each in [{"qlog_version": "0.3"}, *events])
     flow = explained(content, tmp_path)
