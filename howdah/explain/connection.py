@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howdah.explain.layers import find_tcp
 from howdah.explain.opened import Opened
 from howdah.explain.records import Problems, read_batches
-from howdah.explain.segment import COLUMNS, Segments, read_segments
+from howdah.explain.segment import COLUMNS, TcpColumns, read_segments
 from howdah.ingest.capture import ACK, SYN
 from howdah.ingest.source import Integers
 
@@ -35,7 +35,7 @@ class Options:
 
 
 @dataclass
-class Connection:
+class TapConnection:
     """One connection at one tap. ``columns`` as :data:`COLUMNS`, in order of time; ``ours`` are those of the end that
     sent the most data. ``sack`` has rows (segment, left, right). ``options`` are by side: sender, receiver.
 
@@ -65,7 +65,7 @@ class Connection:
 class Capture:
     """What a file holds: its connections with data, the largest first; ``others`` are not shown, or have no data."""
 
-    connections: list[Connection] = field(default_factory=list)
+    connections: list[TapConnection] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     packets: int = 0
     segments: int = 0
@@ -111,7 +111,7 @@ def read_capture(path: Path, most_connections: int) -> Capture:
     return found
 
 
-def _keep(kept: _Kept, segments: Segments, data: npt.NDArray[np.uint8]) -> None:
+def _keep(kept: _Kept, segments: TcpColumns, data: npt.NDArray[np.uint8]) -> None:
     keys, first, inverse = np.unique(segments.key, return_index=True, return_inverse=True)
     codes = np.empty(keys.size, np.int32)
     for place, (key, row) in enumerate(zip(keys.tolist(), first.tolist(), strict=True)):
@@ -153,7 +153,7 @@ def _keep(kept: _Kept, segments: Segments, data: npt.NDArray[np.uint8]) -> None:
         parts.append(np.column_stack([moved[found[:, 0]], found[:, 1:]]))
 
 
-def _ends(segments: Segments, row: int, data: npt.NDArray[np.uint8]) -> tuple[str, str]:
+def _ends(segments: TcpColumns, row: int, data: npt.NDArray[np.uint8]) -> tuple[str, str]:
     """Address and port of both ends, that of the first one first."""
     place = int(segments.ip[row])
     is_six = data[place] >> 4 == 6
@@ -207,7 +207,7 @@ def _connection(
     part: Integers,
     sack: Integers,
     syn: Integers,
-) -> Connection | None:
+) -> TapConnection | None:
     columns = {name: column[part] for name, column in all_columns.items()}
     rows = rows[part]
     payload, first = columns["payload_bytes"].astype(np.int64), columns["from_first"].astype(bool)
@@ -236,7 +236,7 @@ def _connection(
             mss if mss >= 0 else None, scale if scale >= 0 else None, permitted > 0, bool(has_stamps[row]), bool(whole)
         )
     blocks = moved(sack)
-    return Connection(
+    return TapConnection(
         file,
         kept.taps[code],
         (names[0], names[1]),

@@ -18,7 +18,7 @@ from howdah.measure.rounds import round_starts
 
 
 @dataclass(frozen=True)
-class Course:
+class SenderCourse:
     """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
     one of data; ``sent`` counts those that left, those sent again too. ``again`` has for each segment that was sent
     again the ACK at which it left (-1: before the first), and ``again_begin`` where it begins.
@@ -49,7 +49,7 @@ class Course:
         return self.time_ns.size
 
 
-def course(seen: Seen, trips: RoundTrips) -> Course | None:
+def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
     """None where the sender's state cannot be known: a tap away from it, without a near part of the round trip."""
     sent, acks = seen.sent, seen.acks
     if trips.near_ns is None:
@@ -77,7 +77,7 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
         left = np.searchsorted(acks.stamp, sent.echo[again], side="left")
     else:
         left = np.searchsorted(acks.time_ns, sent.time_ns[again] - trips.near_ns, side="right") - 1
-    return Course(
+    return SenderCourse(
         acks.time_ns,
         nxt,
         gone,
@@ -94,7 +94,7 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
     )
 
 
-def repairs(course: Course) -> Flags:
+def repairs(course: SenderCourse) -> Flags:
     """From a first retransmission until what was sent by then is acknowledged."""
     found = np.zeros(len(course), bool)
     for at in np.unique(np.maximum(course.again, 0)).tolist():

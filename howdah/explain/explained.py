@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from howdah.explain.connection import Connection, Options
-from howdah.explain.course import Course, course
+from howdah.explain.connection import Options, TapConnection
+from howdah.explain.course import SenderCourse, course
 from howdah.explain.delay import SENDER, RoundTrips, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
-from howdah.explain.path import Path, path_of
+from howdah.explain.path import SeenPath, path_of
 from howdah.explain.seen import LATE, Seen, look
 from howdah.explain.startup import StartUp, start_up
 from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
@@ -23,7 +23,7 @@ _ROUNDS_AFTER_EXIT = 2
 
 
 @dataclass(frozen=True)
-class Exit:
+class ExplainedExit:
     """When and with what in flight a flow left its start-up; ``time_s`` counts from its first packet, at the sender."""
 
     time_s: float
@@ -60,7 +60,7 @@ class Explained:
     goodput_bits_per_second: float
     growth: float | None
     round_flights_packets: list[float]
-    exit: Exit | None
+    exit: ExplainedExit | None
     why_no_exit: str
     limit: str | None
     peak_packets: Estimate
@@ -80,7 +80,7 @@ class Explained:
     holding: Holding | None
     notes: list[str] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
-    parts: tuple[Seen, RoundTrips, Course, StartUp] | None = None
+    parts: tuple[Seen, RoundTrips, SenderCourse, StartUp] | None = None
 
     @property
     def held_back_by(self) -> HeldBy | None:
@@ -92,7 +92,7 @@ class Explained:
         return max(notable or shares, key=lambda kind: shares[kind], default=None)
 
 
-def explain_connection(connection: Connection) -> Explained | None:
+def explain_connection(connection: TapConnection) -> Explained | None:
     """None where nothing acknowledges data."""
     seen = look(connection)
     if seen is None:
@@ -160,7 +160,7 @@ def explain_connection(connection: Connection) -> Explained | None:
 
 
 def _without_course(
-    connection: Connection, seen: Seen, trips: RoundTrips, name: str, duration_s: float, acked: int
+    connection: TapConnection, seen: Seen, trips: RoundTrips, name: str, duration_s: float, acked: int
 ) -> Explained:
     reason = trips.base_ns.reason or "too few ACKs"
     windows = seen.acks.window_bytes
@@ -187,7 +187,7 @@ def _scaled(found: Estimate, by: float) -> Estimate:
     return Estimate(value, low, high, found.how, found.reason)
 
 
-def _exit(way: Course, start: StartUp, trips: RoundTrips, begin: int) -> Exit | None:
+def _exit(way: SenderCourse, start: StartUp, trips: RoundTrips, begin: int) -> ExplainedExit | None:
     if start.at is None or start.round is None:
         return None
     packets = way.flight[start.at] / way.mss_bytes
@@ -196,23 +196,23 @@ def _exit(way: Course, start: StartUp, trips: RoundTrips, begin: int) -> Exit | 
     time = (int(way.time_ns[start.at]) - begin + near) / 1e9
     estimate = Estimate(float(packets), packets - doubt, packets + doubt, "what was in flight when the ACK came")
     cause = start.cause if start.sure else None
-    return Exit(time, estimate, start.round, cause, start.sure, start.evidence)
+    return ExplainedExit(time, estimate, start.round, cause, start.sure, start.evidence)
 
 
-def _start_up_end(way: Course, start: StartUp) -> int:
+def _start_up_end(way: SenderCourse, start: StartUp) -> int:
     """Two rounds after the exit, as howdah/measure/overshoot.py has it; else the end."""
     following = way.rounds[way.rounds > start.at] if start.at is not None else way.rounds[:0]
     return int(following[_ROUNDS_AFTER_EXIT]) if following.size > _ROUNDS_AFTER_EXIT else len(way)
 
 
-def _peak(way: Course, start: StartUp) -> Estimate:
+def _peak(way: SenderCourse, start: StartUp) -> Estimate:
     peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
     if not way.of_sender:
         return absent("what the sender had sent is not known")
     return Estimate(peak, peak, peak + max(2.0, 0.02 * peak), "the most in flight when an ACK of the start-up came")
 
 
-def _overshoot(way: Course, path: Path, trips: RoundTrips, start: StartUp) -> Estimate:
+def _overshoot(way: SenderCourse, path: SeenPath, trips: RoundTrips, start: StartUp) -> Estimate:
     """Peak beyond BDP + buffer, as howdah/measure/overshoot.py defines it."""
     if not (path.rate.known and path.buffer.known and trips.base_ns.known and way.of_sender):
         return absent("rate, base round trip or buffer is not known")
@@ -231,13 +231,13 @@ def _segments_per_ack(seen: Seen) -> float | None:
     return (int(seen.acks.una[-1]) - int(seen.acks.una[0])) / seen.mss_bytes / advanced if advanced else None
 
 
-def _timeouts(way: Course, trips: RoundTrips) -> int:
+def _timeouts(way: SenderCourse, trips: RoundTrips) -> int:
     """Silences of a round trip and 200 ms (TCP_RTO_MIN) with data outstanding, behind which something is sent again."""
     silent = np.flatnonzero(np.diff(way.time_ns) >= int(trips.base_ns.value or 0) + 200_000_000)
     return int(np.isin(silent, np.unique(np.maximum(way.again, 0))).sum())
 
 
-def fit(way: Course, start: StartUp) -> tuple[list[str], str]:
+def fit(way: SenderCourse, start: StartUp) -> tuple[list[str], str]:
     """Algorithms that kernels have and that fit, the likeliest first; and why."""
     if start.cause == BBR_DRAIN and start.sure:
         return ["bbr"], "it paces, and what was in flight fell to a third of its rate without a timeout"
@@ -260,7 +260,7 @@ def fit(way: Course, start: StartUp) -> tuple[list[str], str]:
     return ["cubic", "reno", "bbr"], "it did not leave its start-up, so nothing tells them apart"
 
 
-def _beta(way: Course) -> float | None:
+def _beta(way: SenderCourse) -> float | None:
     """What is in flight when the first repair is over, of what was when it began."""
     first = max(int(way.again.min()), 0)
     end = int(np.searchsorted(way.una, way.nxt[first]))
@@ -274,7 +274,7 @@ def _beta(way: Course) -> float | None:
     return after / before if before > 0 else None
 
 
-def _say(found: Explained, connection: Connection, seen: Seen, trips: RoundTrips) -> None:
+def _say(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:
     """Notes on the recording, and reasons of what is not known."""
     if trips.is_split and trips.handshake_ns is not None:
         found.notes.append(

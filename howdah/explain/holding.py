@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.explain.course import Course, repairs
+from howdah.explain.course import SenderCourse, repairs
 from howdah.explain.delay import RoundTrips
-from howdah.explain.path import Path, busy_ns
+from howdah.explain.path import SeenPath, busy_ns
 from howdah.explain.seen import Flags
 from howdah.explain.startup import StartUp
 from howdah.held import HeldBy
@@ -25,7 +25,7 @@ _HANDSHAKE_WINDOW = 65535
 _KINDS = tuple(HeldBy)
 
 
-def holding_of(course: Course, trips: RoundTrips, start: StartUp, path: Path) -> Holding | None:
+def holding_of(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath) -> Holding | None:
     """Shares of the time from the first to the last ACK; None with too few ACKs."""
     if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
@@ -46,7 +46,7 @@ def holding_of(course: Course, trips: RoundTrips, start: StartUp, path: Path) ->
     return Holding(seconds, span, window)
 
 
-def _codes(course: Course, trips: RoundTrips, start: StartUp, path: Path) -> np.ndarray:
+def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath) -> np.ndarray:
     base = int(trips.base_ns.value or 0)
     count = len(course)
     mss = course.mss_bytes
@@ -91,7 +91,7 @@ def _still_grows(window: np.ndarray) -> Flags:
     return np.asarray(np.maximum.accumulate(window[::-1])[::-1] > GROWS * window)
 
 
-def _at_rate(course: Course, trips: RoundTrips, path: Path) -> Flags:
+def _at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
     """Whether the last round trip delivered 90 % of the path's rate."""
     if path.rate.value is None:
         return np.zeros(len(course), bool)
@@ -102,7 +102,7 @@ def _at_rate(course: Course, trips: RoundTrips, path: Path) -> Flags:
     return np.asarray(got >= FULL_SHARE * whole)
 
 
-def _maybe_at_rate(course: Course, trips: RoundTrips, path: Path) -> Flags:
+def _maybe_at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
     """Where the path's rate is not known: whether there was a queue, so that the flow may have gone at it."""
     if path.rate.value is not None or not trips.ack.size:
         return np.zeros(len(course), bool)
@@ -110,14 +110,14 @@ def _maybe_at_rate(course: Course, trips: RoundTrips, path: Path) -> Flags:
     return np.asarray(queue > busy_ns(trips))
 
 
-def _smoothed(course: Course, trips: RoundTrips) -> np.ndarray:
+def _smoothed(course: SenderCourse, trips: RoundTrips) -> np.ndarray:
     found = (
         np.interp(course.time_ns, course.time_ns[trips.ack], trips.rtt_ns) if trips.ack.size else np.zeros(len(course))
     )
     return np.maximum(found, trips.base_ns.value or 0.0).astype(np.int64)
 
 
-def _starved(course: Course) -> Flags:
+def _starved(course: SenderCourse) -> Flags:
     """Whether much less is in flight than was there a moment ago, and nothing was lost: the application had no data."""
     flight = course.flight.astype(np.float64)
     step = 64

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.course import Course
+from howdah.explain.course import SenderCourse
 from howdah.explain.delay import RoundTrips
 
 _LOW_WINDOW_PACKETS = 16
@@ -38,7 +38,7 @@ class Detections:
     delay_need_ns: float
 
 
-def detections(course: Course, trips: RoundTrips, until: int, *, paced: bool) -> Detections:
+def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bool) -> Detections:
     """Up to the ACK ``until``."""
     rtt = np.full(len(course), -1, np.int64)
     rtt[trips.ack] = trips.rtt_ns

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.records import Batch
+from howdah.explain.records import PacketBatch
 from howdah.ingest.source import Integers
 
 Octets = npt.NDArray[np.uint8]
@@ -44,7 +44,7 @@ _LINK_BYTES = {_NULL: 4, _LOOP: 4, _LINK_ETHERNET: 14, _PPP: 4, _SLL: 16, _SLL2:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTcp:
     """TCP segments of a batch: ``row`` in the batch, where the IP and the TCP header begin, and where data here end.
 
     ``link_bytes``: what the outermost link layer takes of the packet.
@@ -83,7 +83,7 @@ class _Walk:
         self.cursor[rows] += count
 
 
-def find_tcp(batch: Batch) -> Found:
+def find_tcp(batch: PacketBatch) -> FoundTcp:
     """The TCP segments of a batch, without fragments other than first ones."""
     count = batch.places.size
     walk = _Walk(
@@ -123,7 +123,7 @@ def find_tcp(batch: Batch) -> Found:
             else:
                 steps[state](walk, rows)
     row = np.sort(np.concatenate([np.zeros(0, np.int64), *done]))
-    return Found(row, walk.ip[row], walk.cursor[row], walk.end[row], link_bytes[row])
+    return FoundTcp(row, walk.ip[row], walk.cursor[row], walk.end[row], link_bytes[row])
 
 
 def _type(walk: _Walk, rows: Integers) -> None:

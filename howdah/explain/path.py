@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.course import Course, repairs
+from howdah.explain.course import SenderCourse, repairs
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.seen import FILLS, NEW, Flags, Seen
@@ -38,7 +38,7 @@ _SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be
 
 
 @dataclass(frozen=True)
-class Path:
+class SeenPath:
     """``rate``, ``sender_interface`` in bits a second with all headers of an Ethernet frame; ``buffer`` in bytes.
 
     ``most_queue_ns`` is the largest queue that a sample saw, ``delay_variation_ns`` how
@@ -59,7 +59,7 @@ class Path:
     payload_share: float
 
 
-def path_of(seen: Seen, course: Course, trips: RoundTrips) -> Path:
+def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     frame = frame_share(seen)
     queue = _queue(course, trips)
     rate = _rate(course, trips, np.where(_silent(seen, course), np.nan, queue), frame)
@@ -70,7 +70,7 @@ def path_of(seen: Seen, course: Course, trips: RoundTrips) -> Path:
     by, words = _dropper(
         levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6
     )
-    return Path(
+    return SeenPath(
         rate,
         _buffer(levels, trips, rate, by),
         _interface(seen, trips, frame, rate),
@@ -84,7 +84,7 @@ def path_of(seen: Seen, course: Course, trips: RoundTrips) -> Path:
     )
 
 
-def _silent(seen: Seen, course: Course) -> Flags:
+def _silent(seen: Seen, course: SenderCourse) -> Flags:
     """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
     if seen.connection.sack.size:
         return np.zeros(len(course), bool)
@@ -97,7 +97,7 @@ def frame_share(seen: Seen) -> float:
     return (seen.mss_bytes + extra) / seen.mss_bytes
 
 
-def _queue(course: Course, trips: RoundTrips) -> Reals:
+def _queue(course: SenderCourse, trips: RoundTrips) -> Reals:
     """The queue at each ACK, in ns: that of the last sample; not a number before the first."""
     found = np.full(len(course), np.nan)
     found[trips.ack] = trips.queue_ns
@@ -105,7 +105,7 @@ def _queue(course: Course, trips: RoundTrips) -> Reals:
     return np.where(latest >= 0, found[np.maximum(latest, 0)], np.nan)
 
 
-def _rate(course: Course, trips: RoundTrips, queue: Reals, frame: float) -> Estimate:
+def _rate(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate:
     """What ACKs and SACK report as delivered while there was a queue all the time."""
     calm = np.concatenate([[0], np.cumsum(~(queue > busy_ns(trips)))])
     reason = "there was no queue for long enough: the path may be faster than the flow ever was"
@@ -141,7 +141,7 @@ def _agreed(got: npt.NDArray[Any], took: npt.NDArray[Any], others: float, packet
     return Estimate(value, value - error, value + error, how)
 
 
-def _dispersed(course: Course, trips: RoundTrips, queue: Reals, frame: float) -> Estimate | None:
+def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate | None:
     """The spacing that the path gave to segments that left closer together: the round trip grew by most of the time
     that they took. Of a few segments each, so that the first window is enough."""
     if trips.up_doubt_ns or not trips.ack.size:
@@ -185,7 +185,7 @@ def busy_ns(trips: RoundTrips) -> float:
     return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
 
 
-def _variation(course: Course, trips: RoundTrips, rate: Estimate, frame: float, per_ack: float) -> Estimate:
+def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: float, per_ack: float) -> Estimate:
     """How far the first segments of the first rounds, which cannot make a queue, are above the base: the delay itself
     varies."""
     base = trips.base_ns.value
@@ -222,7 +222,7 @@ def _apart(rows: Integers, until: Integers) -> Integers:
     return np.array(found, np.int64)
 
 
-def _fastest(course: Course, frame: float) -> float | None:
+def _fastest(course: SenderCourse, frame: float) -> float | None:
     """What was delivered at most in four round trips: the path is at least as fast. ACKs that come together by chance
     do not make four round trips short."""
     starts = course.rounds
@@ -234,7 +234,7 @@ def _fastest(course: Course, frame: float) -> float | None:
     return float((got[good] / took[good]).max() * frame * 8e9) if good.any() else None
 
 
-def _levels(course: Course, trips: RoundTrips) -> Reals:
+def _levels(course: SenderCourse, trips: RoundTrips) -> Reals:
     """The queue, in ns, just before what was lost: that of segments right in front of it."""
     if not course.again.size or not trips.ack.size:
         return np.zeros(0)
@@ -246,14 +246,16 @@ def _levels(course: Course, trips: RoundTrips) -> Reals:
     return trips.queue_ns[before[good]].astype(np.float64)
 
 
-def _per_ack(course: Course) -> float:
+def _per_ack(course: SenderCourse) -> float:
     """Segments for an ACK that acknowledges something."""
     steps = np.diff(course.una_after, prepend=course.una[:1])
     steps = steps[steps > 0]
     return float(steps.mean()) / course.mss_bytes if steps.size else 0.0
 
 
-def _dropper(levels: Reals, trips: RoundTrips, share: float, course: Course, path_ns: float) -> tuple[str | None, str]:
+def _dropper(
+    levels: Reals, trips: RoundTrips, share: float, course: SenderCourse, path_ns: float
+) -> tuple[str | None, str]:
     """What lost packets, by the queue in front of the losses. A queue drops when it is full, so at one level, and most
     of the time it holds less. A policer drops what is above its rate, and nothing below. Neither depends on chance."""
     if not levels.size:
@@ -278,7 +280,7 @@ def _dropper(levels: Reals, trips: RoundTrips, share: float, course: Course, pat
     return _at_flat_delay(course, int(base), share)
 
 
-def _at_flat_delay(course: Course, base_ns: int, share: float) -> tuple[str | None, str]:
+def _at_flat_delay(course: SenderCourse, base_ns: int, share: float) -> tuple[str | None, str]:
     """A policer, or chance: whether losses come only where the flow is at its fastest."""
     at = np.unique(np.maximum(course.again, 0))
     apart = at[np.concatenate([[True], np.diff(course.time_ns[at]) > base_ns])]

@@ -24,7 +24,7 @@ _TICKS = 6
 
 
 @dataclass(frozen=True)
-class _Frame:
+class _Canvas:
     begin_ns: int
     end_ns: int
     most: float
@@ -56,7 +56,7 @@ def time_sequence(flow: Explained, part: str) -> str:
     acks = seen.acks.time_ns <= end
     if not sent.any() or not acks.any():
         return ""
-    frame = _Frame(begin, end, 1.05 * float(seen.sent.end[sent].max()))
+    frame = _Canvas(begin, end, 1.05 * float(seen.sent.end[sent].max()))
     parts = list(_axes(frame))
     window = seen.acks.una + seen.acks.window_bytes
     if seen.acks.window_bytes.min() >= 0:
@@ -77,7 +77,7 @@ def _some(rows: Integers) -> Integers:
     return rows[:: max(math.ceil(rows.size / _MOST_POINTS), 1)]
 
 
-def _axes(frame: _Frame) -> Iterator[str]:
+def _axes(frame: _Canvas) -> Iterator[str]:
     step = _step((frame.end_ns - frame.begin_ns) / 1e9)
     for number in range(int((frame.end_ns - frame.begin_ns) / 1e9 / step) + 1):
         x = float(frame.x(frame.begin_ns + round(number * step * 1e9)))
@@ -97,7 +97,7 @@ def _step(span: float) -> float:
     return next(each * power for each in (1, 2, 5, 10) if each * power >= raw)
 
 
-def _steps(frame: _Frame, time_ns: Integers, value: Integers, css: str) -> str:
+def _steps(frame: _Canvas, time_ns: Integers, value: Integers, css: str) -> str:
     rows = _some(np.arange(time_ns.size))
     x, y = frame.x(time_ns[rows]), frame.y(value[rows])
     parts = [f"M{x[0]:.1f} {y[0]:.1f}"]
@@ -105,18 +105,18 @@ def _steps(frame: _Frame, time_ns: Integers, value: Integers, css: str) -> str:
     return f'<path d="{"".join(parts)}" class="{css}"/>'
 
 
-def _points(frame: _Frame, time_ns: Integers, value: Integers) -> str:
+def _points(frame: _Canvas, time_ns: Integers, value: Integers) -> str:
     pairs = zip(frame.x(time_ns).tolist(), frame.y(value).tolist(), strict=True)
     return f'<path d="{"".join(f"M{x - 0.9:.1f} {y - 0.9:.1f}h1.8v1.8h-1.8z" for x, y in pairs)}" class="sent"/>'
 
 
-def _crosses(frame: _Frame, time_ns: Integers, value: Integers) -> str:
+def _crosses(frame: _Canvas, time_ns: Integers, value: Integers) -> str:
     pairs = zip(frame.x(time_ns).tolist(), frame.y(value).tolist(), strict=True)
     shapes = "".join(f"M{x - 3:.1f} {y - 3:.1f}l6 6M{x + 3:.1f} {y - 3:.1f}l-6 6" for x, y in pairs)
     return f'<path d="{shapes}" class="again"/>'
 
 
-def _sacked(frame: _Frame, time_ns: Integers, una: Integers, top: Integers, acks: np.ndarray) -> Iterator[str]:
+def _sacked(frame: _Canvas, time_ns: Integers, una: Integers, top: Integers, acks: np.ndarray) -> Iterator[str]:
     rows = _some(np.flatnonzero(acks & (top > una)))
     pairs = zip(frame.x(time_ns[rows]).tolist(), frame.y(top[rows]).tolist(), strict=True)
     shapes = "".join(f"M{x:.1f} {y:.1f}v3" for x, y in pairs)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from howdah.explain.estimate import Estimate
-from howdah.explain.explained import Exit, Explained
+from howdah.explain.explained import Explained, ExplainedExit
 from howdah.explain.sender_log import SenderLog, explain_log, stand_in
 from howdah.ingest.tcp_probe import unwrap
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
@@ -99,7 +99,7 @@ def _flow(name: str, rows: list[Row], file: str) -> Explained | None:
     packets = Estimate(float(leaves.cwnd_packets), float(leaves.cwnd_packets), float(leaves.cwnd_packets), "the window")
     number = int(np.searchsorted(log.time_ns, leaves.time_ns))
     when = (leaves.time_ns - int(time_ns[0])) / 1e9
-    return explain_log(log, Exit(when, packets, _round(trace, number), cause, cause is not None, evidence), "")
+    return explain_log(log, ExplainedExit(when, packets, _round(trace, number), cause, cause is not None, evidence), "")
 
 
 def _round(trace: FlowTrace, record: int) -> int:

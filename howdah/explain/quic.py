@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from howdah.explain.estimate import Estimate
-from howdah.explain.explained import Exit, Explained
+from howdah.explain.explained import Explained, ExplainedExit
 from howdah.explain.sender_log import SenderLog, explain_log
 from howdah.ingest.qlog import Qlog, parse_qlog
 from howdah.measure.cause import LOSS
@@ -39,7 +39,7 @@ def explain_qlog(data: bytes, file: str) -> tuple[list[Explained], list[str]]:
     return [explain_log(log, leaves, "" if leaves else "its window stayed below its threshold")], found.problems
 
 
-def _exit(found: Qlog, size: int, begin_ns: int) -> Exit | None:
+def _exit(found: Qlog, size: int, begin_ns: int) -> ExplainedExit | None:
     left = found.left
     if left is None:
         return None
@@ -51,7 +51,9 @@ def _exit(found: Qlog, size: int, begin_ns: int) -> Exit | None:
         rise = left.latest_rtt_us - left.min_rtt_us
         evidence += f"; the last round trip was {rise / 1000:.1f} ms above the least"
     number = sum(1 for each in found.acks if each.time_ns <= left.time_ns)
-    return Exit((left.time_ns - begin_ns) / 1e9, estimate, _rounds(found, number), cause, cause is not None, evidence)
+    return ExplainedExit(
+        (left.time_ns - begin_ns) / 1e9, estimate, _rounds(found, number), cause, cause is not None, evidence
+    )
 
 
 def _rounds(found: Qlog, until: int) -> int:

@@ -28,7 +28,7 @@ _DEFAULT_UNITS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Batch:
+class PacketBatch:
     """Packets in ``data``, in the order of the file: where each begins, the bytes that are here, those that there were.
 
     ``tap`` numbers the interface that captured each; ``links`` has the link type of every tap.
@@ -56,7 +56,7 @@ def is_capture(head: bytes) -> bool:
     return any(struct.unpack(f"{order}I", head[:4])[0] in (*_MAGIC, _SECTION) for order in "<>")
 
 
-def read_batches(opened: Opened, problems: Problems) -> Iterator[Batch]:
+def read_batches(opened: Opened, problems: Problems) -> Iterator[PacketBatch]:
     """Every packet of a capture."""
     head = opened.read(4)
     first = struct.unpack("<I", head)[0]
@@ -66,7 +66,7 @@ def read_batches(opened: Opened, problems: Problems) -> Iterator[Batch]:
         problems.said.append(opened.problem)
 
 
-def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[Batch]:
+def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
     order = "<" if struct.unpack("<I", head)[0] in _MAGIC else ">"
     unit_ns = _MAGIC[struct.unpack(f"{order}I", head)[0]]
     rest = opened.read(20)
@@ -104,10 +104,10 @@ def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[Batc
             return
 
 
-def _batch_of_pcap(data: bytes, starts: Integers, order: str, unit_ns: int, link: int) -> Batch:
+def _batch_of_pcap(data: bytes, starts: Integers, order: str, unit_ns: int, link: int) -> PacketBatch:
     octets = np.frombuffer(data, dtype=np.uint8)
     header = octets[starts[:, None] + np.arange(16)].view(f"{order}u4").astype(np.int64)
-    return Batch(
+    return PacketBatch(
         octets,
         starts + 16,
         header[:, 2],
@@ -126,7 +126,7 @@ class _Section:
     taps: list[int] = field(default_factory=list)  # place in ``links`` of each interface
 
 
-def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[Batch]:
+def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
     section = _Section()
     links: list[int] = []
     units: list[int] = []
@@ -189,14 +189,14 @@ def _packet(data: bytes, body: int, end: int, kind: int, section: _Section) -> t
 
 def _batch_of_pcapng(
     data: bytes, found: list[tuple[int, int, int, int, int]], links: list[int], units: list[int]
-) -> Batch:
+) -> PacketBatch:
     places, lengths, wire, tap = (np.array([row[i] for row in found], np.int64) for i in range(4))
     stamps = np.array([row[4] for row in found], np.uint64)
     per_second = np.array(units, np.uint64)[tap]
     seconds, fraction = stamps // per_second, (stamps % per_second).astype(np.float64)
     time_ns = seconds.astype(np.int64) * _SECOND_NS
     time_ns += np.rint(fraction * (_SECOND_NS / per_second.astype(np.float64))).astype(np.int64)
-    return Batch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(links))
+    return PacketBatch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(links))
 
 
 def _units(data: bytes, place: int, end: int, order: str) -> int:

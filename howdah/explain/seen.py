@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.connection import Connection
+from howdah.explain.connection import TapConnection
 from howdah.ingest.capture import ACK, FIN, RST, SYN
 from howdah.ingest.source import Integers
 from howdah.ingest.tcp_probe import unwrap
@@ -25,7 +25,7 @@ _LATE_SHARE = 0.5  # of a round trip: what fills a hole sooner was only overtake
 
 
 @dataclass(frozen=True)
-class Sent:
+class SeenSent:
     """Segments with data, in order of time. ``place`` is that in the connection. ``kind`` is NEW, AGAIN, LATE or FILLS.
 
     ``top`` is the end of all that was seen up to and with each.
@@ -43,7 +43,7 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Acks:
+class SeenAcks:
     """The receiver's segments, in order of time. ``una`` is the highest number acknowledged up to and with each,
     ``window_bytes`` scaled, -1 where the scale is not known; ``delivered`` adds what SACK reports. ``repeats`` are
     those that acknowledge nothing new while data are outstanding.
@@ -67,9 +67,9 @@ class Seen:
     though the receiver had them (DSACK). ``closed`` says whether a FIN or RST of the sender is there.
     """
 
-    connection: Connection
-    sent: Sent
-    acks: Acks
+    connection: TapConnection
+    sent: SeenSent
+    acks: SeenAcks
     syn_ns: tuple[int | None, int | None, int | None]
     opener: str | None
     copies: int
@@ -80,7 +80,7 @@ class Seen:
     mss_bytes: int
 
 
-def look(connection: Connection, rtt_ns: int | None = None) -> Seen | None:
+def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
     """Read a connection; None where it has no data or nothing acknowledges them. ``rtt_ns`` helps to tell late segments
     from those sent again, where time stamps do not."""
     time, flags = connection.column("time_ns"), connection.column("flags")
@@ -107,7 +107,7 @@ def look(connection: Connection, rtt_ns: int | None = None) -> Seen | None:
     top = np.maximum.accumulate(end)
     kind, missing = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
     mss = _segment_bytes(connection, payload[data])
-    sent = Sent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
+    sent = SeenSent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
     acks, spurious = _acks(connection, back, una, base, ack_stamp, sent)
     if has_stamps:
         spurious = max(spurious, _answered_before(connection, sent, acks))
@@ -132,7 +132,7 @@ def _signed(difference: int) -> int:
     return (int(difference) + _HALF) % (1 << 32) - _HALF
 
 
-def _base(connection: Connection, data: Integers, back: Integers) -> int:
+def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
     """The number of the first byte of data, where the handshake says it; else that of the first byte that is seen."""
     flags, sequence = connection.column("flags"), connection.column("sequence")
     opened = np.flatnonzero(connection.ours & ((flags & SYN) != 0))
@@ -142,7 +142,7 @@ def _base(connection: Connection, data: Integers, back: Integers) -> int:
     return acked if 0 < _signed(first - acked) < _HALF // 2 else first
 
 
-def _copies(connection: Connection) -> Flags:
+def _copies(connection: TapConnection) -> Flags:
     """Segments that the capture holds twice: equal in all that is here, with the number that IP gives each packet, at
     almost the same time. A retransmission has another number, or another stamp of TCP."""
     time = connection.column("time_ns")
@@ -166,7 +166,7 @@ def _copies(connection: Connection) -> Flags:
     return found
 
 
-def _echoes(connection: Connection, data: Integers, back: Integers) -> tuple[Integers, Integers]:
+def _echoes(connection: TapConnection, data: Integers, back: Integers) -> tuple[Integers, Integers]:
     """Echoes of the data and stamps of the ACKs, both counted from the ACKs' first stamp."""
     stamps, echoes = connection.column("stamp")[back], connection.column("echo")[data]
     first = int(stamps[0])
@@ -175,7 +175,7 @@ def _echoes(connection: Connection, data: Integers, back: Integers) -> tuple[Int
     return np.maximum.accumulate(theirs), np.maximum.accumulate(mine)
 
 
-def _segment_bytes(connection: Connection, payload: Integers) -> int:
+def _segment_bytes(connection: TapConnection, payload: Integers) -> int:
     """The usual full segment: what the options allow, or what most segments have; offloaded ones are multiples."""
     said = [each.mss_bytes for each in connection.options.values() if each is not None and each.mss_bytes]
     stamps = bool(connection.column("has_stamps").mean() > 0.5)
@@ -188,7 +188,7 @@ def _segment_bytes(connection: Connection, payload: Integers) -> int:
 
 
 def _kinds(
-    connection: Connection,
+    connection: TapConnection,
     data: Integers,
     begin: Integers,
     end: Integers,
@@ -249,8 +249,8 @@ def _filling(
 
 
 def _acks(
-    connection: Connection, back: Integers, una: Integers, base: int, stamp: Integers, sent: Sent
-) -> tuple[Acks, int]:
+    connection: TapConnection, back: Integers, una: Integers, base: int, stamp: Integers, sent: SeenSent
+) -> tuple[SeenAcks, int]:
     time, window = connection.column("time_ns")[back], connection.column("window")[back]
     scale = _scale(connection)
     delivered, sack_top, spurious = _delivered(connection, back, una, base)
@@ -260,10 +260,10 @@ def _acks(
     repeats = (una == before) & outstanding & (payload == 0)
     repeats[0] = False
     scaled = window << scale if scale is not None else np.full(window.size, -1, np.int64)
-    return Acks(back, time, una, scaled, stamp, delivered, repeats, sack_top), spurious
+    return SeenAcks(back, time, una, scaled, stamp, delivered, repeats, sack_top), spurious
 
 
-def _answered_before(connection: Connection, sent: Sent, acks: Acks) -> int:
+def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) -> int:
     """Segments sent again whose first ACK echoes a stamp from before that (the Eifel detection, RFC 3522): the first
     copy had arrived."""
     again = np.flatnonzero(sent.kind == AGAIN)
@@ -278,7 +278,7 @@ def _answered_before(connection: Connection, sent: Sent, acks: Acks) -> int:
     return int(((behind < 0) & (behind > -_HALF // 2)).sum())
 
 
-def _scale(connection: Connection) -> int | None:
+def _scale(connection: TapConnection) -> int | None:
     """The shift of the receiver's window; None where no SYN says it."""
     sender, receiver = connection.options["sender"], connection.options["receiver"]
     for said in (sender, receiver):
@@ -287,13 +287,13 @@ def _scale(connection: Connection) -> int | None:
     return receiver.scale if receiver is not None else None
 
 
-def _top_before(sent: Sent, places: Integers) -> Integers:
+def _top_before(sent: SeenSent, places: Integers) -> Integers:
     """The end of all data seen before each place in the capture."""
     at = np.searchsorted(sent.place, places) - 1
     return np.where(at >= 0, sent.top[np.maximum(at, 0)], sent.begin[0])
 
 
-def _delivered(connection: Connection, back: Integers, una: Integers, base: int) -> tuple[Integers, Integers, int]:
+def _delivered(connection: TapConnection, back: Integers, una: Integers, base: int) -> tuple[Integers, Integers, int]:
     """Bytes that ACKs and SACK report together, the highest number that SACK reports, and how many DSACKs there are."""
     delivered, highest = una.copy(), una.copy()
     sack = connection.sack
@@ -355,7 +355,7 @@ def _insert(blocks: list[tuple[int, int]], low: int, high: int) -> int:
     return end - begin - before
 
 
-def _handshake(connection: Connection, keep: Flags) -> tuple[int | None, int | None, int | None]:
+def _handshake(connection: TapConnection, keep: Flags) -> tuple[int | None, int | None, int | None]:
     flags, time = connection.column("flags"), connection.column("time_ns")
     opens = np.flatnonzero(keep & ((flags & (SYN | ACK)) == SYN))
     answers = np.flatnonzero(keep & ((flags & (SYN | ACK)) == (SYN | ACK)))
@@ -375,7 +375,7 @@ def _handshake(connection: Connection, keep: Flags) -> tuple[int | None, int | N
     )
 
 
-def _opener(connection: Connection) -> str | None:
+def _opener(connection: TapConnection) -> str | None:
     flags = connection.column("flags")
     opens = np.flatnonzero((flags & (SYN | ACK)) == SYN)
     answers = np.flatnonzero((flags & (SYN | ACK)) == (SYN | ACK))

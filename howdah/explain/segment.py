@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.layers import ETHERNET_BYTES, Found, Octets
-from howdah.explain.records import Batch
+from howdah.explain.layers import ETHERNET_BYTES, FoundTcp, Octets
+from howdah.explain.records import PacketBatch
 from howdah.ingest.capture import SYN
 from howdah.ingest.source import Integers
 
@@ -37,7 +37,7 @@ COLUMNS: dict[str, type] = {
 
 
 @dataclass(frozen=True)
-class Segments:
+class TcpColumns:
     """``columns`` as :data:`COLUMNS`; ``key`` tells connections apart, ``from_first`` which end sent a segment.
 
     ``extra_bytes`` is what the Ethernet frame has beside the payload. ``sack`` has rows (segment, left, right) in the
@@ -58,7 +58,7 @@ class Segments:
         return self.key.size
 
 
-def read_segments(batch: Batch, found: Found) -> Segments:
+def read_segments(batch: PacketBatch, found: FoundTcp) -> TcpColumns:
     octets = batch.data
     header = (octets[found.tcp + 12] >> 4).astype(np.int64) * 4
     good = header >= 20
@@ -105,7 +105,7 @@ def read_segments(batch: Batch, found: Found) -> Segments:
     typed: dict[str, npt.NDArray[np.generic]] = {
         name: np.asarray(columns[name]).astype(kind) for name, kind in COLUMNS.items()
     }
-    return Segments(typed, key, sack, syn, ip, ports, tap)
+    return TcpColumns(typed, key, sack, syn, ip, ports, tap)
 
 
 def _keys(

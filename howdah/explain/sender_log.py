@@ -12,7 +12,7 @@ import numpy as np
 
 from howdah.algorithm import ALGORITHMS
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.explained import Exit, Explained
+from howdah.explain.explained import Explained, ExplainedExit
 from howdah.ingest.source import Integers
 from howdah.measure.cause import LOSS
 from howdah.measure.held import Holding
@@ -60,7 +60,7 @@ def stand_in(algorithm: str) -> Flow:
     )  # fmt: skip
 
 
-def explain_log(log: SenderLog, leaves: Exit | None, why_no_exit: str) -> Explained:
+def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) -> Explained:
     """The flow of a log; ``leaves`` is where its reader found the exit."""
     no_packets = f"{log.source} has no packets"
     duration = float(log.time_ns[-1] - log.time_ns[0]) / 1e9 if log.time_ns.size else 0.0
@@ -124,7 +124,7 @@ def _buffer(log: SenderLog, why: str) -> Estimate:
     return absent(why, float(rtt.max() - rtt.min()) * log.fastest_bits_per_second / 8e6)
 
 
-def exit_between(log: SenderLog) -> tuple[Exit | None, str]:
+def exit_between(log: SenderLog) -> tuple[ExplainedExit | None, str]:
     """The exit by the first reading with a finite threshold that the window has reached: it was between that reading
     and the one before."""
     left = np.flatnonzero((log.ssthresh >= 0) & (log.cwnd >= log.ssthresh))
@@ -141,4 +141,4 @@ def exit_between(log: SenderLog) -> tuple[Exit | None, str]:
         cause, evidence = LOSS, "the threshold fell below the window, and segments were sent again"
     packets = Estimate(high, low, max(2 * high, float(log.cwnd.max())) if cut else high, "between two readings")
     when = float(log.time_ns[at] - log.time_ns[0]) / 1e9
-    return Exit(when, packets, None, cause, cause is not None, evidence), ""
+    return ExplainedExit(when, packets, None, cause, cause is not None, evidence), ""

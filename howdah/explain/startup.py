@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from howdah.explain.course import Course
+from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips, stamp_hz
 from howdah.explain.hystart import Detections, detections
 from howdah.explain.seen import NEW, Seen
@@ -69,7 +69,7 @@ class StartUp:
     hystart: Detections | None
 
 
-def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
+def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     mss = course.mss_bytes
     rounds = _rounds(course)
     paced = _is_paced(seen, trips)
@@ -115,13 +115,13 @@ def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
     )
 
 
-def _soon(course: Course, trips: RoundTrips, at: int) -> int:
+def _soon(course: SenderCourse, trips: RoundTrips, at: int) -> int:
     """The last ACK that is one event with another."""
     until = int(course.time_ns[at]) + int(_NEAR_ROUNDS * (trips.base_ns.value or 0))
     return int(np.searchsorted(course.time_ns, until, side="right")) - 1
 
 
-def gain_words(course: Course, at: int) -> str:
+def gain_words(course: SenderCourse, at: int) -> str:
     return f"{round(course.flight[at] / course.mss_bytes)} packets"
 
 
@@ -137,7 +137,7 @@ def _without(
     return StartUp(rounds, growth, initial, None, None, None, False, "", why, limit, end, paced, None)
 
 
-def _rounds(course: Course) -> list[Round]:
+def _rounds(course: SenderCourse) -> list[Round]:
     starts = course.rounds
     stops = np.concatenate([starts[1:], [len(course) - 1]])
     return [
@@ -146,7 +146,7 @@ def _rounds(course: Course) -> list[Round]:
     ]
 
 
-def _round_of(course: Course, at: int) -> int:
+def _round_of(course: SenderCourse, at: int) -> int:
     return int(np.searchsorted(course.rounds, at, side="right")) - 1
 
 
@@ -157,7 +157,7 @@ def _growth(rounds: list[Round]) -> float | None:
     return float(np.median(rising)) if rising else None
 
 
-def _initial_window(seen: Seen, course: Course) -> int | None:
+def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
     """Full segments that left before the first ACK of data."""
     if seen.opener is None or not len(course):
         return None
@@ -165,7 +165,7 @@ def _initial_window(seen: Seen, course: Course) -> int | None:
     return max(round(float(course.nxt[first] - course.una[0]) / course.mss_bytes), 1)
 
 
-def _last_growth(gain: Reals, course: Course, first_again: int | None) -> int | None:
+def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> int | None:
     """The last ACK at which D is where it was; None where it never falls for good before anything is sent again.
 
     D has fallen for good where what is acknowledged without growth is a third of what is in flight, or where it is
@@ -190,7 +190,7 @@ def _last_growth(gain: Reals, course: Course, first_again: int | None) -> int | 
     return _knee(rows[rows <= until], gain, course, step)
 
 
-def _knee(rows: Integers, gain: Reals, course: Course, step: float) -> int | None:
+def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int | None:
     """Where D, which falls towards the last of these ACKs, began to: before that, what was acknowledged in the last
     packets took less than most of itself from D. A step of D alone is a pause."""
     una = course.una[rows] / course.mss_bytes
@@ -224,7 +224,7 @@ def _is_paced(seen: Seen, trips: RoundTrips) -> bool:
     return float((late > max(_MOST_BURST * quick, 1_000_000)).mean()) >= 0.3
 
 
-def _drained(course: Course) -> int | None:
+def _drained(course: SenderCourse) -> int | None:
     """Of a sender like BBR: the ACK at which it begins to send much less than is delivered, while more is in flight
     than later. In a recovery it sends what is delivered."""
     flight = course.flight
@@ -239,7 +239,7 @@ def _drained(course: Course) -> int | None:
     return int(slow[0]) if slow.size else None
 
 
-def _stays_empty(course: Course, trips: RoundTrips, at: int) -> bool:
+def _stays_empty(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
     """Whether the queue that the start-up made was gone soon after, as where a sender like BBR drains it."""
     queue, when = trips.queue_ns, course.time_ns[trips.ack]
     if not queue.size:
@@ -248,7 +248,7 @@ def _stays_empty(course: Course, trips: RoundTrips, at: int) -> bool:
     return bool(after.size) and float(np.median(after)) < 0.4 * float(queue.max())
 
 
-def _rate_stood(course: Course, at: int) -> bool:
+def _rate_stood(course: SenderCourse, at: int) -> bool:
     """Whether a round before the exit delivered no more than 1.25 times that before: three such rounds end it."""
     number = _round_of(course, at)
     if number < 3:
@@ -258,7 +258,7 @@ def _rate_stood(course: Course, at: int) -> bool:
     return bool(got[-1] < 1.25 * got[-2])
 
 
-def _loss_or_timeout(seen: Seen, course: Course, at: int, trips: RoundTrips) -> str:
+def _loss_or_timeout(seen: Seen, course: SenderCourse, at: int, trips: RoundTrips) -> str:
     """A timeout follows a silence, and no three duplicates."""
     repeats = seen.acks.repeats[max(at - 200, 0) : at + 1]
     sacked = bool((seen.acks.sack_top[max(at - 5, 0) : at + 1] > seen.acks.una[max(at - 5, 0) : at + 1]).any())
@@ -270,13 +270,13 @@ def _loss_or_timeout(seen: Seen, course: Course, at: int, trips: RoundTrips) -> 
     return LOSS
 
 
-def _all_sent(seen: Seen, course: Course, at: int) -> bool:
+def _all_sent(seen: Seen, course: SenderCourse, at: int) -> bool:
     """Whether nothing new left behind an ACK, and the sender said that this is the end, or all was acknowledged."""
     last = int(seen.sent.top[-1])
     return int(course.nxt[at]) >= last - course.mss_bytes and (seen.closed or int(course.una_after[-1]) >= last)
 
 
-def _limit(seen: Seen, course: Course, at: int | None) -> str | None:
+def _limit(seen: Seen, course: SenderCourse, at: int | None) -> str | None:
     """What stopped growth at an ACK without the sender's own doing."""
     if at is None:
         return None
@@ -292,7 +292,7 @@ def _limit(seen: Seen, course: Course, at: int | None) -> str | None:
     return None
 
 
-def _detector(course: Course, trips: RoundTrips, found: Detections, end: int) -> tuple[str, bool, str]:
+def _detector(course: SenderCourse, trips: RoundTrips, found: Detections, end: int) -> tuple[str, bool, str]:
     """Which detector of HyStart speaks at the exit."""
     base = trips.base_ns.value or 0
     doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
