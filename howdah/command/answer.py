@@ -24,6 +24,7 @@ VERSIONS = {
     "compare": 1,
     "doctor": 1,
     "error": 1,
+    "explain": 1,
     "export": 1,
     "figure": 1,
     "figure-list": 1,

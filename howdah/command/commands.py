@@ -40,6 +40,7 @@ COMMANDS = {
     "search": Command("search", "find the smallest path on which a claim fails"),
     "validate": Command("validate", "run a profile on two engines and compare their results"),
     "list": Command("listing", "list profiles, algorithms, kernels, receivers, stacks, metrics or runs"),
+    "explain": Command("explain", "say what a recorded transfer shows: capture, log or qlog of any machine"),
     "export": Command("export", "write a run's data for another tool; needs no kernel"),
     "pack": Command("pack", "write runs or experiments as one file that can be mailed"),
     "unpack": Command("pack", "write the content of a pack to a new directory"),

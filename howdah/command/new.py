@@ -27,6 +27,7 @@ from howdah.profile.draft import (
     check_repetitions,
     check_rtt,
     write,
+    write_text,
 )
 from howdah.work.catalogue import expected_s, profile_core_s, shipped_profiles
 
@@ -35,6 +36,7 @@ _EXAMPLES = """\
 On a terminal, without options, it asks for each of them. An option that is not given has its default.
   howdah new mine --rate 400Mbit/s --rtt '50 ms, 100 ms' --algorithm cubic,bbr
   howdah new over-geo --like paths/geo --algorithm cubic,search
+  howdah new twin --from slow.pcap
 """
 
 
@@ -70,6 +72,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the experiment, and of the file NAME.yaml")
     path = section(parser, "path")
     path.add_argument("--like", metavar="PROFILE", help="take the path of another profile, such as paths/geo")
+    path.add_argument(
+        "--from",
+        dest="recording",
+        type=Path,
+        metavar="FILE",
+        help="take path, ends and size from a recorded transfer, as 'howdah explain' finds them: its twin",
+    )
+    path.add_argument(
+        "--flow", type=int, default=1, metavar="N", help="with --from: the flow with the N-th most data (default: 1)"
+    )
     rest = section(parser, "experiment")
     for question in _QUESTIONS:
         name = "algorithm" if question.field == "algorithms" else question.field
@@ -88,15 +100,33 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not options.json
     name = _named(options, asks)
-    draft = _answered(options, name, asks)
     file = options.output or Path(f"{name}.yaml")
-    profile = write(draft, file)
+    profile = _twin(options, name, file) if options.recording else write(_answered(options, name, asks), file)
     core_s = profile_core_s(profile)
     if options.json:
         answer("new", {"profile": str(file), "name": name, "runs": len(profile.cells()), "core_s": core_s})
     else:
         write_stdout(_told(profile, file, core_s))
     return 0
+
+
+def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
+    """The profile of a recorded flow. Options of a draft do not go with it."""
+    for question in _QUESTIONS:
+        if getattr(options, question.field) is not None:
+            option = "algorithm" if question.field == "algorithms" else question.field
+            raise ProfileError(f"--{option} and --from are both given; give one", hint="change the file afterwards")
+    if options.like is not None:
+        raise ProfileError("--like and --from are both given; give one")
+    from howdah.explain.read import MOST_FLOWS, read_files  # only this needs them
+    from howdah.explain.twin import twin_text
+
+    if not 1 <= options.flow <= MOST_FLOWS:
+        raise ProfileError(f"expected a flow from 1 to {MOST_FLOWS}", where=f"--flow {options.flow}")
+    flows = read_files([options.recording], options.flow).flows
+    if len(flows) < options.flow:
+        raise ProfileError(f"the recording has {len(flows)} flows with data", where=f"--flow {options.flow}")
+    return write_text(twin_text(flows[options.flow - 1], name), file)
 
 
 def _told(profile: Profile, file: Path, core_s: float) -> str:

@@ -30,7 +30,7 @@ EXIT_CODES = {
 # How `howdah --help` orders the commands. One that is in none of these follows under OTHER.
 GROUPS: dict[str, tuple[str, ...]] = {
     "make experiments": ("new", "list", "plan", "run", "build"),
-    "read results": ("report", "compare", "claims", "score", "figure", "export"),
+    "read results": ("report", "compare", "claims", "score", "figure", "explain", "export"),
     "check and share results": ("verify", "rerun", "sign", "pack", "unpack", "validate"),
     "run many experiments": ("atlas", "nightly", "bisect", "search", "cluster", "attach"),
     "watch": ("serve", "exporter"),

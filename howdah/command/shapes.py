@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
 from howdah.command.atlas_shapes import Atlas, AtlasList
+from howdah.command.explain_shapes import Explain
 from howdah.command.list_shapes import (
     ListAlgorithms,
     ListKernels,
@@ -281,6 +282,7 @@ SHAPES: dict[str, type[Shape]] = {
     "compare": Compare,
     "doctor": Doctor,
     "error": Error,
+    "explain": Explain,
     "export": Export,
     "figure": Figure,
     "figure-list": FigureList,

@@ -83,12 +83,17 @@ def read_qlog(path: Path) -> Qlog:
         data = read_raw_bytes(path)
     except (OSError, ValueError) as error:
         return Qlog(problems=[f"{path.name} cannot be read: {error}"])
+    return parse_qlog(data, path.name)
+
+
+def parse_qlog(data: bytes, name: str) -> Qlog:
+    """The content of a qlog; ``name`` is what messages call the file."""
     problems: list[str] = []
-    events = list(_events(data, path.name, problems))
+    events = list(_events(data, name, problems))
     found = _Reader(events).qlog
-    found.problems = problems + [f"{path.name}{problem}" for problem in found.problems]
+    found.problems = problems + [f"{name}{problem}" for problem in found.problems]
     if not events and not problems:
-        found.problems.append(f"{path.name} has no events")
+        found.problems.append(f"{name} has no events")
     return found
 
 

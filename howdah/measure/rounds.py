@@ -22,10 +22,15 @@ def rounds(trace: FlowTrace) -> Integers:
     A round ends when everything that was sent when it began is acknowledged: ``snd_una`` has reached the ``snd_nxt``
     noted at its first record (the marker of RFC 9406's windowEnd and of ``hystart_update``).
     """
-    starts = [0] if len(trace) else []
+    return round_starts(trace.snd_una, trace.snd_nxt)
+
+
+def round_starts(snd_una: Integers, snd_nxt: Integers) -> Integers:
+    """The same from the states before each ACK, whoever recorded them; both of shape (n,)."""
+    starts = [0] if snd_una.size else []
     while starts:
-        following = int(np.searchsorted(trace.snd_una, trace.snd_nxt[starts[-1]], side="left"))
-        if following >= len(trace) or following <= starts[-1]:
+        following = int(np.searchsorted(snd_una, snd_nxt[starts[-1]], side="left"))
+        if following >= snd_una.size or following <= starts[-1]:
             break
         starts.append(following)
     return np.array(starts, dtype=np.int64)

@@ -103,7 +103,12 @@ def check_repetitions(text: str) -> int:
 
 
 def write(draft: Draft, file: Path) -> Profile:
-    """Write the draft to a file that is not there yet, and return it as it is read.
+    """As :func:`write_text`, from what a person has said."""
+    return write_text(text(draft, file), file)
+
+
+def write_text(content: str, file: Path) -> Profile:
+    """Write a profile to a file that is not there yet, and return it as it is read.
 
     Nothing is written where the profile would be refused. Raises ProfileError, and HowdahError where the file exists or
     cannot be written.
@@ -113,7 +118,7 @@ def write(draft: Draft, file: Path) -> Profile:
     # A name of its own: nothing that is there is touched, and what is seen under the final name is whole and right.
     attempt = file.with_name(f".{file.stem}-{secrets.token_hex(4)}.yaml")
     try:
-        attempt.write_text(text(draft, file), encoding="utf-8")
+        attempt.write_text(content, encoding="utf-8")
         try:
             load(attempt)
         except ProfileError as error:
@@ -158,7 +163,7 @@ def text(draft: Draft, file: Path) -> str:
         f"#     value: {{metric: exit_cwnd_bdp, flow: 1{_at(draft)}}}",
         "#     expect: {below: 2}",
     ]
-    return "\n".join(_tidy(line) for line in lines) + "\n"
+    return "\n".join(tidy(line) for line in lines) + "\n"
 
 
 def _schema_from(directory: Path) -> str:
@@ -226,7 +231,7 @@ def _one_or_list(values: list[str]) -> str:
 _COMMENT_AT = 34
 
 
-def _tidy(line: str) -> str:
+def tidy(line: str) -> str:
     """Comments begin in one column, or two spaces behind a longer line."""
     code, mark, comment = line.partition(" # ")
     if not mark or not code.strip() or code.lstrip().startswith("#"):

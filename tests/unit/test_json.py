@@ -23,6 +23,9 @@ from howdah.command.shapes import main as reference
 from howdah.counterexample.session import SearchResult, as_json
 from howdah.place import DOCS, PROJECT
 from tests.experiment_factory import Scenario, make_experiment
+from tests.explain.damage import pcap
+from tests.explain.made import Path as Recorded
+from tests.explain.made import transfer
 from tests.json_shape import SEEN, check_shape
 from tests.nightly_factory import sheet, usual, write_suite
 from tests.unit.test_machine_set import GOOD as MACHINES
@@ -102,6 +105,8 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("figure", real.name, "--figure", "exit-strip", "--output", "strip.pdf")
     new = ("new", "mine", "--rate", "10 Mbit/s", "--rtt", "20 ms", "--output", "mine.yaml")
     howdah(*new, runs=False)
+    (tmp_path / "recorded.pcap").write_bytes(pcap(transfer(Recorded(total_bytes=60_000))))
+    howdah("explain", "recorded.pcap", runs=False)
     howdah("pack", "made", "--output", "made.tar.zst")
     howdah("unpack", "made.tar.zst", "unpacked", runs=False)
     if shutil.which("ssh-keygen"):

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah explain``: what a recorded transfer shows of its start-up, its path and what held it back."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from howdah.command.answer import answer
+from howdah.command.common import RESULTS, add_json_option
+from howdah.command.parser import section
+from howdah.errors import UsageError
+from howdah.explain.explained import Explained
+from howdah.explain.page import write_page
+from howdah.explain.read import MOST_FLOWS, read_files
+from howdah.explain.shown import as_json
+from howdah.explain.words import sentence, text
+from howdah.layout import write_stdout
+
+_EXAMPLES = """\
+It reads pcap and pcapng, tcp_probe as text, the output of ss -tin, iperf3's JSON and qlog; gzip, xz and zstd as well.
+  howdah explain slow.pcap
+  howdah explain slow.pcap.gz --page slow.html
+  howdah new twin --from slow.pcap      # a profile that reproduces it
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("explain", epilog=_EXAMPLES)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a recording of one or more transfers")
+    results = section(parser, RESULTS)
+    results.add_argument("--flows", type=int, default=5, metavar="N", help="the N flows with most data (default: 5)")
+    results.add_argument(
+        "--page", type=Path, default=None, metavar="FILE", help="also write an HTML page with pictures"
+    )
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    if not 1 <= options.flows <= MOST_FLOWS:
+        raise UsageError(f"--flows: expected 1 to {MOST_FLOWS}, not {options.flows}")
+    read = read_files(options.files, options.flows)
+    if options.page is not None:
+        write_page(read.flows, read.problems, options.page)
+    if options.json:
+        answer("explain", _answer(read.flows, read.problems, read.others, options.page))
+        return 0
+    write_stdout(text(read.flows, read.problems, read.others))
+    if options.page is not None:
+        write_stdout(f"page: {options.page}\n")
+    return 0
+
+
+def _answer(flows: list[Explained], problems: list[str], others: int, page: Path | None) -> dict[str, Any]:
+    return {
+        "found": [sentence(flow) for flow in flows],
+        "flows": [as_json(flow) for flow in flows],
+        "problems": problems,
+        "others": others,
+        "page": str(page) if page is not None else None,
+    }

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the sender had sent and what was acknowledged, at the arrival of each ACK at the sender, whoever looked on.
+
+At the sender the capture shows it. Elsewhere what was sent before an ACK arrived is what echoes older stamps than the
+ACK's. Without stamps nobody knows how long what passed the tap had waited in front of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.explain.delay import SENDER, RoundTrips
+from howdah.explain.seen import AGAIN, FILLS, Flags, Seen
+from howdah.ingest.source import Integers
+from howdah.measure.rounds import round_starts
+
+
+@dataclass(frozen=True)
+class SenderCourse:
+    """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
+    one of data; ``sent`` counts those that left, those sent again too. ``again`` has for each segment that was sent
+    again the ACK at which it left (-1: before the first), and ``again_begin`` where it begins.
+
+    ``exact``: the state is that before this ACK, not before one with the same stamp. ``of_sender``: ``nxt`` and
+    ``sent`` are known; else they are what passed the tap.
+    """
+
+    time_ns: Integers
+    nxt: Integers
+    sent: Integers
+    una: Integers
+    una_after: Integers
+    delivered: Integers
+    window_bytes: Integers
+    mss_bytes: int
+    rounds: Integers
+    again: Integers
+    again_begin: Integers
+    exact: Flags
+    of_sender: bool
+
+    @property
+    def flight(self) -> Integers:
+        return self.nxt - self.una
+
+    def __len__(self) -> int:
+        return self.time_ns.size
+
+
+def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
+    """None where the sender's state cannot be known: a tap away from it, without a near part of the round trip."""
+    sent, acks = seen.sent, seen.acks
+    if trips.near_ns is None:
+        return None
+    if trips.at == SENDER or trips.near_ns == 0:
+        at = np.searchsorted(sent.place, acks.place)
+    elif seen.has_stamps:
+        at = np.searchsorted(sent.echo, acks.stamp, side="left")
+    else:
+        at = np.searchsorted(sent.time_ns, acks.time_ns + trips.near_ns, side="left")
+    nxt = np.where(at > 0, sent.top[np.maximum(at - 1, 0)], sent.begin[0])
+    total = np.cumsum(sent.end - sent.begin)
+    gone = np.where(at > 0, total[np.maximum(at - 1, 0)], 0)
+    exact = np.ones(at.size, bool)
+    if seen.has_stamps and trips.at != SENDER and trips.near_ns:
+        exact = np.diff(acks.stamp, prepend=acks.stamp[:1] - 1) > 0
+    first = int(min(sent.begin[0], acks.una[0]))
+    una = np.concatenate([[first], acks.una[:-1]])
+    nxt = np.maximum(np.maximum.accumulate(nxt), una)
+    window = np.concatenate([acks.window_bytes[:1], acks.window_bytes[:-1]])
+    again = np.flatnonzero((sent.kind == AGAIN) | (sent.kind == FILLS))
+    if trips.at == SENDER or trips.near_ns == 0:
+        left = np.searchsorted(acks.place, sent.place[again]) - 1
+    elif seen.has_stamps:
+        left = np.searchsorted(acks.stamp, sent.echo[again], side="left")
+    else:
+        left = np.searchsorted(acks.time_ns, sent.time_ns[again] - trips.near_ns, side="right") - 1
+    return SenderCourse(
+        acks.time_ns,
+        nxt,
+        gone,
+        una,
+        acks.una,
+        acks.delivered,
+        window,
+        seen.mss_bytes,
+        round_starts(una, nxt),
+        np.minimum(left, acks.time_ns.size - 1),
+        sent.begin[again],
+        exact,
+        trips.at == SENDER or trips.near_ns == 0 or seen.has_stamps,
+    )
+
+
+def repairs(course: SenderCourse) -> Flags:
+    """From a first retransmission until what was sent by then is acknowledged."""
+    found = np.zeros(len(course), bool)
+    for at in np.unique(np.maximum(course.again, 0)).tolist():
+        if not found[at]:
+            found[at : int(np.searchsorted(course.una, course.nxt[at]))] = True
+    return found

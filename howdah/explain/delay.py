@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the tap was, and the round trips that it saw.
+
+A tap divides the round trip: the *far* part goes from the tap to the receiver and back, seen from a segment to its
+ACK; the *near* part goes to the sender and back, seen from an ACK to the first segment that echoes its time stamp, or
+in the handshake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.explain.estimate import Estimate, absent
+from howdah.explain.seen import AGAIN, FILLS, NEW, Seen
+from howdah.ingest.source import Integers
+
+SENDER, MIDDLE, RECEIVER = "sender", "middle", "receiver"
+_AT_END_SHARE = 0.1  # of the round trip: nearer to an end than that is at it
+_COARSE_SHARE = 0.25  # of the round trip: clocks coarser than that do not tell where the tap was
+_SPLIT_SHARE = 0.6  # of the data's round trip: a shorter handshake was answered by somebody nearer
+_FEW_SAMPLES = 8
+_TICKS_HZ = np.array([100, 250, 500, 1000, 1_000_000])
+_TICK_DOUBT = 0.2  # a queue that grows stretches the time between stamps
+_DELAYED_ACK_NS = 20_000_000  # half of TCP_DELACK_MIN, as in howdah/measure/rounds.py
+
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RoundTrips:
+    """``at``: where the tap was, None where nothing tells. ``base_ns``: round trip without a queue, of the data.
+    ``handshake_ns``: that of the handshake. ``near_ns``, ``far_ns``: the least of each part.
+
+    ``ack`` are places of those ACKs that have a sample, ``rtt_ns`` their samples: far, and what the way from the sender
+    to the tap took beyond its least. ``clock_ns`` is how coarse the stamps are. ``is_split``: the handshake was
+    answered by somebody nearer than the receiver of the data. ``up_doubt_ns``: of the part before the tap.
+    """
+
+    at: str | None
+    base_ns: Estimate
+    handshake_ns: int | None
+    near_ns: int | None
+    far_ns: int | None
+    ack: Integers
+    rtt_ns: Integers
+    clock_ns: int
+    is_split: bool
+    up_doubt_ns: int
+    near_varies: bool
+
+    @cached_property
+    def queue_ns(self) -> Integers:
+        """What each sample has beyond the least."""
+        return self.rtt_ns - self.rtt_ns.min() if self.rtt_ns.size else self.rtt_ns
+
+
+def clock_step_ns(time_ns: Integers) -> int:
+    """How coarse a clock is: the largest unit that all its stamps are multiples of, of those that clocks have."""
+    sample = time_ns[:: max(time_ns.size // 20_000, 1)]
+    for unit in (100_000_000, 10_000_000, 4_000_000, 1_000_000, 100_000, 10_000, 1000):
+        rest = (sample - sample[0]) % unit
+        if sample.size > 2 and not np.minimum(rest, unit - rest).max() > unit // 1000:
+            return unit
+    return 1
+
+
+def round_trips(seen: Seen) -> RoundTrips:
+    clock = clock_step_ns(seen.connection.column("time_ns"))
+    ack, segment, far = _far(seen)
+    near_data = _near(seen)
+    to_server, to_client = _handshake(seen)
+    near_first, far_first = (to_client, to_server) if seen.opener == "sender" else (to_server, to_client)
+    handshake = None if to_server is None or to_client is None else to_server + to_client
+    far_least = int(far.min()) if far.size else None
+    near_least = None if near_data is None else int(near_data.min())
+    is_split = False
+    if near_least is None:
+        near_least = near_first
+    if far_least is not None and far_first is not None and handshake and near_least is not None:
+        whole = far_least + near_least
+        is_split = handshake < _SPLIT_SHARE * whole and whole - handshake > 2 * clock + 1_000_000
+    at = _place(near_least, far_least, clock)
+    if near_least is None and is_split:
+        near_least = None
+    base = _base(far, near_least, near_data, handshake, clock, is_split)
+    up, doubt = _upstream(seen, segment, at, clock)
+    varies = near_data is not None and near_data.size >= _FEW_SAMPLES and at != SENDER
+    if varies and near_data is not None and near_least is not None and far_least is not None:
+        spread = float(np.percentile(near_data, 75)) - near_least
+        varies = spread > max(0.1 * (near_least + far_least), 2_000_000)
+    return RoundTrips(
+        at, base, handshake, near_least, far_least, ack, far + up + (near_least or 0), clock, is_split, doubt, varies
+    )
+
+
+def _far(seen: Seen) -> tuple[Integers, Integers, Integers]:
+    """ACKs with a sample, the segment that each answers, and how long that took. Nothing that was sent twice counts
+    (Karn), nor an ACK for what filled a hole."""
+    sent, acks = seen.sent, seen.acks
+    fresh = np.flatnonzero(sent.kind == NEW)
+    fresh = fresh[sent.end[fresh] == sent.top[fresh]]
+    before = np.concatenate([[0], acks.una[:-1]])
+    advanced = np.flatnonzero(acks.una > before)
+    una = acks.una[advanced]
+    at = np.searchsorted(sent.end[fresh], una)
+    good = at < fresh.size
+    advanced, una, at = advanced[good], una[good], at[good]
+    segment = fresh[at]
+    again = np.sort(sent.begin[(sent.kind == AGAIN) | (sent.kind == FILLS)])
+    doubled = np.searchsorted(again, una) > np.searchsorted(again, before[advanced])
+    # A hole was open: what the ACK releases was acknowledged late.
+    holes = np.concatenate([[False], acks.sack_top[:-1] > acks.una[:-1]])[advanced]
+    waited = np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced] >= _DELAYED_ACK_NS
+    waited &= una - before[advanced] <= seen.mss_bytes
+    good = (sent.place[segment] < acks.place[advanced]) & ~doubled & ~holes & ~waited & (sent.begin[segment] < una)
+    advanced, segment = advanced[good], segment[good]
+    return advanced, segment, acks.time_ns[advanced] - sent.time_ns[segment]
+
+
+def _near(seen: Seen) -> Integers | None:
+    """From the first ACK with each stamp to the first segment that echoes it."""
+    if not seen.has_stamps:
+        return None
+    stamps, first = np.unique(seen.acks.stamp, return_index=True)
+    echoes, echoed = np.unique(seen.sent.echo, return_index=True)
+    at = np.searchsorted(stamps, echoes)
+    good = at < stamps.size
+    at, echoes, echoed = at[good], echoes[good], echoed[good]
+    good = stamps[at] == echoes
+    took = seen.sent.time_ns[echoed[good]] - seen.acks.time_ns[first[at[good]]]
+    took = took[took >= 0]
+    return took if took.size >= _FEW_SAMPLES else None
+
+
+def _handshake(seen: Seen) -> tuple[int | None, int | None]:
+    """From the tap to the server and back, and to the client and back."""
+    opened, answered, ended = seen.syn_ns
+    server = answered - opened if opened is not None and answered is not None and answered >= opened else None
+    client = ended - answered if ended is not None and answered is not None and ended >= answered else None
+    return server, client
+
+
+def _place(near: int | None, far: int | None, clock: int) -> str | None:
+    if near is None or far is None or near + far <= 0 or clock > _COARSE_SHARE * (near + far):
+        return None
+    if near <= max(_AT_END_SHARE * (near + far), clock):
+        return SENDER
+    return RECEIVER if far <= max(_AT_END_SHARE * (near + far), clock) else MIDDLE
+
+
+def _base(
+    far: Integers, near: int | None, near_data: Integers | None, handshake: int | None, clock: int, is_split: bool
+) -> Estimate:
+    if not far.size:
+        return absent("no ACK answers a segment that was sent once")
+    least = int(far.min())
+    if near is None:
+        reason = "the way between sender and tap is not seen: no handshake, and no time stamps of TCP"
+        return absent(reason, low=float(max(least - clock, 0)))
+    whole = least + near
+    how = "the least time from a segment to its ACK"
+    if near_data is not None and near > max(clock, 0.02 * whole):
+        how += ", and from an ACK to the segment that echoes it"
+    if handshake is not None and not is_split and handshake < whole:
+        whole, how = handshake, "the handshake, in which there was no queue"
+    low = max(whole - 2 * clock, 0) if clock > 1000 else whole
+    # Few samples may all have met a queue.
+    high = whole + 2 * clock if clock > 1000 else whole + (0.001 * whole if far.size >= _FEW_SAMPLES else 0.05 * whole)
+    least_known = float(min(low, 0.995 * whole)) if handshake is not None else None
+    if handshake is None:
+        how += "; without the handshake nobody knows whether there was a queue all the time"
+    return Estimate(float(whole), least_known, float(max(high, 1.005 * whole)), how)
+
+
+def _upstream(seen: Seen, segment: Integers, at: str | None, clock: int) -> tuple[Integers, int]:
+    """How much longer than the least the way from the sender to the tap took for each segment, by the sender's stamps;
+    and how far that may be off. Zero at the sender, and where segments have no stamps."""
+    if at == SENDER or not seen.has_stamps or not segment.size:
+        return np.zeros(segment.size, np.int64), 0
+    hz = stamp_hz(seen)
+    if hz is None:
+        return np.zeros(segment.size, np.int64), 0
+    tick = 1e9 / hz
+    late = seen.sent.time_ns - seen.sent.stamp * tick
+    late -= late.min()
+    return np.rint(late[segment]).astype(np.int64), int(tick) + clock
+
+
+def stamp_hz(seen: Seen) -> int | None:
+    """How fast the sender's stamps count; None where they fit no clock that there is."""
+    time, stamp = seen.sent.time_ns, seen.sent.stamp
+    took = int(time[-1] - time[0])
+    if took < 50_000_000 or stamp[-1] <= stamp[0]:
+        return None
+    hz = (stamp[-1] - stamp[0]) / (took / 1e9)
+    nearest = int(_TICKS_HZ[np.argmin(np.abs(np.log(_TICKS_HZ / hz)))])
+    return nearest if abs(hz / nearest - 1) <= _TICK_DOUBT else None

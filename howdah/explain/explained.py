@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is found out of one flow, whatever recorded it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from howdah.explain.connection import Options, TapConnection
+from howdah.explain.course import SenderCourse, course
+from howdah.explain.delay import SENDER, RoundTrips, round_trips
+from howdah.explain.estimate import Estimate, absent
+from howdah.explain.holding import holding_of
+from howdah.explain.path import SeenPath, path_of
+from howdah.explain.seen import LATE, Seen, look
+from howdah.explain.startup import StartUp, start_up
+from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
+from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS
+from howdah.measure.held import Holding
+
+_ROUNDS_AFTER_EXIT = 2
+
+
+@dataclass(frozen=True)
+class ExplainedExit:
+    """When and with what in flight a flow left its start-up; ``time_s`` counts from its first packet, at the sender."""
+
+    time_s: float
+    packets: Estimate
+    round: int | None
+    cause: str | None
+    sure: bool
+    evidence: str
+
+
+@dataclass
+class Explained:
+    """One flow. What a source cannot tell is None, and ``unknown`` says why by the name of the field.
+
+    ``source`` names the kind of file. ``parts`` has what pictures are drawn from, where there are packets.
+    """
+
+    name: str
+    file: str
+    source: str
+    at: str | None
+    duration_s: float
+    data_bytes: int
+    opener: str | None
+    options: dict[str, Options | None]
+    mss_bytes: int | None
+    initial_window_packets: int | None
+    base_rtt_us: Estimate
+    handshake_rtt_us: float | None
+    rate_bits_per_second: Estimate
+    sender_interface_bits_per_second: Estimate
+    buffer_bytes: Estimate
+    delay_variation_us: Estimate
+    goodput_bits_per_second: float
+    growth: float | None
+    round_flights_packets: list[float]
+    exit: ExplainedExit | None
+    why_no_exit: str
+    limit: str | None
+    peak_packets: Estimate
+    overshoot_packets: Estimate
+    retransmitted_packets: int | None
+    spurious_packets: int | None
+    late_packets: int | None
+    loss_by: str | None
+    loss_words: str
+    timeouts: int | None
+    receive_window_least_bytes: int | None
+    receive_window_most_bytes: int | None
+    segments_per_ack: float | None
+    paced: bool | None
+    algorithm: list[str]
+    algorithm_words: str
+    holding: Holding | None
+    notes: list[str] = field(default_factory=list)
+    unknown: dict[str, str] = field(default_factory=dict)
+    parts: tuple[Seen, RoundTrips, SenderCourse, StartUp] | None = None
+
+    @property
+    def held_back_by(self) -> HeldBy | None:
+        """The kind with the largest share, of those that are worth a word if there is one (as metrics.json has it)."""
+        if self.holding is None:
+            return None
+        shares = {kind: self.holding.share(kind) for kind in self.holding.seconds}
+        notable = {kind: share for kind, share in shares.items() if kind not in ORDINARY and share > NOTABLE_SHARE}
+        return max(notable or shares, key=lambda kind: shares[kind], default=None)
+
+
+def explain_connection(connection: TapConnection) -> Explained | None:
+    """None where nothing acknowledges data."""
+    seen = look(connection)
+    if seen is None:
+        return None
+    trips = round_trips(seen)
+    if trips.base_ns.value is not None and not seen.has_stamps:
+        seen = look(connection, int(trips.base_ns.value)) or seen
+        trips = round_trips(seen)
+    way = course(seen, trips)
+    name = f"{connection.ends[0]} > {connection.ends[1]}"
+    first, last = int(seen.sent.time_ns[0]), int(seen.acks.time_ns[-1])
+    begin = next((stamp for stamp in seen.syn_ns if stamp is not None), first)
+    acked = int(seen.acks.una[-1] - min(seen.acks.una[0], seen.sent.begin[0]))
+    if way is None or len(way) < 2:
+        return _without_course(connection, seen, trips, name, (last - begin) / 1e9, acked)
+    start, path = start_up(seen, way, trips), path_of(seen, way, trips)
+    holding = holding_of(way, trips, start, path)
+    windows = seen.acks.window_bytes
+    known = bool(windows.size) and windows.min() >= 0
+    algorithm, words = fit(way, start)
+    found = Explained(
+        name=name,
+        file=connection.file,
+        source="capture",
+        at=trips.at,
+        duration_s=(last - begin) / 1e9,
+        data_bytes=acked,
+        opener=seen.opener,
+        options=connection.options,
+        mss_bytes=seen.mss_bytes,
+        initial_window_packets=start.initial_window_packets,
+        base_rtt_us=_scaled(trips.base_ns, 1e-3),
+        handshake_rtt_us=trips.handshake_ns / 1e3 if trips.handshake_ns is not None else None,
+        rate_bits_per_second=path.rate,
+        sender_interface_bits_per_second=path.sender_interface,
+        buffer_bytes=path.buffer,
+        delay_variation_us=_scaled(path.delay_variation_ns, 1e-3),
+        goodput_bits_per_second=acked * 8e9 / max(last - begin, 1),
+        growth=start.growth,
+        round_flights_packets=[each.flight_bytes / way.mss_bytes for each in start.rounds[:40]],
+        exit=_exit(way, start, trips, begin),
+        why_no_exit=start.why_not,
+        limit=start.limit,
+        peak_packets=_peak(way, start),
+        overshoot_packets=_overshoot(way, path, trips, start),
+        retransmitted_packets=int(way.again.size),
+        spurious_packets=seen.spurious,
+        late_packets=int((seen.sent.kind == LATE).sum()),
+        loss_by=path.loss_by,
+        loss_words=path.loss_words,
+        timeouts=None,
+        receive_window_least_bytes=int(windows[1:].min()) if known and windows.size > 1 else None,
+        receive_window_most_bytes=int(windows.max()) if known else None,
+        segments_per_ack=_segments_per_ack(seen),
+        paced=start.paced,
+        algorithm=algorithm,
+        algorithm_words=words,
+        holding=holding,
+        parts=(seen, trips, way, start),
+    )
+    _say(found, connection, seen, trips)
+    if holding is not None:
+        found.timeouts = _timeouts(way, trips)
+    return found
+
+
+def _without_course(
+    connection: TapConnection, seen: Seen, trips: RoundTrips, name: str, duration_s: float, acked: int
+) -> Explained:
+    reason = trips.base_ns.reason or "too few ACKs"
+    windows = seen.acks.window_bytes
+    found = Explained(
+        name=name, file=connection.file, source="capture", at=trips.at, duration_s=duration_s, data_bytes=acked,
+        opener=seen.opener, options=connection.options, mss_bytes=seen.mss_bytes, initial_window_packets=None,
+        base_rtt_us=_scaled(trips.base_ns, 1e-3), handshake_rtt_us=None, rate_bits_per_second=absent(reason),
+        sender_interface_bits_per_second=absent(reason), buffer_bytes=absent(reason), delay_variation_us=absent(reason),
+        goodput_bits_per_second=acked * 8 / max(duration_s, 1e-9), growth=None, round_flights_packets=[], exit=None,
+        why_no_exit=reason, limit=None, peak_packets=absent(reason), overshoot_packets=absent(reason),
+        retransmitted_packets=int((seen.sent.kind == 1).sum() + (seen.sent.kind == 3).sum()),
+        spurious_packets=seen.spurious, late_packets=int((seen.sent.kind == LATE).sum()), loss_by=None, loss_words="",
+        timeouts=None,
+        receive_window_least_bytes=int(windows.min()) if windows.size and windows.min() >= 0 else None,
+        receive_window_most_bytes=int(windows.max()) if windows.size and windows.min() >= 0 else None,
+        segments_per_ack=_segments_per_ack(seen), paced=None, algorithm=[], algorithm_words=reason, holding=None,
+    )  # fmt: skip
+    _say(found, connection, seen, trips)
+    return found
+
+
+def _scaled(found: Estimate, by: float) -> Estimate:
+    value, low, high = (None if each is None else each * by for each in (found.value, found.low, found.high))
+    return Estimate(value, low, high, found.how, found.reason)
+
+
+def _exit(way: SenderCourse, start: StartUp, trips: RoundTrips, begin: int) -> ExplainedExit | None:
+    if start.at is None or start.round is None:
+        return None
+    packets = way.flight[start.at] / way.mss_bytes
+    doubt = max(2.0, 0.02 * packets) if trips.at == SENDER else max(4.0, 0.05 * packets)
+    near = trips.near_ns or 0
+    time = (int(way.time_ns[start.at]) - begin + near) / 1e9
+    estimate = Estimate(float(packets), packets - doubt, packets + doubt, "what was in flight when the ACK came")
+    cause = start.cause if start.sure else None
+    return ExplainedExit(time, estimate, start.round, cause, start.sure, start.evidence)
+
+
+def _start_up_end(way: SenderCourse, start: StartUp) -> int:
+    """Two rounds after the exit, as howdah/measure/overshoot.py has it; else the end."""
+    following = way.rounds[way.rounds > start.at] if start.at is not None else way.rounds[:0]
+    return int(following[_ROUNDS_AFTER_EXIT]) if following.size > _ROUNDS_AFTER_EXIT else len(way)
+
+
+def _peak(way: SenderCourse, start: StartUp) -> Estimate:
+    peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
+    if not way.of_sender:
+        return absent("what the sender had sent is not known")
+    return Estimate(peak, peak, peak + max(2.0, 0.02 * peak), "the most in flight when an ACK of the start-up came")
+
+
+def _overshoot(way: SenderCourse, path: SeenPath, trips: RoundTrips, start: StartUp) -> Estimate:
+    """Peak beyond BDP + buffer, as howdah/measure/overshoot.py defines it."""
+    if not (path.rate.known and path.buffer.known and trips.base_ns.known and way.of_sender):
+        return absent("rate, base round trip or buffer is not known")
+    assert path.rate.value is not None and path.buffer.value is not None and trips.base_ns.value is not None
+    frame = way.mss_bytes / path.payload_share
+    hold = (path.rate.value * trips.base_ns.value / 8e9 + path.buffer.value) / frame
+    peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
+    doubt = 0.03 * hold
+    return Estimate(
+        peak - hold, peak - hold - doubt, peak - hold + doubt, "the peak, less rate x round trip and buffer"
+    )
+
+
+def _segments_per_ack(seen: Seen) -> float | None:
+    advanced = int((seen.acks.una[1:] > seen.acks.una[:-1]).sum())
+    return (int(seen.acks.una[-1]) - int(seen.acks.una[0])) / seen.mss_bytes / advanced if advanced else None
+
+
+def _timeouts(way: SenderCourse, trips: RoundTrips) -> int:
+    """Silences of a round trip and 200 ms (TCP_RTO_MIN) with data outstanding, behind which something is sent again."""
+    silent = np.flatnonzero(np.diff(way.time_ns) >= int(trips.base_ns.value or 0) + 200_000_000)
+    return int(np.isin(silent, np.unique(np.maximum(way.again, 0))).sum())
+
+
+def fit(way: SenderCourse, start: StartUp) -> tuple[list[str], str]:
+    """Algorithms that kernels have and that fit, the likeliest first; and why."""
+    if start.cause == BBR_DRAIN and start.sure:
+        return ["bbr"], "it paces, and what was in flight fell to a third of its rate without a timeout"
+    if start.cause in (ACK_TRAIN, DELAY) and start.sure:
+        return ["cubic"], "it left where HyStart of cubic finds the end"
+    if start.paced:
+        return ["bbr", "cubic"], "it paces"
+    if start.cause == LOSS and start.at is not None:
+        spoke = start.hystart is not None and bool([each for each in (*start.hystart.trains, *start.hystart.delays)
+                                                    if each < start.at - 4])  # fmt: skip
+        beta = _beta(way)
+        if beta is None:
+            return (["cubic-no-hystart", "reno"] if spoke else ["cubic", "reno"]), "it left by a loss"
+        words = f"after its first repair {beta:.2f} of what was in flight was left"
+        if abs(beta - 0.7) < 0.07:
+            return ["cubic-no-hystart" if spoke else "cubic"], f"{words}; cubic keeps 0.7"
+        if abs(beta - 0.5) < 0.07:
+            return ["reno"], f"{words}; reno keeps 0.5"
+        return ["cubic", "reno"], words
+    return ["cubic", "reno", "bbr"], "it did not leave its start-up, so nothing tells them apart"
+
+
+def _beta(way: SenderCourse) -> float | None:
+    """What is in flight when the first repair is over, of what was when it began."""
+    first = max(int(way.again.min()), 0)
+    end = int(np.searchsorted(way.una, way.nxt[first]))
+    if end + 2 >= len(way):
+        return None
+    later = way.again[(way.again >= end) & (way.again < end + max(4, (end - first) // 4))]
+    if later.size:
+        return None
+    before = float(way.flight[first])
+    after = float(np.median(way.flight[end : min(end + 8, len(way))]))
+    return after / before if before > 0 else None
+
+
+def _say(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:
+    """Notes on the recording, and reasons of what is not known."""
+    if trips.is_split and trips.handshake_ns is not None:
+        found.notes.append(
+            f"the handshake took {trips.handshake_ns / 1e6:.1f} ms, the data's round trip at least "
+            f"{(trips.base_ns.value or trips.far_ns or 0) / 1e6:.1f} ms: somebody on the path answered the handshake"
+        )
+    if seen.copies:
+        found.notes.append(f"{seen.copies} segments are in the capture twice; each counts once")
+    if seen.missing_bytes:
+        found.notes.append(f"the capture lost {seen.missing_bytes} bytes that were acknowledged")
+    if connection.backward_stamps:
+        found.notes.append(f"{connection.backward_stamps} stamps are before the one in front of them; they were sorted")
+    if connection.later_segments:
+        found.notes.append(f"{connection.later_segments} segments behind the first ones are not looked at")
+    if trips.clock_ns >= 1_000_000:
+        found.notes.append(f"the clock of the capture counts in steps of {trips.clock_ns / 1e6:g} ms")
+    if seen.opener is None:
+        found.notes.append("the capture begins after the connection did")
+    if found.at is None:
+        found.unknown["at"] = "nothing divides the round trip: no handshake, no time stamps, or too coarse a clock"
+    if found.receive_window_most_bytes is None:
+        found.unknown["receive_window"] = "no SYN says the scale of the window"
+    if found.initial_window_packets is None:
+        found.unknown["initial_window"] = "the first flight is not in the capture"
+    if found.holding is None:
+        found.unknown["held"] = found.why_no_exit or "the base round trip is not known"

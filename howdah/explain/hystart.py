@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where HyStart of Linux' cubic would have found the end of slow start, by the ACKs that a capture shows.
+
+It is ``hystart_update()`` of net/ipv4/tcp_cubic.c, fed with the arrival, the round-trip time and the sender's state of
+each ACK. It is evidence: a flow that leaves where one of its two detectors speaks, and loses nothing, left by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.explain.course import SenderCourse
+from howdah.explain.delay import RoundTrips
+
+_LOW_WINDOW_PACKETS = 16
+_ACK_DELTA_NS = 2_000_000
+_MIN_SAMPLES = 8
+_LEAST_DELAY_NS, _MOST_DELAY_NS = 4_000_000, 16_000_000
+_MOST_ACK_DELAY_NS, _GSO_BYTES = 1_000_000, 4 * 65536  # hystart_ack_delay()
+_MOST_ACKS = 400_000
+
+
+@dataclass(frozen=True)
+class Detections:
+    """The ACKs (places in the course) at which a detector speaks, the first of each round.
+
+    ``*_ns`` is what it looks at and ``*_need_ns`` what that must exceed, at the last ACK: how long the train of ACKs
+    was; how far the least round trip of the round was above the base.
+    """
+
+    trains: list[int]
+    delays: list[int]
+    train_ns: float
+    train_need_ns: float
+    delay_ns: float
+    delay_need_ns: float
+
+
+def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bool) -> Detections:
+    """Up to the ACK ``until``."""
+    rtt = np.full(len(course), -1, np.int64)
+    rtt[trips.ack] = trips.rtt_ns
+    times, nxt, rtts = course.time_ns.tolist(), course.nxt.tolist(), rtt.tolist()
+    before, una = course.una.tolist(), course.una_after.tolist()
+    flight = course.flight.tolist()
+    low = _LOW_WINDOW_PACKETS * course.mss_bytes
+    least = int(trips.base_ns.value or 0) or 1 << 62
+    end = int(course.nxt[0])
+    start = last = times[0]
+    current, samples = 1 << 62, 0
+    trains: list[int] = []
+    delays: list[int] = []
+    spoke = [False, False]
+    train = delay = need = rise = 0.0
+    for at in range(min(until + 1, _MOST_ACKS, len(course))):
+        sample = rtts[at]
+        if una[at] <= before[at]:
+            continue
+        if sample > 0:
+            least = min(least, sample)
+        if flight[at] < low:
+            continue
+        now = times[at]
+        if una[at] > end:
+            start = last = now
+            end, current, samples = nxt[at], 1 << 62, 0
+            spoke = [False, False]
+            delay = 0.0
+        if now - last <= _ACK_DELTA_NS:
+            last = now
+            train = now - start
+            need = least + min(_MOST_ACK_DELAY_NS, _GSO_BYTES * least / (2 * flight[at]))
+            need = need if paced else need / 2
+            if not spoke[0] and train > need:
+                trains.append(at)
+                spoke[0] = True
+        if sample <= 0:
+            continue
+        current = min(current, sample)
+        rise = min(max(least / 8, _LEAST_DELAY_NS), _MOST_DELAY_NS)
+        if samples < _MIN_SAMPLES:
+            samples += 1
+        else:
+            delay = current - least
+            if not spoke[1] and delay > rise - trips.up_doubt_ns:
+                delays.append(at)
+                spoke[1] = True
+    return Detections(trains, delays, train, need, delay, rise)

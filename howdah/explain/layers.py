@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the first byte of a packet to its TCP header: link layers, tags, labels and tunnels, many packets in one step.
+
+Link types are those of tcpdump.org/linktypes.html. A tunnel's inner packet counts: the flow is what it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.explain.records import PacketBatch
+from howdah.ingest.source import Integers
+
+Octets = npt.NDArray[np.uint8]
+ETHERNET_BYTES = 14
+_MOST_STEPS = 24  # of headers around a TCP segment
+_IPV4, _IPV6, _MPLS, _MPLS_MANY, _PPPOE, _BRIDGED, _ERSPAN = 0x0800, 0x86DD, 0x8847, 0x8848, 0x8864, 0x6558, 0x88BE
+_TAGS = (0x8100, 0x88A8, 0x9100)
+_TCP, _IPIP, _UDP, _6IN4, _GRE = 6, 4, 17, 41, 47
+_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51, 60
+_VXLAN_PORTS, _GENEVE_PORT = (4789, 8472), 6081
+# Where a packet of a link type begins: its state, and the bytes before that.
+_NULL, _LINK_ETHERNET, _PPP, _RAW_OLD, _LOOP, _SLL, _RAW, _RAW4, _RAW6, _SLL2 = (
+    0, 1, 9, 12, 108, 113, 101, 228, 229, 276)  # fmt: skip
+_AT_TYPE, _AT_IP, _AT_LABEL, _AT_PROTOCOL, _AT_ETHERNET, _AT_PPP = range(6)
+_BEGINS = {
+    _NULL: (_AT_IP, 4),
+    _LOOP: (_AT_IP, 4),
+    _LINK_ETHERNET: (_AT_ETHERNET, 0),
+    _PPP: (_AT_PPP, 2),
+    _RAW_OLD: (_AT_IP, 0),
+    14: (_AT_IP, 0),
+    _RAW: (_AT_IP, 0),
+    _RAW4: (_AT_IP, 0),
+    _RAW6: (_AT_IP, 0),
+    _SLL: (_AT_TYPE, 14),
+    _SLL2: (_AT_TYPE, 0),
+}
+_LINK_BYTES = {_NULL: 4, _LOOP: 4, _LINK_ETHERNET: 14, _PPP: 4, _SLL: 16, _SLL2: 20}
+
+
+@dataclass(frozen=True)
+class FoundTcp:
+    """TCP segments of a batch: ``row`` in the batch, where the IP and the TCP header begin, and where data here end.
+
+    ``link_bytes``: what the outermost link layer takes of the packet.
+    """
+
+    row: Integers
+    ip: Integers
+    tcp: Integers
+    end: Integers
+    link_bytes: Integers
+
+
+@dataclass
+class _Walk:
+    octets: Octets
+    cursor: Integers
+    end: Integers
+    state: npt.NDArray[np.int8]
+    protocol: Integers
+    ip: Integers
+
+    def has(self, rows: Integers, count: int) -> Integers:
+        """Those of which so many bytes are here; the others end."""
+        short = self.cursor[rows] + count > self.end[rows]
+        self.state[rows[short]] = -1
+        return rows[~short]
+
+    def octet(self, rows: Integers, at: int) -> Integers:
+        return self.octets[self.cursor[rows] + at].astype(np.int64)
+
+    def pair(self, rows: Integers, at: int) -> Integers:
+        return self.octet(rows, at) << 8 | self.octet(rows, at + 1)
+
+    def go(self, rows: Integers, state: int, count: Integers | int) -> None:
+        self.state[rows] = state
+        self.cursor[rows] += count
+
+
+def find_tcp(batch: PacketBatch) -> FoundTcp:
+    """The TCP segments of a batch, without fragments other than first ones."""
+    count = batch.places.size
+    walk = _Walk(
+        batch.data,
+        batch.places.copy(),
+        batch.places + batch.lengths,
+        np.full(count, -1, np.int8),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+    )
+    link_bytes = np.zeros(count, np.int64)
+    for tap, link in enumerate(batch.links):
+        rows = np.flatnonzero(batch.tap == tap)
+        link_bytes[rows] = _LINK_BYTES.get(link, 0)
+        if link in _BEGINS:
+            state, before = _BEGINS[link]
+            walk.go(rows, state, before)
+            if link == _SLL2:
+                walk.protocol[rows] = 1
+    done: list[Integers] = []
+    steps: dict[int, Callable[[_Walk, Integers], None]] = {
+        _AT_ETHERNET: lambda walk, rows: walk.go(walk.has(rows, ETHERNET_BYTES), _AT_TYPE, 12),
+        _AT_TYPE: _type,
+        _AT_LABEL: _label,
+        _AT_IP: _ip,
+        _AT_PPP: _ppp,
+    }
+    for _ in range(_MOST_STEPS):
+        going = np.flatnonzero(walk.state >= 0)
+        if not going.size:
+            break
+        states = walk.state[going]
+        for state in np.unique(states).tolist():
+            rows = going[states == state]
+            if state == _AT_PROTOCOL:
+                done.append(_protocol(walk, rows))
+            else:
+                steps[state](walk, rows)
+    row = np.sort(np.concatenate([np.zeros(0, np.int64), *done]))
+    return FoundTcp(row, walk.ip[row], walk.cursor[row], walk.end[row], link_bytes[row])
+
+
+def _type(walk: _Walk, rows: Integers) -> None:
+    """A field that names the protocol behind it; SLL2 has 18 bytes of its own between them."""
+    rows = walk.has(rows, 2)
+    kind = walk.pair(rows, 0)
+    after = np.where(walk.protocol[rows] == 1, 20, 2)
+    walk.protocol[rows] = 0
+    walk.state[rows] = -1
+    ip = (kind == _IPV4) | (kind == _IPV6)
+    walk.go(rows[ip], _AT_IP, after[ip])
+    tagged = np.isin(kind, _TAGS)
+    walk.go(rows[tagged], _AT_TYPE, after[tagged] + 2)
+    labelled = (kind == _MPLS) | (kind == _MPLS_MANY)
+    walk.go(rows[labelled], _AT_LABEL, after[labelled])
+    over_ppp = kind == _PPPOE
+    walk.go(rows[over_ppp], _AT_PPP, after[over_ppp] + 6)
+
+
+def _ppp(walk: _Walk, rows: Integers) -> None:
+    rows = walk.has(rows, 2)
+    ip = np.isin(walk.pair(rows, 0), (0x0021, 0x0057))
+    walk.state[rows] = -1
+    walk.go(rows[ip], _AT_IP, 2)
+
+
+def _label(walk: _Walk, rows: Integers) -> None:
+    rows = walk.has(rows, 5)
+    last = (walk.octet(rows, 2) & 1) == 1
+    nibble = walk.octet(rows, 4) >> 4
+    walk.go(rows, _AT_LABEL, 4)
+    walk.state[rows[last]] = -1
+    walk.state[rows[last & ((nibble == 4) | (nibble == 6))]] = _AT_IP
+    walk.go(rows[last & (nibble == 0)], _AT_ETHERNET, 4)  # a pseudowire's control word
+
+
+def _ip(walk: _Walk, rows: Integers) -> None:
+    rows = walk.has(rows, 20)
+    version = walk.octet(rows, 0) >> 4
+    walk.state[rows] = -1
+    four = rows[version == 4]
+    header = (walk.octet(four, 0) & 15) * 4
+    good = (header >= 20) & ((walk.pair(four, 6) & 0x1FFF) == 0)
+    four, header = four[good], header[good]
+    walk.ip[four] = walk.cursor[four]
+    walk.protocol[four] = walk.octet(four, 9)
+    walk.go(four, _AT_PROTOCOL, header)
+    six = walk.has(rows[version == 6], 40)
+    walk.ip[six] = walk.cursor[six]
+    walk.protocol[six] = walk.octet(six, 6)
+    walk.go(six, _AT_PROTOCOL, 40)
+
+
+def _protocol(walk: _Walk, rows: Integers) -> Integers:
+    """Step over what is no TCP; those that are at a TCP header, which end here."""
+    kind = walk.protocol[rows]
+    walk.state[rows] = -1
+    tcp = rows[kind == _TCP]
+    inner = rows[(kind == _IPIP) | (kind == _6IN4)]
+    walk.state[inner] = _AT_IP
+    for number, step in ((_GRE, _gre), (_UDP, _udp)):
+        step(walk, walk.has(rows[kind == number], 8))
+    options = walk.has(rows[np.isin(kind, (_HOP_BY_HOP, _ROUTING, _DESTINATION))], 8)
+    _extension(walk, options, (walk.octet(options, 1) + 1) * 8)
+    guarded = walk.has(rows[kind == _AUTHENTICATION], 8)
+    _extension(walk, guarded, (walk.octet(guarded, 1) + 2) * 4)
+    part = walk.has(rows[kind == _FRAGMENT], 8)
+    first = part[(walk.pair(part, 2) & 0xFFF8) == 0]
+    _extension(walk, first, np.full(first.size, 8))
+    return np.asarray(tcp[walk.cursor[tcp] + 20 <= walk.end[tcp]])
+
+
+def _extension(walk: _Walk, rows: Integers, count: Integers) -> None:
+    walk.protocol[rows] = walk.octet(rows, 0)
+    walk.go(rows, _AT_PROTOCOL, count)
+
+
+def _gre(walk: _Walk, rows: Integers) -> None:
+    flags, kind = walk.pair(rows, 0), walk.pair(rows, 2)
+    header = 4 + 4 * (flags >> 15 & 1) + 4 * (flags >> 13 & 1) + 4 * (flags >> 12 & 1)
+    ip = (kind == _IPV4) | (kind == _IPV6)
+    walk.go(rows[ip], _AT_IP, header[ip])
+    bridged = kind == _BRIDGED
+    walk.go(rows[bridged], _AT_ETHERNET, header[bridged])
+    mirrored = kind == _ERSPAN
+    walk.go(rows[mirrored], _AT_ETHERNET, header[mirrored] + 8)
+    labelled = (kind == _MPLS) | (kind == _MPLS_MANY)
+    walk.go(rows[labelled], _AT_LABEL, header[labelled])
+
+
+def _udp(walk: _Walk, rows: Integers) -> None:
+    port = walk.pair(rows, 2)
+    walk.go(rows[np.isin(port, _VXLAN_PORTS)], _AT_ETHERNET, 16)
+    geneve = walk.has(rows[port == _GENEVE_PORT], 16)
+    bridged = geneve[walk.pair(geneve, 10) == _BRIDGED]
+    walk.go(bridged, _AT_ETHERNET, 16 + 4 * (walk.octet(bridged, 8) & 63))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explained flows as one HTML file: the sentence, the strip of exits, the time-sequence picture, the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from howdah import __version__
+from howdah.assets import Script
+from howdah.explain.explained import Explained
+from howdah.explain.picture import START_UP, WHOLE, time_sequence
+from howdah.explain.words import bdp_packets, rows, sentence
+from howdah.foreign import visible
+from howdah.place import REPORTS
+from howdah.report.exitstrip import ExitMark, ExitRow, ExitStrip, StripScale, exit_strip
+from howdah.report.page import write
+from howdah.report.table import cause_text
+from howdah.report.template import templates_of
+
+_PLACE = REPORTS / "explain"
+_SHARED = ("tokens.css", "page.css", "table.css", "print.css")
+_STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/explain.css")
+_BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
+
+
+@dataclass(frozen=True)
+class Picture:
+    title: str
+    drawing: Markup
+
+
+@dataclass(frozen=True)
+class FlowView:
+    """One flow of the page; ``strip`` and ``narrow`` are empty where it has no exit in shares of the BDP."""
+
+    name: str
+    sentence: str
+    strip: Markup
+    narrow: Markup
+    pictures: list[Picture]
+    rows: list[tuple[str, str]]
+
+
+@cache
+def _template() -> Any:
+    return templates_of(_PLACE / "templates").get_template("page.html.j2")
+
+
+def write_page(flows: list[Explained], problems: list[str], target: Path) -> Path:
+    """Write the page at ``target``. Raises HowdahError."""
+    theme = (REPORTS / "js" / "theme.js").read_text(encoding="utf-8")
+    scripts = (Script(theme), Script(_BIND))
+    names = sorted({flow.file for flow in flows})
+    page = _template().render(
+        title=visible(", ".join(names)),
+        problems=[visible(problem) for problem in problems],
+        views=[_view(flow) for flow in flows],
+        version=__version__,
+        style=Markup("\n".join(file.read_text(encoding="utf-8") for file in _STYLES)),
+        theme=Markup(scripts[0].text),
+        bind=Markup(scripts[1].text),
+        policy=" ".join(f"'{script.policy}'" for script in scripts),
+    )
+    return write(page, target)
+
+
+def _view(flow: Explained) -> FlowView:
+    wide, narrow = (Markup(_strip(flow, narrow=each)) for each in (False, True))
+    pictures = []
+    for title, part in (("Start-up", START_UP), ("The whole flow", WHOLE)):
+        drawing = time_sequence(flow, part)
+        if drawing:
+            pictures.append(Picture(title, Markup(drawing)))
+    return FlowView(
+        visible(flow.name),
+        visible(sentence(flow)),
+        wide,
+        narrow,
+        pictures,
+        [(name, visible(value)) for name, value in rows(flow)],
+    )
+
+
+def _strip(flow: Explained, *, narrow: bool) -> str:
+    """The strip that reports of runs have, with this flow's exit."""
+    leaves, bdp = flow.exit, bdp_packets(flow)
+    if leaves is None or bdp is None or leaves.packets.value is None:
+        return ""
+    share = leaves.packets.value / bdp
+    buffer = flow.buffer_bytes.value if flow.buffer_bytes.value is not None else flow.buffer_bytes.low or 0.0
+    assert flow.rate_bits_per_second.value is not None and flow.base_rtt_us.value is not None
+    full = 1 + buffer / (flow.rate_bits_per_second.value * flow.base_rtt_us.value / 8e6)
+    cause = cause_text(leaves.cause) if leaves.cause else "why does not show"
+    mark = ExitMark(share, "recorded", 0, "flow", True, cause, leaves.packets.value, True, 0)
+    strip = ExitStrip("", [ExitRow("recorded", full, [mark], 0)])
+    return exit_strip(strip, StripScale(max(full * 1.06, share * 1.04), 90.0), narrow=narrow)

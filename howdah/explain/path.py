@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path by what a capture shows of it: its rate, its buffer where that was filled, the sender's interface, and what
+lost packets: a queue that was full, a policer, or neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.explain.course import SenderCourse, repairs
+from howdah.explain.delay import SENDER, Reals, RoundTrips
+from howdah.explain.estimate import Estimate, absent
+from howdah.explain.seen import FILLS, NEW, Flags, Seen
+from howdah.ingest.source import Integers
+
+QUEUE, POLICER, RANDOM = "queue", "policer", "random"
+# Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
+_STRETCHES = ((48, 2, 0.25), (16, 3, 0.6))
+_BURST_PACKETS, _BURSTS, _GREW = 4, 4, 0.5
+_CLOCKS = 20  # steps of the clock that a stretch must last
+_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
+_NEAR = 0.02  # of the rate: windows that agree
+_GROWS, _MOST_PER_ACK = 1.3, 3.0
+_ROUNDS = 4
+_EMPTY, _FEW_ROUNDS, _STEADY = 0.5, 3, 0.02  # of the BDP; rounds; of the base round trip
+_CALM = 0.7  # of the stretches agree, or the delay itself varies
+_MANY = 40  # stretches that agree are enough, whatever the others say
+_FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
+_FEW_LOSSES, _SLOW = 3, 0.75  # the latter of the most that a round trip delivered
+_SAME_LEVEL = 0.15  # losses of one queue come at one level
+_POLICED_SHARE = 0.02  # of what was sent while a policer dropped
+_SPACED = 4  # so many gaps must be like the gap behind them
+_SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be the path's own spacing
+
+
+@dataclass(frozen=True)
+class SeenPath:
+    """``rate``, ``sender_interface`` in bits a second with all headers of an Ethernet frame; ``buffer`` in bytes.
+
+    ``most_queue_ns`` is the largest queue that a sample saw, ``delay_variation_ns`` how
+    much longer the delay became without one. ``losses`` counts segments that were lost; ``loss_by`` is
+    what dropped them: queue, policer, random, None where nothing tells, and ``loss_words`` why. ``loss_share`` is of
+    the segments that were sent. ``payload_share`` is that of data in a full frame.
+    """
+
+    rate: Estimate
+    buffer: Estimate
+    sender_interface: Estimate
+    most_queue_ns: int | None
+    delay_variation_ns: Estimate
+    losses: int
+    loss_share: float
+    loss_by: str | None
+    loss_words: str
+    payload_share: float
+
+
+def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
+    frame = frame_share(seen)
+    queue = _queue(course, trips)
+    rate = _rate(course, trips, np.where(_silent(seen, course), np.nan, queue), frame)
+    again = np.flatnonzero(np.isin(seen.sent.kind, (1, FILLS)))
+    lost = max(int(again.size) - seen.spurious, 0)
+    sent = max(int(((seen.sent.end - seen.sent.begin) / course.mss_bytes).sum()), 1)
+    levels = _levels(course, trips)
+    by, words = _dropper(
+        levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6
+    )
+    return SeenPath(
+        rate,
+        _buffer(levels, trips, rate, by),
+        _interface(seen, trips, frame, rate),
+        int(trips.queue_ns.max()) if trips.queue_ns.size else None,
+        _variation(course, trips, rate, frame, _per_ack(course)),
+        lost,
+        lost / sent,
+        by if lost else None,
+        words if lost else "",
+        1 / frame,
+    )
+
+
+def _silent(seen: Seen, course: SenderCourse) -> Flags:
+    """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
+    if seen.connection.sack.size:
+        return np.zeros(len(course), bool)
+    return repairs(course) | seen.acks.repeats
+
+
+def frame_share(seen: Seen) -> float:
+    """Bytes of frames for each byte of payload."""
+    extra = float(np.median(seen.sent.extra_bytes))
+    return (seen.mss_bytes + extra) / seen.mss_bytes
+
+
+def _queue(course: SenderCourse, trips: RoundTrips) -> Reals:
+    """The queue at each ACK, in ns: that of the last sample; not a number before the first."""
+    found = np.full(len(course), np.nan)
+    found[trips.ack] = trips.queue_ns
+    latest = np.maximum.accumulate(np.where(np.isnan(found), -1, np.arange(found.size)))
+    return np.where(latest >= 0, found[np.maximum(latest, 0)], np.nan)
+
+
+def _rate(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate:
+    """What ACKs and SACK report as delivered while there was a queue all the time."""
+    calm = np.concatenate([[0], np.cumsum(~(queue > busy_ns(trips)))])
+    reason = "there was no queue for long enough: the path may be faster than the flow ever was"
+    fastest = _fastest(course, frame)
+    for packets, least, agree in _STRETCHES:
+        until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
+        rows = np.flatnonzero(until < len(course))
+        chosen = _apart(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
+        if chosen.size < least:
+            continue
+        took = course.time_ns[until[chosen]] - course.time_ns[chosen]
+        got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
+        took, got = took[took > 0], got[took > 0]
+        if took.size < least or float(np.median(took)) < _CLOCKS * trips.clock_ns:
+            continue
+        rates = got / took
+        near = np.abs(rates / _mode(rates) - 1) <= _NEAR
+        if near.sum() < least or (near.mean() < agree and near.sum() < _MANY):
+            reason = "what was delivered while there was a queue varies: no rate is usual"
+            continue
+        spread = float(np.subtract(*np.percentile(rates, [75, 25])))
+        return _agreed(got[near], took[near], spread / 2 if near.mean() < _CALM else 0.0, packets, trips.clock_ns)
+    return _dispersed(course, trips, queue, frame) or absent(reason, fastest)
+
+
+def _agreed(got: npt.NDArray[Any], took: npt.NDArray[Any], others: float, packets: int, clock_ns: int) -> Estimate:
+    """From stretches that agree; ``others`` is what those that do not agree add to the doubt."""
+    value = float(got.sum() / took.sum())
+    low, high = np.percentile(got / took, [10, 90])
+    clock = 2 * clock_ns / float(took.mean()) * value
+    error = max((float(high - low) + clock) / np.sqrt(got.size) + others, 0.005 * value)
+    how = f"what was delivered in {got.size} stretches of {packets} segments with a queue all the time"
+    return Estimate(value, value - error, value + error, how)
+
+
+def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate | None:
+    """The spacing that the path gave to segments that left closer together: the round trip grew by most of the time
+    that they took. Of a few segments each, so that the first window is enough."""
+    if trips.up_doubt_ns or not trips.ack.size:
+        return None
+    until = np.searchsorted(course.delivered, course.delivered + _BURST_PACKETS * course.mss_bytes)
+    rows = np.flatnonzero(until < len(course))
+    took = course.time_ns[until[rows]] - course.time_ns[rows]
+    good = (took > max(_CLOCKS * trips.clock_ns, 1)) & (queue[until[rows]] - queue[rows] >= _GREW * took)
+    rows, took = rows[good], took[good]
+    got = (course.delivered[until[rows]] - course.delivered[rows]) * frame * 8e9
+    if rows.size < _BURSTS:
+        return None
+    rates = got / took
+    near = np.abs(rates / _mode(rates) - 1) <= _NEAR
+    starts = np.unique(np.searchsorted(course.rounds, rows[near], side="right"))
+    if near.mean() < 0.5 or near.sum() < _BURSTS or starts.size < 2:
+        return None
+    value = float(got[near].sum() / took[near].sum())
+    how = f"the spacing of ACKs of segments that left together, in {starts.size} round trips"
+    return Estimate(value, 0.98 * value, 1.02 * value, how)
+
+
+def _mode(values: Reals) -> float:
+    """The half-sample mode: where values lie closest together (Robertson and Cryer, 1974)."""
+    kept = np.sort(values)
+    while kept.size > 3:
+        half = (kept.size + 1) // 2
+        widths = kept[half - 1 :] - kept[: kept.size - half + 1]
+        first = int(np.argmin(widths))
+        if widths[first] == 0:
+            return float(kept[first])
+        kept = kept[first : first + half]
+    return float(np.median(kept))
+
+
+def busy_ns(trips: RoundTrips) -> float:
+    """The least queue, in ns, that is not mistaken for none."""
+    base = trips.base_ns.value
+    if base is None:
+        base = float(trips.rtt_ns.min()) if trips.rtt_ns.size else 0.0
+    return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
+
+
+def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: float, per_ack: float) -> Estimate:
+    """How far the first segments of the first rounds, which cannot make a queue, are above the base: the delay itself
+    varies."""
+    base = trips.base_ns.value
+    if base is None or rate.value is None or not trips.ack.size or not course.of_sender:
+        return absent("the rate of the path is not known")
+    room = _EMPTY * rate.value * base / 8e9 / frame
+    first = np.searchsorted(trips.ack, course.rounds)
+    flights = course.flight[course.rounds]
+    grows = np.concatenate([[True], flights[1:] > _GROWS * flights[:-1]]) & (flights < room)
+    rounds = np.arange(int(np.argmin(grows)) if not grows.all() else grows.size)
+    if per_ack > _MOST_PER_ACK:
+        return absent("the receiver acknowledges many segments at once")
+    rounds = rounds[trips.ack[np.minimum(first[rounds], trips.ack.size - 1)] == course.rounds[rounds]]
+    excess = trips.rtt_ns[first[rounds]] - base
+    if excess.size < _FEW_ROUNDS:
+        return absent("too few round trips without a queue")
+    most = float(excess.max()) * (excess.size + 1) / excess.size
+    doubt = 2 * trips.clock_ns + trips.up_doubt_ns
+    if most <= max(_STEADY * base, 2 * doubt):
+        return Estimate(
+            0.0, 0.0, max(_STEADY * base, 2 * doubt), f"{excess.size} round trips without a queue are alike"
+        )
+    how = f"the largest of {excess.size} round trips without a queue, above the least"
+    return Estimate(most, float(excess.max()) - doubt, 2 * most, how)
+
+
+def _apart(rows: Integers, until: Integers) -> Integers:
+    """Windows that do not overlap."""
+    found, end = [], -1
+    for row, stop in zip(rows.tolist(), until[rows].tolist(), strict=True):
+        if row >= end:
+            found.append(row)
+            end = stop
+    return np.array(found, np.int64)
+
+
+def _fastest(course: SenderCourse, frame: float) -> float | None:
+    """What was delivered at most in four round trips: the path is at least as fast. ACKs that come together by chance
+    do not make four round trips short."""
+    starts = course.rounds
+    if starts.size <= _ROUNDS:
+        return None
+    took = course.time_ns[starts[_ROUNDS:]] - course.time_ns[starts[:-_ROUNDS]]
+    got = course.delivered[starts[_ROUNDS:]] - course.delivered[starts[:-_ROUNDS]]
+    good = took > 0
+    return float((got[good] / took[good]).max() * frame * 8e9) if good.any() else None
+
+
+def _levels(course: SenderCourse, trips: RoundTrips) -> Reals:
+    """The queue, in ns, just before what was lost: that of segments right in front of it."""
+    if not course.again.size or not trips.ack.size:
+        return np.zeros(0)
+    begins = np.unique(course.again_begin)
+    before = np.searchsorted(course.una_after[trips.ack], begins, side="right") - 1
+    good = before >= 0
+    near = course.una_after[trips.ack[np.maximum(before, 0)]]
+    good &= begins - near <= 3 * course.mss_bytes  # else the queue at that time is not known
+    return trips.queue_ns[before[good]].astype(np.float64)
+
+
+def _per_ack(course: SenderCourse) -> float:
+    """Segments for an ACK that acknowledges something."""
+    steps = np.diff(course.una_after, prepend=course.una[:1])
+    steps = steps[steps > 0]
+    return float(steps.mean()) / course.mss_bytes if steps.size else 0.0
+
+
+def _dropper(
+    levels: Reals, trips: RoundTrips, share: float, course: SenderCourse, path_ns: float
+) -> tuple[str | None, str]:
+    """What lost packets, by the queue in front of the losses. A queue drops when it is full, so at one level, and most
+    of the time it holds less. A policer drops what is above its rate, and nothing below. Neither depends on chance."""
+    if not levels.size:
+        return None, "the delay just before the losses was not seen"
+    base = trips.base_ns.value or float(trips.rtt_ns.min())
+    doubt = 2 * trips.clock_ns + 2 * trips.up_doubt_ns
+    flat = max(_FLAT_SHARE * base, _FLAT_LEAST_NS, doubt)
+    most = float(np.percentile(trips.queue_ns, 99.5))
+    at_top = float((levels >= (1 - 2 * _SAME_LEVEL) * most).mean())
+    level = float(np.median(levels))
+    shallow = (
+        levels.size >= _FEW_LOSSES and float(np.median(trips.queue_ns)) < 0.5 * most and most > max(path_ns, doubt)
+    )
+    if at_top > 0.6 and (most > flat or shallow):
+        return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms, as much as it ever did"
+    if most > flat and at_top >= 0.2 and level <= flat:
+        return None, "some packets were lost at a full queue, others without any"
+    if float((levels <= flat).mean()) < 0.5:
+        if levels.size < _FEW_LOSSES or level < 0.5 * most:
+            return None, f"packets were lost at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms"
+        return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms"
+    return _at_flat_delay(course, int(base), share)
+
+
+def _at_flat_delay(course: SenderCourse, base_ns: int, share: float) -> tuple[str | None, str]:
+    """A policer, or chance: whether losses come only where the flow is at its fastest."""
+    at = np.unique(np.maximum(course.again, 0))
+    apart = at[np.concatenate([[True], np.diff(course.time_ns[at]) > base_ns])]
+    before = np.searchsorted(course.time_ns, course.time_ns[apart] - base_ns, side="right") - 1
+    rates = course.delivered[apart] - course.delivered[np.maximum(before, 0)]
+    every = np.searchsorted(course.time_ns, course.time_ns - base_ns, side="right") - 1
+    most = float(np.percentile(course.delivered - course.delivered[np.maximum(every, 0)], 95))
+    slow = float((rates < _SLOW * most).mean())
+    if apart.size < _FEW_LOSSES:
+        return None, "packets were lost at flat delay, too few to tell a policer from chance"
+    if slow > 1 / 3 and share <= 2 * _POLICED_SHARE:
+        return RANDOM, "packets were lost one by one, at any rate, without a queue in front of them"
+    if slow < 0.1 and share > _POLICED_SHARE:
+        return (
+            POLICER,
+            f"{100 * share:.2g} % of the segments were lost at flat delay, and only where the flow was fastest",
+        )
+    return None, "packets were lost at flat delay; whether a policer took them does not show"
+
+
+def _buffer(levels: Reals, trips: RoundTrips, rate: Estimate, by: str | None) -> Estimate:
+    most = float(trips.queue_ns.max()) if trips.queue_ns.size else 0.0
+    if rate.value is None:
+        return absent("the rate of the path is not known")
+    seen_bytes = most * rate.value / 8e9
+    if by != QUEUE:
+        return absent("nothing was lost to a full queue: the buffer is at least what was in it", seen_bytes)
+    # Losses come in rows; each row begins with the queue full. The fullest that a sample saw is the best one.
+    top = float(np.percentile(levels[levels >= (1 - 2 * _SAME_LEVEL) * levels.max()], 50))
+    top = max(top, float(np.percentile(trips.queue_ns, 99.9)))
+    value = top * rate.value / 8e9
+    doubt = (2 * trips.clock_ns + trips.up_doubt_ns) * rate.value / 8e9 + 2 * 1514 + 0.02 * value
+    low = value - doubt
+    high = value + doubt if trips.base_ns.low is not None else None  # more, if the queue was never empty
+    return Estimate(value, max(low, 0.0), high, f"the rate, times the queue of {top / 1e6:.1f} ms when it dropped")
+
+
+def _interface(seen: Seen, trips: RoundTrips, frame: float, rate: Estimate) -> Estimate:
+    """How closely full segments follow one another where they leave."""
+    if trips.at != SENDER:
+        return absent("the tap was not at the sender: the path has spaced the segments")
+    sent = seen.sent
+    size = sent.end - sent.begin
+    full = (size[1:] == seen.mss_bytes) & (size[:-1] == seen.mss_bytes) & (np.diff(sent.place) <= 3)
+    gaps = np.where(full & (sent.kind[1:] == NEW), np.diff(sent.time_ns), 1 << 60)
+    if gaps.size < 20:
+        return absent("too few full segments leave one behind the other; offloaded ones are seen before the interface")
+    alike = (gaps[:-1] > 0) & (np.abs(gaps[1:] / np.maximum(gaps[:-1], 1) - 1) < 0.1) & (gaps[:-1] < 1 << 59)
+    trains = np.sort(gaps[:-1][alike])
+    if trains.size < _SPACED:
+        return absent("segments do not leave evenly spaced")
+    quick = float(np.median(trains[: 2 * _SPACED]))
+    if quick < 3 * trips.clock_ns:
+        return absent("segments leave closer together than the clock of the capture tells")
+    value = seen.mss_bytes * frame * 8e9 / quick
+    if rate.value is not None and value < _SAME_RATE * rate.value:
+        return absent("segments leave no closer together than the path lets them through", value)
+    doubt = max(trips.clock_ns / quick, 0.02)
+    return Estimate(
+        value, value * (1 - doubt), value * (1 + doubt), "the usual spacing of segments that leave together"
+    )

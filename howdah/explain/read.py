@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that somebody brings to explained flows: each is told by its content, whatever its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from howdah.errors import HowdahError, RecordError, explain
+from howdah.explain.connection import read_capture
+from howdah.explain.explained import Explained, explain_connection
+from howdah.explain.iperf3 import explain_iperf3, is_iperf3
+from howdah.explain.opened import Opened
+from howdah.explain.probe import explain_probe, is_probe
+from howdah.explain.quic import explain_qlog
+from howdah.explain.records import is_capture
+from howdah.explain.sockets import explain_sockets, is_sockets
+from howdah.foreign import LARGEST_JSON_BYTES, too_dense
+from howdah.record.raw import raw_value
+
+MOST_FLOWS = 200
+_MOST_FILES = 64
+_HEAD_BYTES = 1 << 16
+
+
+@dataclass
+class Read:
+    """``others`` counts connections that are not shown."""
+
+    flows: list[Explained] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    others: int = 0
+
+
+def read_files(paths: list[Path], most_flows: int) -> Read:
+    """Raises RecordError where a file is no recording, and HowdahError where no file has a flow."""
+    if len(paths) > _MOST_FILES:
+        raise HowdahError(f"these are {len(paths)} files; at most {_MOST_FILES} are read at once")
+    read = Read()
+    for path in paths:
+        try:
+            _read(path, most_flows, read)
+        except OSError as error:
+            raise RecordError(f"this cannot be read: {explain(error)}", where=str(path)) from error
+    if not read.flows:
+        problems = "; ".join(read.problems)
+        what = "no transfer with data and ACKs was found" + (f" ({problems})" if problems else "")
+        raise RecordError(what, where=", ".join(map(str, paths)))
+    read.flows.sort(key=lambda flow: -flow.data_bytes)
+    read.others += len(read.flows[most_flows:])
+    del read.flows[most_flows:]
+    return read
+
+
+def _read(path: Path, most_flows: int, read: Read) -> None:
+    opened = Opened(path)
+    try:
+        head = opened.read(_HEAD_BYTES)
+    finally:
+        opened.close()
+    if is_capture(head):
+        _read_capture(path, most_flows, read)
+        return
+    if head.lstrip()[:1] in (b"{", b"\x1e", b"["):
+        flows, problems = _of_json(path, most_flows)
+    else:
+        flows, problems = _of_text(path, head.decode(errors="replace"), most_flows)
+    read.flows += flows
+    read.problems += [f"{path.name}: {problem}" for problem in problems]
+
+
+def _read_capture(path: Path, most_flows: int, read: Read) -> None:
+    capture = read_capture(path, most_flows)
+    read.problems += [f"{path.name}: {problem}" for problem in capture.problems]
+    found = [each for each in map(explain_connection, capture.connections) if each is not None]
+    read.others += capture.others + len(capture.connections) - len(found)
+    read.flows += found
+
+
+def _content(path: Path) -> bytes:
+    opened = Opened(path)
+    try:
+        return opened.read_all(LARGEST_JSON_BYTES)
+    finally:
+        opened.close()
+
+
+def _of_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:
+    data = _content(path)
+    if too_dense(data):
+        raise RecordError("it has more values than a recording of its size has", where=str(path))
+    try:
+        document = raw_value(data)
+    except ValueError:
+        document = None  # records of a qlog, one behind the other
+    if is_iperf3(document):
+        return explain_iperf3(document, path.name, most_flows), []
+    flows, problems = explain_qlog(data, path.name)
+    if not flows and not (isinstance(document, dict) and "traces" in document) and b"\x1e" not in data[:1]:
+        raise _unknown(path)
+    return flows, problems
+
+
+def _of_text(path: Path, head: str, most_flows: int) -> tuple[list[Explained], list[str]]:
+    reader = explain_probe if is_probe(head) else explain_sockets if is_sockets(head) else None
+    if reader is None:
+        raise _unknown(path)
+    lines = _content(path).decode(errors="replace").splitlines()
+    return reader(iter(lines), path.name, most_flows), []
+
+
+def _unknown(path: Path) -> RecordError:
+    return RecordError(
+        "nothing here reads such a file",
+        where=str(path),
+        hint="Known: pcap, pcapng, tcp_probe as text, ss -tin, iperf3's JSON, qlog; gzip, xz and zstd of them.",
+    )

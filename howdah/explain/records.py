@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packets of a capture file in blocks: pcap and pcapng, in either order of bytes, stamps of any resolution.
+
+Layouts: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.explain.opened import Opened
+from howdah.ingest.source import Integers
+
+BLOCK_BYTES = 8 << 20
+_MOST_PACKET_BYTES = 1 << 22  # BIG TCP has half a megabyte
+_MOST_INTERFACES = 256
+_SECOND_NS = 1_000_000_000
+_MAGIC = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # nanoseconds of a unit of the fraction
+_SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
+_BYTE_ORDER = 0x1A2B3C4D
+_RESOLUTION = 9
+_DEFAULT_UNITS = 1_000_000
+
+
+@dataclass(frozen=True)
+class PacketBatch:
+    """Packets in ``data``, in the order of the file: where each begins, the bytes that are here, those that there were.
+
+    ``tap`` numbers the interface that captured each; ``links`` has the link type of every tap.
+    """
+
+    data: npt.NDArray[np.uint8]
+    places: Integers
+    lengths: Integers
+    wire_bytes: Integers
+    time_ns: Integers
+    tap: Integers
+    links: list[int]
+
+
+@dataclass
+class Problems:
+    """What is wrong with a file, in words; the packets before it are there."""
+
+    said: list[str] = field(default_factory=list)
+
+
+def is_capture(head: bytes) -> bool:
+    if len(head) < 4:
+        return False
+    return any(struct.unpack(f"{order}I", head[:4])[0] in (*_MAGIC, _SECTION) for order in "<>")
+
+
+def read_batches(opened: Opened, problems: Problems) -> Iterator[PacketBatch]:
+    """Every packet of a capture."""
+    head = opened.read(4)
+    first = struct.unpack("<I", head)[0]
+    packets = _read_pcapng(opened, head, problems) if first == _SECTION else _read_pcap(opened, head, problems)
+    yield from packets
+    if opened.problem:
+        problems.said.append(opened.problem)
+
+
+def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
+    order = "<" if struct.unpack("<I", head)[0] in _MAGIC else ">"
+    unit_ns = _MAGIC[struct.unpack(f"{order}I", head)[0]]
+    rest = opened.read(20)
+    if len(rest) < 20:
+        problems.said.append("the file ends within its header")
+        return
+    link = struct.unpack(f"{order}I", rest[16:])[0] & 0xFFFF
+    unpack = struct.Struct(f"{order}I").unpack_from
+    kept, total = b"", 0
+    while True:
+        more = opened.read(BLOCK_BYTES)
+        data = kept + more
+        size, place = len(data), 0
+        starts: list[int] = []
+        append = starts.append
+        broken = False
+        while place + 16 <= size:
+            here = unpack(data, place + 8)[0]
+            following = place + 16 + here
+            if following > size:
+                broken = here > _MOST_PACKET_BYTES
+                break
+            append(place)
+            place = following
+        total += len(starts)
+        if starts:
+            yield _batch_of_pcap(data, np.array(starts, np.int64), order, unit_ns, link)
+        kept = data[place:]
+        if broken:
+            problems.said.append(f"the file is damaged after {total} packets")
+            return
+        if not more:
+            if kept:
+                problems.said.append(f"the file is cut off after {total} packets")
+            return
+
+
+def _batch_of_pcap(data: bytes, starts: Integers, order: str, unit_ns: int, link: int) -> PacketBatch:
+    octets = np.frombuffer(data, dtype=np.uint8)
+    header = octets[starts[:, None] + np.arange(16)].view(f"{order}u4").astype(np.int64)
+    return PacketBatch(
+        octets,
+        starts + 16,
+        header[:, 2],
+        np.maximum(header[:, 3], header[:, 2]),
+        header[:, 0] * _SECOND_NS + header[:, 1] * unit_ns,
+        np.zeros(starts.size, np.int64),
+        [link],
+    )
+
+
+@dataclass
+class _Section:
+    """What holds for the blocks that follow: order of bytes, and of each interface the link type and its units."""
+
+    order: str = "<"
+    taps: list[int] = field(default_factory=list)  # place in ``links`` of each interface
+
+
+def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
+    section = _Section()
+    links: list[int] = []
+    units: list[int] = []
+    kept, total = head, 0
+    while True:
+        more = opened.read(BLOCK_BYTES)
+        data = kept + more
+        size, place = len(data), 0
+        found: list[tuple[int, int, int, int, int]] = []
+        why = None
+        while place + 12 <= size:
+            kind = struct.unpack_from(f"{section.order}I", data, place)[0]
+            if kind == _SECTION:
+                order = next((o for o in "<>" if struct.unpack_from(f"{o}I", data, place + 8)[0] == _BYTE_ORDER), None)
+                if order is None:
+                    why = "a section has no order of bytes"
+                    break
+                section = _Section(order)
+            length = struct.unpack_from(f"{section.order}I", data, place + 4)[0]
+            if length < 12 or length % 4 or length > _MOST_PACKET_BYTES:
+                why = f"the file is damaged after {total + len(found)} packets"
+                break
+            if place + length > size:
+                break
+            body, end = place + 8, place + length - 4
+            if kind == _INTERFACE and end - body >= 8:
+                if len(links) >= _MOST_INTERFACES:
+                    why = f"it has more than {_MOST_INTERFACES} interfaces"
+                    break
+                section.taps.append(len(links))
+                links.append(struct.unpack_from(f"{section.order}H", data, body)[0])
+                units.append(_units(data, body + 8, end, section.order))
+            elif kind in (_ENHANCED, _OLD_PACKET) and end - body >= 20:
+                packet = _packet(data, body, end, kind, section)
+                if packet is not None:
+                    found.append(packet)
+            place += length
+        total += len(found)
+        if found:
+            yield _batch_of_pcapng(data, found, links, units)
+        kept = data[place:]
+        if why is not None:
+            problems.said.append(why)
+            return
+        if not more:
+            if kept:
+                problems.said.append(f"the file is cut off after {total} packets")
+            return
+
+
+def _packet(data: bytes, body: int, end: int, kind: int, section: _Section) -> tuple[int, int, int, int, int] | None:
+    """Its begin, the bytes here, those on the wire, its tap and its stamp in the tap's units."""
+    tap, high, low, here, wire = struct.unpack_from(f"{section.order}5I", data, body)
+    if kind == _OLD_PACKET:
+        tap = struct.unpack_from(f"{section.order}H", data, body)[0]
+    if tap >= len(section.taps) or body + 20 + here > end:
+        return None
+    return body + 20, here, max(wire, here), section.taps[tap], high << 32 | low
+
+
+def _batch_of_pcapng(
+    data: bytes, found: list[tuple[int, int, int, int, int]], links: list[int], units: list[int]
+) -> PacketBatch:
+    places, lengths, wire, tap = (np.array([row[i] for row in found], np.int64) for i in range(4))
+    stamps = np.array([row[4] for row in found], np.uint64)
+    per_second = np.array(units, np.uint64)[tap]
+    seconds, fraction = stamps // per_second, (stamps % per_second).astype(np.float64)
+    time_ns = seconds.astype(np.int64) * _SECOND_NS
+    time_ns += np.rint(fraction * (_SECOND_NS / per_second.astype(np.float64))).astype(np.int64)
+    return PacketBatch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(links))
+
+
+def _units(data: bytes, place: int, end: int, order: str) -> int:
+    """Units a second of an interface's stamps."""
+    while place + 4 <= end:
+        code, length = struct.unpack_from(f"{order}2H", data, place)
+        if code == 0 or place + 4 + length > end:
+            break
+        if code == _RESOLUTION and length >= 1:
+            value = data[place + 4]
+            exponent = value & 0x7F
+            return 1 << min(exponent, 62) if value & 0x80 else int(10 ** min(exponent, 18))
+        place += 4 + (length + 3 & ~3)
+    return _DEFAULT_UNITS

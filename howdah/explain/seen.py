@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One connection as its tap saw it: the sender's data and the receiver's ACKs, as continuous numbers, without copies
+that the capture made, and each segment told apart: new, sent again, late, or one that was lost before the tap.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.explain.connection import TapConnection
+from howdah.ingest.capture import ACK, FIN, RST, SYN
+from howdah.ingest.source import Integers
+from howdah.ingest.tcp_probe import unwrap
+
+Flags = npt.NDArray[np.bool_]
+NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: bytes that were missing here, sent again
+_COPY_NS = 20_000_000  # a copy by the capture follows at once
+_HALF = 1 << 31
+_MOST_EVENTS = 300_000
+_LATE_SHARE = 0.5  # of a round trip: what fills a hole sooner was only overtaken
+
+
+@dataclass(frozen=True)
+class SeenSent:
+    """Segments with data, in order of time. ``place`` is that in the connection. ``kind`` is NEW, AGAIN, LATE or FILLS.
+
+    ``top`` is the end of all that was seen up to and with each.
+    """
+
+    place: Integers
+    time_ns: Integers
+    begin: Integers
+    end: Integers
+    stamp: Integers
+    echo: Integers
+    extra_bytes: Integers
+    kind: Integers
+    top: Integers
+
+
+@dataclass(frozen=True)
+class SeenAcks:
+    """The receiver's segments, in order of time. ``una`` is the highest number acknowledged up to and with each,
+    ``window_bytes`` scaled, -1 where the scale is not known; ``delivered`` adds what SACK reports. ``repeats`` are
+    those that acknowledge nothing new while data are outstanding.
+    """
+
+    place: Integers
+    time_ns: Integers
+    una: Integers
+    window_bytes: Integers
+    stamp: Integers
+    delivered: Integers
+    repeats: Flags
+    sack_top: Integers
+
+
+@dataclass(frozen=True)
+class Seen:
+    """``syn_ns``: stamps of SYN, SYN-ACK and the ACK that ends the handshake, where they were captured.
+
+    ``missing_bytes`` were acknowledged and never seen: the capture lost them. ``spurious`` segments were sent again
+    though the receiver had them (DSACK). ``closed`` says whether a FIN or RST of the sender is there.
+    """
+
+    connection: TapConnection
+    sent: SeenSent
+    acks: SeenAcks
+    syn_ns: tuple[int | None, int | None, int | None]
+    opener: str | None
+    copies: int
+    missing_bytes: int
+    spurious: int
+    has_stamps: bool
+    closed: bool
+    mss_bytes: int
+
+
+def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
+    """Read a connection; None where it has no data or nothing acknowledges them. ``rtt_ns`` helps to tell late segments
+    from those sent again, where time stamps do not."""
+    time, flags = connection.column("time_ns"), connection.column("flags")
+    payload, ours = connection.column("payload_bytes"), connection.ours
+    keep = ~_copies(connection)
+    opening = (flags & SYN) != 0
+    data = np.flatnonzero(ours & keep & (payload > 0) & ~opening)
+    back = np.flatnonzero(~ours & keep & ((flags & ACK) != 0) & ~opening & ((flags & RST) == 0))
+    if not data.size or not back.size:
+        return None
+    sequence, acknowledged = connection.column("sequence"), connection.column("acknowledged")
+    base = _base(connection, data, back)
+    begin = unwrap(sequence[data]) + _signed(sequence[data[0]] - base)
+    end = begin + payload[data]
+    una = np.maximum.accumulate(unwrap(acknowledged[back]) + _signed(acknowledged[back[0]] - base))
+    whole = int(np.argmax(una >= end.max())) if (una >= end.max()).any() else una.size - 1
+    back, una = back[: whole + 1], una[: whole + 1]  # what follows acknowledges no data
+    stamps = connection.column("has_stamps")
+    has_stamps = bool(stamps[data].mean() > 0.9)
+    stamp = unwrap(connection.column("stamp")[data]) if has_stamps else np.zeros(data.size, np.int64)
+    echo, ack_stamp = _echoes(connection, data, back) if has_stamps else (np.zeros(data.size, np.int64),) * 2
+    if not has_stamps:
+        ack_stamp = np.zeros(back.size, np.int64)
+    top = np.maximum.accumulate(end)
+    kind, missing = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
+    mss = _segment_bytes(connection, payload[data])
+    sent = SeenSent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
+    acks, spurious = _acks(connection, back, una, base, ack_stamp, sent)
+    if has_stamps:
+        spurious = max(spurious, _answered_before(connection, sent, acks))
+    closed = bool((flags[ours] & (FIN | RST)).any())
+    gone = int(max(una[-1] - closed - top[-1], 0)) + missing(int(una[-1]))
+    return Seen(
+        connection,
+        sent,
+        acks,
+        _handshake(connection, keep),
+        _opener(connection),
+        int((~keep).sum()),
+        gone,
+        spurious,
+        has_stamps,
+        closed,
+        mss,
+    )
+
+
+def _signed(difference: int) -> int:
+    return (int(difference) + _HALF) % (1 << 32) - _HALF
+
+
+def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
+    """The number of the first byte of data, where the handshake says it; else that of the first byte that is seen."""
+    flags, sequence = connection.column("flags"), connection.column("sequence")
+    opened = np.flatnonzero(connection.ours & ((flags & SYN) != 0))
+    if opened.size:
+        return int(sequence[opened[0]]) + 1 & 0xFFFFFFFF
+    first, acked = int(sequence[data[0]]), int(connection.column("acknowledged")[back[0]])
+    return acked if 0 < _signed(first - acked) < _HALF // 2 else first
+
+
+def _copies(connection: TapConnection) -> Flags:
+    """Segments that the capture holds twice: equal in all that is here, with the number that IP gives each packet, at
+    almost the same time. A retransmission has another number, or another stamp of TCP."""
+    time = connection.column("time_ns")
+    count = time.size
+    found = np.zeros(count, bool)
+    names = ("sequence", "acknowledged", "payload_bytes", "window", "flags", "stamp", "echo", "ident", "from_first")
+    columns = [connection.column(name) for name in names]
+    mixed = np.zeros(count, np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    order = np.argsort(mixed, kind="stable")
+    same = (mixed[order][1:] == mixed[order][:-1]) & (np.diff(time[order]) <= _COPY_NS)
+    later, earlier = order[1:][same], order[:-1][same]
+    ident = connection.column("ident")
+    stamps = connection.column("has_stamps")
+    told = (connection.column("payload_bytes") > 0) | ((connection.column("flags") & SYN) != 0)
+    # Without a number of IP only data and SYNs with equal stamps are known to be one packet.
+    sure = (ident[later] != 0) | (told[later] & (stamps[later] > 0) & (time[later] - time[earlier] < 1_000_000))
+    found[later[sure]] = True
+    return found
+
+
+def _echoes(connection: TapConnection, data: Integers, back: Integers) -> tuple[Integers, Integers]:
+    """Echoes of the data and stamps of the ACKs, both counted from the ACKs' first stamp."""
+    stamps, echoes = connection.column("stamp")[back], connection.column("echo")[data]
+    first = int(stamps[0])
+    mine = unwrap(stamps)
+    theirs = unwrap(echoes) + _signed(int(echoes[0]) - first)
+    return np.maximum.accumulate(theirs), np.maximum.accumulate(mine)
+
+
+def _segment_bytes(connection: TapConnection, payload: Integers) -> int:
+    """The usual full segment: what the options allow, or what most segments have; offloaded ones are multiples."""
+    said = [each.mss_bytes for each in connection.options.values() if each is not None and each.mss_bytes]
+    stamps = bool(connection.column("has_stamps").mean() > 0.5)
+    most = (min(said) if said else 65535) - (12 if stamps else 0)
+    sizes, counts = np.unique(payload[payload <= most], return_counts=True)
+    if not sizes.size:
+        return most if said else int(np.bincount(np.minimum(payload, 65535)).argmax())
+    usual = int(sizes[np.argmax(counts * sizes)])
+    return usual if counts.max() > 3 or not said else max(usual, most)
+
+
+def _kinds(
+    connection: TapConnection,
+    data: Integers,
+    begin: Integers,
+    end: Integers,
+    top: Integers,
+    stamp: Integers,
+    has_stamps: bool,
+    rtt_ns: int | None,
+) -> tuple[Integers, _Missing]:
+    time = connection.column("time_ns")[data]
+    ident = connection.column("ident")[data]
+    before = np.concatenate([begin[:1], top[:-1]])
+    kind = np.zeros(begin.size, np.int64)
+    holes: list[tuple[int, int, int]] = []  # begin, end, the segment behind it
+    for at in np.flatnonzero(begin != before)[:_MOST_EVENTS].tolist():
+        first, last, edge = int(begin[at]), int(end[at]), int(before[at])
+        if first > edge:
+            holes.append((edge, first, at))
+            continue
+        place = max(bisect.bisect_right(holes, (first, 1 << 62, 0)) - 1, 0)
+        hit = [hole for hole in holes[place : place + 64] if hole[0] < last and hole[1] > first]
+        if not hit:
+            kind[at] = AGAIN if last <= edge else NEW
+            continue
+        maker = hit[0][2]
+        kind[at] = _filling(at, maker, time, stamp, ident, has_stamps, rtt_ns)
+        for hole in hit:
+            holes.remove(hole)
+            rest = [(hole[0], min(hole[1], first), hole[2]), (max(hole[0], last), hole[1], hole[2])]
+            for part in rest:
+                if part[0] < part[1]:
+                    bisect.insort(holes, part)
+    return kind, _Missing(holes)
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """Holes that nothing filled."""
+
+    holes: list[tuple[int, int, int]]
+
+    def __call__(self, una: int) -> int:
+        """Bytes of them that were acknowledged."""
+        return sum(max(min(hole[1], una) - hole[0], 0) for hole in self.holes)
+
+
+def _filling(
+    at: int, maker: int, time: Integers, stamp: Integers, ident: Integers, has_stamps: bool, rtt_ns: int | None
+) -> int:
+    """Whether what fills a hole was overtaken, or sent again after it was lost."""
+    if has_stamps and stamp[at] != stamp[maker]:
+        return FILLS if stamp[at] > stamp[maker] else LATE
+    if ident[at] and ident[maker]:
+        ahead = (int(ident[at]) - int(ident[maker]) + (1 << 15)) % (1 << 16) - (1 << 15)
+        if ahead and abs(ahead) < 1 << 12:
+            return FILLS if ahead > 0 else LATE
+    lag = int(time[at]) - int(time[maker])
+    return LATE if rtt_ns is not None and lag < _LATE_SHARE * rtt_ns else FILLS
+
+
+def _acks(
+    connection: TapConnection, back: Integers, una: Integers, base: int, stamp: Integers, sent: SeenSent
+) -> tuple[SeenAcks, int]:
+    time, window = connection.column("time_ns")[back], connection.column("window")[back]
+    scale = _scale(connection)
+    delivered, sack_top, spurious = _delivered(connection, back, una, base)
+    before = np.concatenate([una[:1], una[:-1]])
+    outstanding = _top_before(sent, back) > una
+    payload = connection.column("payload_bytes")[back]
+    repeats = (una == before) & outstanding & (payload == 0)
+    repeats[0] = False
+    scaled = window << scale if scale is not None else np.full(window.size, -1, np.int64)
+    return SeenAcks(back, time, una, scaled, stamp, delivered, repeats, sack_top), spurious
+
+
+def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) -> int:
+    """Segments sent again whose first ACK echoes a stamp from before that (the Eifel detection, RFC 3522): the first
+    copy had arrived."""
+    again = np.flatnonzero(sent.kind == AGAIN)
+    first = np.searchsorted(acks.una, sent.begin[again], side="right")
+    good = first < acks.una.size
+    again, first = again[good], first[good]
+    good = acks.time_ns[first] >= sent.time_ns[again]
+    again, first = again[good], first[good]
+    echoed = connection.column("echo")[acks.place[first]]
+    stamps = connection.column("stamp")[sent.place[again]]
+    behind = ((echoed - stamps + _HALF) % (1 << 32)) - _HALF
+    return int(((behind < 0) & (behind > -_HALF // 2)).sum())
+
+
+def _scale(connection: TapConnection) -> int | None:
+    """The shift of the receiver's window; None where no SYN says it."""
+    sender, receiver = connection.options["sender"], connection.options["receiver"]
+    for said in (sender, receiver):
+        if said is not None and said.scale is None:
+            return 0 if said.whole else None
+    return receiver.scale if receiver is not None else None
+
+
+def _top_before(sent: SeenSent, places: Integers) -> Integers:
+    """The end of all data seen before each place in the capture."""
+    at = np.searchsorted(sent.place, places) - 1
+    return np.where(at >= 0, sent.top[np.maximum(at, 0)], sent.begin[0])
+
+
+def _delivered(connection: TapConnection, back: Integers, una: Integers, base: int) -> tuple[Integers, Integers, int]:
+    """Bytes that ACKs and SACK report together, the highest number that SACK reports, and how many DSACKs there are."""
+    delivered, highest = una.copy(), una.copy()
+    sack = connection.sack
+    if not sack.size:
+        return delivered, highest, 0
+    rows = np.searchsorted(back, sack[:, 0])
+    good = (rows < back.size) & (back[np.minimum(rows, back.size - 1)] == sack[:, 0])
+    rows, sack = rows[good], sack[good]
+    blocks: list[tuple[int, int]] = []
+    total, spurious, last = 0, 0, -1
+    extra = np.zeros(back.size, np.int64)
+    tops = np.zeros(back.size, np.int64)
+    changed: list[int] = []
+    previous: tuple[int, int] | None = None
+    for row, left, right in list(zip(rows.tolist(), sack[:, 1].tolist(), sack[:, 2].tolist(), strict=True))[
+        :_MOST_EVENTS
+    ]:
+        edge = int(una[row])
+        low = edge + _signed(left - (edge + base))
+        high = low + ((right - left) & 0xFFFFFFFF)
+        is_first = row != last
+        if is_first:
+            last, previous = row, (low, high)
+            blocks = [block for block in blocks if block[1] > edge]
+            total = sum(b - max(a, edge) for a, b in blocks)
+            if high <= edge:
+                spurious += 1
+                extra[row], tops[row] = total, blocks[-1][1] if blocks else 0
+                changed.append(row)
+                continue
+        elif previous is not None and low <= previous[0] and previous[1] <= high and previous != (low, high):
+            spurious += int(previous[1] <= high and previous[0] >= low)
+            previous = None
+        if high > edge and high - low < _HALF // 2:
+            total += _insert(blocks, max(low, edge), high)
+        extra[row], tops[row] = total, blocks[-1][1] if blocks else 0
+        changed.append(row)
+    # Between two reports nothing is forgotten, but what una passed counts there.
+    reported = np.zeros(back.size, bool)
+    reported[changed] = True
+    latest = np.maximum.accumulate(np.where(reported, np.arange(back.size), -1))
+    known = latest >= 0
+    delivered[known] = np.maximum(una[known], (una + extra)[latest[known]])
+    highest[known] = np.maximum(una[known], tops[latest[known]])
+    return np.maximum.accumulate(delivered), np.maximum.accumulate(highest), spurious
+
+
+def _insert(blocks: list[tuple[int, int]], low: int, high: int) -> int:
+    """Add a block to blocks that lie apart, in order; the bytes by which they grow."""
+    first = bisect.bisect_left(blocks, (low, -1))
+    if first and blocks[first - 1][1] >= low:
+        first -= 1
+    last, before, begin, end = first, 0, low, high
+    while last < len(blocks) and blocks[last][0] <= high:
+        before += blocks[last][1] - blocks[last][0]
+        begin, end = min(begin, blocks[last][0]), max(end, blocks[last][1])
+        last += 1
+    blocks[first:last] = [(begin, end)]
+    return end - begin - before
+
+
+def _handshake(connection: TapConnection, keep: Flags) -> tuple[int | None, int | None, int | None]:
+    flags, time = connection.column("flags"), connection.column("time_ns")
+    opens = np.flatnonzero(keep & ((flags & (SYN | ACK)) == SYN))
+    answers = np.flatnonzero(keep & ((flags & (SYN | ACK)) == (SYN | ACK)))
+    if opens.size > 1 or answers.size > 1:  # sent again: nobody knows which one was answered
+        return None, None, None
+    opened = int(opens[0]) if opens.size else None
+    answered = int(answers[0]) if answers.size else None
+    if answered is None:
+        return None, None, None
+    client = ~connection.ours[answered]
+    ends = np.flatnonzero((connection.ours == client) & ((flags & (SYN | ACK)) == ACK))
+    ends = ends[ends > answered]
+    return (
+        int(time[opened]) if opened is not None else None,
+        int(time[answered]),
+        int(time[ends[0]]) if ends.size else None,
+    )
+
+
+def _opener(connection: TapConnection) -> str | None:
+    flags = connection.column("flags")
+    opens = np.flatnonzero((flags & (SYN | ACK)) == SYN)
+    answers = np.flatnonzero((flags & (SYN | ACK)) == (SYN | ACK))
+    if opens.size:
+        return "sender" if connection.ours[opens[0]] else "receiver"
+    if answers.size:
+        return "receiver" if connection.ours[answers[0]] else "sender"
+    return None

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a flow grew, where its start-up ended, and why, from what it had in flight at each ACK.
+
+In slow start each byte that is acknowledged lets two go, so that D = flight - acknowledged stays where it began; behind
+the exit D falls by what is acknowledged. The exit is the last ACK at which D is where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from howdah.explain.course import SenderCourse
+from howdah.explain.delay import SENDER, Reals, RoundTrips, stamp_hz
+from howdah.explain.hystart import Detections, detections
+from howdah.explain.seen import NEW, Seen
+from howdah.ingest.source import Integers
+from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, RTO, UNKNOWN
+from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
+
+_LEAST_FALL_PACKETS, _FALL = 6, 0.35  # the latter of what is in flight
+_OPENING, _PACED_SAMPLE = 10, 300  # segments: the first window leaves at once, whoever sends
+_PACED_SHARE = 0.04  # a sender that ACKs clock has none
+_PACED_TICKS = 2
+_MOST_BURST = 100  # segments that one ACK lets go
+_LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
+_NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
+_BOTH = 0.03  # of a round trip: closer together, nobody knows which of two detectors it was
+_FINE_NS = 1_000_000  # half of what HyStart lets pass between two ACKs of a train
+_DUPLICATES = 3
+_KNEE_PACKETS, _KNEE_SHARE = 12, 0.6
+_FEW_PACKETS, _FEW_ACKS = 8, 4
+_DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
+ENDED = "the transfer ended first"
+
+
+@dataclass(frozen=True)
+class Round:
+    """``sent_bytes`` in one round trip, ``flight_bytes`` when it began, ``time_ns`` on the clock of the capture."""
+
+    time_ns: int
+    flight_bytes: int
+    sent_bytes: int
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """``at`` is the ACK of the exit (its place in the course), None where the flow did not leave; ``why_not`` says why.
+
+    ``cause`` is one of howdah.measure.cause.CAUSES; ``evidence`` says in words what it rests on; ``sure`` is whether
+    nothing else explains it. ``growth`` is the usual ratio of two rounds. ``end`` is the ACK where growth ended, exit
+    or not; ``limit`` what ended it without an exit.
+    """
+
+    rounds: list[Round]
+    growth: float | None
+    initial_window_packets: int | None
+    at: int | None
+    round: int | None
+    cause: str | None
+    sure: bool
+    evidence: str
+    why_not: str
+    limit: str | None
+    end: int | None
+    paced: bool
+    hystart: Detections | None
+
+
+def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
+    mss = course.mss_bytes
+    rounds = _rounds(course)
+    paced = _is_paced(seen, trips)
+    initial = _initial_window(seen, course)
+    if not course.of_sender:
+        return _without(
+            [], None, False, "away from the sender, segments without time stamps do not tell what it had sent"
+        )
+    if seen.opener is None:
+        return _without(rounds, initial, paced, "the capture begins after the connection did")
+    gain = (course.flight - (course.una - course.una[0])) / mss
+    first_again = max(int(course.again.min()), 0) if course.again.size else None
+    end = _last_growth(gain, course, first_again)
+    grown = _growth(rounds)
+    if paced:
+        drained = _drained(course)
+        if drained is not None and _stays_empty(course, trips, drained):
+            evidence = "paced; what was in flight fell from its largest without a timeout"
+            return StartUp(rounds, grown, initial, drained, _round_of(course, drained), BBR_DRAIN,
+                           _rate_stood(course, drained), evidence, "", None, drained, paced, None)  # fmt: skip
+        if first_again is None:
+            limit = _limit(seen, course, end)
+            return _without(rounds, initial, paced, "it paces, and what was in flight did not fall", limit, end, grown)
+    by_loss = first_again is not None and (end is None or first_again <= end)
+    if by_loss:
+        assert first_again is not None
+        at = first_again
+        cause = _loss_or_timeout(seen, course, at, trips)
+        return StartUp(rounds, grown, initial, at, _round_of(course, at), cause, True,
+                       f"the first retransmission, with {gain_words(course, at)} in flight", "", None, at, paced,
+                       detections(course, trips, at, paced=False))  # fmt: skip
+    if end is None:
+        why = ENDED if _all_sent(seen, course, len(course) - 1) else "it was still growing when the capture ended"
+        return _without(rounds, initial, paced, why, APPLICATION if why == ENDED else None, None, grown)
+    limit = _limit(seen, course, end)
+    found = detections(course, trips, _soon(course, trips, end), paced=False)
+    if limit is not None:
+        why = ENDED if limit == APPLICATION else "the receive window held it back before it left"
+        return _without(rounds, initial, paced, why, limit, end, grown)
+    cause, sure, evidence = _detector(course, trips, found, end)
+    return StartUp(
+        rounds, grown, initial, end, _round_of(course, end), cause, sure, evidence, "", None, end, paced, found
+    )
+
+
+def _soon(course: SenderCourse, trips: RoundTrips, at: int) -> int:
+    """The last ACK that is one event with another."""
+    until = int(course.time_ns[at]) + int(_NEAR_ROUNDS * (trips.base_ns.value or 0))
+    return int(np.searchsorted(course.time_ns, until, side="right")) - 1
+
+
+def gain_words(course: SenderCourse, at: int) -> str:
+    return f"{round(course.flight[at] / course.mss_bytes)} packets"
+
+
+def _without(
+    rounds: list[Round],
+    initial: int | None,
+    paced: bool,
+    why: str,
+    limit: str | None = None,
+    end: int | None = None,
+    growth: float | None = None,
+) -> StartUp:
+    return StartUp(rounds, growth, initial, None, None, None, False, "", why, limit, end, paced, None)
+
+
+def _rounds(course: SenderCourse) -> list[Round]:
+    starts = course.rounds
+    stops = np.concatenate([starts[1:], [len(course) - 1]])
+    return [
+        Round(int(course.time_ns[a]), int(course.flight[a]), int(course.nxt[b] - course.nxt[a]))
+        for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
+    ]
+
+
+def _round_of(course: SenderCourse, at: int) -> int:
+    return int(np.searchsorted(course.rounds, at, side="right")) - 1
+
+
+def _growth(rounds: list[Round]) -> float | None:
+    flights = [each.flight_bytes for each in rounds[:8] if each.flight_bytes > 0]
+    ratios = [after / before for before, after in pairwise(flights)]
+    rising = [ratio for ratio in ratios if ratio > 1.2]
+    return float(np.median(rising)) if rising else None
+
+
+def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
+    """Full segments that left before the first ACK of data."""
+    if seen.opener is None or not len(course):
+        return None
+    first = int(np.argmax(course.una_after > course.una[0])) if (course.una_after > course.una[0]).any() else 0
+    return max(round(float(course.nxt[first] - course.una[0]) / course.mss_bytes), 1)
+
+
+def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> int | None:
+    """The last ACK at which D is where it was; None where it never falls for good before anything is sent again.
+
+    D has fallen for good where what is acknowledged without growth is a third of what is in flight, or where it is
+    below what the size of the ACKs explains when the first segment is sent again.
+    """
+    flight = course.flight / course.mss_bytes
+    steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes
+    step = float(np.percentile(steps, 90)) if steps.size else 1.0
+    rows = np.flatnonzero(course.exact)
+    most = np.maximum.accumulate(gain[rows])
+    slack = np.maximum(3.0, step)
+    below = most - gain[rows]
+    fallen = rows[below > np.maximum(slack + _LEAST_FALL_PACKETS, _FALL * flight[rows])]
+    until = int(fallen[0]) if fallen.size else None
+    if first_again is not None and (until is None or first_again < until):
+        before = np.flatnonzero(rows <= first_again)
+        if not before.size or below[before[-1]] <= slack + _FEW_PACKETS:
+            return first_again
+        until = first_again
+    if until is None:
+        return None
+    return _knee(rows[rows <= until], gain, course, step)
+
+
+def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int | None:
+    """Where D, which falls towards the last of these ACKs, began to: before that, what was acknowledged in the last
+    packets took less than most of itself from D. A step of D alone is a pause."""
+    una = course.una[rows] / course.mss_bytes
+    back = np.searchsorted(una, una - max(_KNEE_PACKETS, 3 * step))
+    falls = (gain[rows[back]] - gain[rows]) >= _KNEE_SHARE * np.maximum(una - una[back], 1e-9)
+    flat = np.flatnonzero(~falls)
+    if not flat.size:
+        return int(rows[0])
+    first, last = int(back[flat[-1]]), int(flat[-1])
+    window = gain[rows[first : last + 1]]
+    return int(rows[first + int(np.flatnonzero(window >= window.max() - 0.5)[-1])])
+
+
+def _is_paced(seen: Seen, trips: RoundTrips) -> bool:
+    """Whether new segments leave though no ACK came: by the sender's own stamps, later than the first one that echoes
+    the same ACK. Without stamps, at the sender alone, by the time since the last ACK."""
+    sent = seen.sent
+    fresh = np.flatnonzero(sent.kind == NEW)[_OPENING:_PACED_SAMPLE]
+    if fresh.size < _OPENING:
+        return False
+    if seen.has_stamps:
+        _, first, group = np.unique(sent.echo, return_index=True, return_inverse=True)
+        waited = sent.stamp[fresh] - sent.stamp[first[group.reshape(-1)[fresh]]]
+        hz = stamp_hz(seen)
+        return hz is not None and float((waited >= max(_PACED_TICKS, 0.002 * hz)).mean()) >= _PACED_SHARE
+    if trips.at != SENDER:
+        return False
+    last = np.searchsorted(seen.acks.place, sent.place[fresh]) - 1
+    late = sent.time_ns[fresh] - seen.acks.time_ns[np.maximum(last, 0)]
+    quick = float(np.percentile(np.diff(sent.time_ns), 5))
+    return float((late > max(_MOST_BURST * quick, 1_000_000)).mean()) >= 0.3
+
+
+def _drained(course: SenderCourse) -> int | None:
+    """Of a sender like BBR: the ACK at which it begins to send much less than is delivered, while more is in flight
+    than later. In a recovery it sends what is delivered."""
+    flight = course.flight
+    part = int(_DRAIN_PART * flight.max())
+    begin = int(np.argmax(flight >= _DRAINED * flight.max()))
+    until = np.searchsorted(course.delivered, course.delivered + part)
+    rows = np.arange(begin, len(course))
+    rows = rows[until[rows] < len(course)]
+    sent = course.sent[until[rows]] - course.sent[rows]
+    got = np.maximum(course.delivered[until[rows]] - course.delivered[rows], 1)
+    slow = rows[sent < _DRAIN_RATE * got]
+    return int(slow[0]) if slow.size else None
+
+
+def _stays_empty(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
+    """Whether the queue that the start-up made was gone soon after, as where a sender like BBR drains it."""
+    queue, when = trips.queue_ns, course.time_ns[trips.ack]
+    if not queue.size:
+        return False
+    after = queue[when > course.time_ns[at] + 2 * int(queue.max() + (trips.base_ns.value or 0))]
+    return bool(after.size) and float(np.median(after)) < 0.4 * float(queue.max())
+
+
+def _rate_stood(course: SenderCourse, at: int) -> bool:
+    """Whether a round before the exit delivered no more than 1.25 times that before: three such rounds end it."""
+    number = _round_of(course, at)
+    if number < 3:
+        return False
+    starts = course.rounds[number - 3 : number + 1]
+    got = np.diff(course.delivered[starts]) / np.maximum(np.diff(course.time_ns[starts]), 1)
+    return bool(got[-1] < 1.25 * got[-2])
+
+
+def _loss_or_timeout(seen: Seen, course: SenderCourse, at: int, trips: RoundTrips) -> str:
+    """A timeout follows a silence, and no three duplicates."""
+    repeats = seen.acks.repeats[max(at - 200, 0) : at + 1]
+    sacked = bool((seen.acks.sack_top[max(at - 5, 0) : at + 1] > seen.acks.una[max(at - 5, 0) : at + 1]).any())
+    again = seen.sent.time_ns[np.isin(seen.sent.kind, (1, 3))]
+    silence = int(again[0]) - int(course.time_ns[at]) if again.size else 0
+    far = (trips.base_ns.value or 0) if trips.at != SENDER else 0
+    if silence - far >= _LEAST_TIMEOUT_NS and repeats[-_DUPLICATES:].sum() < _DUPLICATES and not sacked:
+        return RTO
+    return LOSS
+
+
+def _all_sent(seen: Seen, course: SenderCourse, at: int) -> bool:
+    """Whether nothing new left behind an ACK, and the sender said that this is the end, or all was acknowledged."""
+    last = int(seen.sent.top[-1])
+    return int(course.nxt[at]) >= last - course.mss_bytes and (seen.closed or int(course.una_after[-1]) >= last)
+
+
+def _limit(seen: Seen, course: SenderCourse, at: int | None) -> str | None:
+    """What stopped growth at an ACK without the sender's own doing."""
+    if at is None:
+        return None
+    near = slice(at, min(at + max(20, (len(course) - at) // 20), len(course)))
+    windows = course.window_bytes[near]
+    if windows.size and windows.min() >= 0:
+        room = windows - course.flight[near]
+        if float(np.median(room)) < 2 * course.mss_bytes or float((room < 3 * course.mss_bytes).mean()) > 0.5:
+            return RECEIVE_WINDOW
+    later = np.flatnonzero(course.exact[at + 1 :])[:3]
+    if not later.size or _all_sent(seen, course, at + 1 + int(later[-1])):
+        return APPLICATION
+    return None
+
+
+def _detector(course: SenderCourse, trips: RoundTrips, found: Detections, end: int) -> tuple[str, bool, str]:
+    """Which detector of HyStart speaks at the exit."""
+    base = trips.base_ns.value or 0
+    doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
+    spoke = [
+        (0 if abs(at - end) <= _FEW_ACKS else abs(int(course.time_ns[at]) - int(course.time_ns[end])), cause)
+        for cause, places in ((ACK_TRAIN, found.trains), (DELAY, found.delays))
+        for at in places
+    ]
+    near = sorted(each for each in spoke if each[0] <= doubt)
+    if trips.clock_ns > _FINE_NS:
+        return (
+            UNKNOWN,
+            False,
+            "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors",
+        )
+    if not near:
+        return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
+    if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:
+        return UNKNOWN, False, "both detectors of HyStart speak at the same time"
+    cause = near[0][1]
+    if cause == ACK_TRAIN:
+        words = f"a train of ACKs of {found.train_ns / 1e6:.1f} ms, longer than {found.train_need_ns / 1e6:.1f} ms"
+    else:
+        words = f"the least round trip of a round rose by {found.delay_ns / 1e6:.1f} ms"
+        words += f" ({found.delay_need_ns / 1e6:.1f} ms are enough)"
+    return cause, True, words

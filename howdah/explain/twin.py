@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The twin of a recorded flow: a profile that reproduces its path, its ends and its size.
+
+Each number has a comment that says how it was estimated and how surely; what remains open is in ``unknown:`` with its
+grid. Nothing but numbers and howdah's own words goes in: no address, no name of a file, no payload.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from howdah.errors import HowdahError
+from howdah.explain.estimate import Estimate
+from howdah.explain.explained import Explained
+from howdah.explain.path import RANDOM
+from howdah.held import RECEIVE_WINDOW, HeldBy
+from howdah.number import significant
+from howdah.profile.draft import tidy
+
+_LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0
+_MOST_SIZE_BYTES = 400_000_000
+_HEADERS_BYTES, _STAMPS_BYTES, _FRAME_BYTES = 40, 12, 66
+_FEW_PACKETS = 32
+_WINDOW_SHARE = 0.6285  # of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
+_USUAL_WINDOW_BYTES = 81_920  # what a receive buffer of 131 072 bytes offers
+_LEAST_BUFFER_BYTES = 4500
+_STRETCHED, _DELAYED = 4.0, 1.4  # segments for an ACK
+_IMMEDIATE = 10  # the kernel's initial window
+
+
+@dataclass
+class _Twin:
+    """Lines of each section, and what is open: name, what, field, values."""
+
+    path: list[str] = field(default_factory=list)
+    rest: list[str] = field(default_factory=list)
+    flow: list[str] = field(default_factory=list)
+    host: list[str] = field(default_factory=list)
+    unknown: list[tuple[str, str, str, list[str]]] = field(default_factory=list)
+
+
+def twin_text(flow: Explained, name: str) -> str:
+    """The profile as YAML. Raises HowdahError where the recording has no round trip."""
+    if flow.base_rtt_us.value is None:
+        what = f"the recording does not tell the base round trip: {flow.base_rtt_us.reason}"
+        raise HowdahError(what, hint="A capture at the sender tells it, or one with the handshake.")
+    twin = _Twin()
+    _add_path(twin, flow)
+    _add_ends(twin, flow)
+    _add_size(twin, flow)
+    lines = [
+        "# The twin of a recorded transfer: howdah wrote it, each number with how it was estimated.",
+        "# It holds no address, no name and no payload of the recording.",
+        "howdah: 1",
+        f"name: {name} # results go to runs/{name}",
+        f"description: {_description(flow)}",
+        "",
+        "path:",
+        *(f"  {line}" for line in twin.path),
+        "",
+        *twin.rest,
+    ]
+    if twin.flow:
+        lines += ["flows:", f"  - {twin.flow[0]}", *(f"    {line}" for line in twin.flow[1:])]
+    if twin.host:
+        lines += ["host:", *(f"  {line}" for line in twin.host)]
+    if twin.unknown:
+        lines += ["", "# What the recording leaves open; --unknowns runs every combination.", "unknown:", "  fields:"]
+        for each, what, where, values in twin.unknown:
+            lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
+            lines += [f"      values: [{', '.join(values)}]"]
+    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms"]
+    return "\n".join(tidy(line) for line in lines) + "\n"
+
+
+def _description(flow: Explained) -> str:
+    ended = "left slow start" if flow.exit is not None else "did not leave slow start"
+    return f"The twin of a recorded flow that {ended}"
+
+
+def _add_path(twin: _Twin, flow: Explained) -> None:
+    rtt = flow.base_rtt_us
+    assert rtt.value is not None
+    rate = flow.rate_bits_per_second
+    value = _rate(twin, flow)
+    twin.path.append(f"rate: {significant_plain(value / 1e6)} Mbit/s # {_surely(rate, 1e-6, 'Mbit/s')}")
+    twin.path.append(f"rtt: {_whole_us(rtt.value)} ms # {_surely(rtt, 1e-3, 'ms')}")
+    buffer = flow.buffer_bytes
+    if buffer.value is not None:
+        twin.path.append(f"buffer: {_buffer(flow, buffer.value)} # {_surely(buffer, 1e-3, 'kB')}")
+    else:
+        bdp = value * rtt.value / 8e6
+        least = max(buffer.low or 0.0, _LEAST_BUFFER_BYTES)
+        default = max(bdp, 1.2 * least)
+        values = [f"{round(each)} B" for each in (max(1.05 * least, bdp / 4), 2 * default, 4 * default)]
+        twin.path.append(f"buffer: {round(default)} B # open: {_reason(buffer)}")
+        twin.unknown.append(("buffer", f"the buffer does not show: {_reason(buffer)}", "path.buffer", values))
+    if flow.mss_bytes is not None:
+        mtu = _mtu(flow)
+        if mtu != 1500:
+            twin.path.append(f"mtu: {mtu} # segments of {flow.mss_bytes} bytes")
+    interface = flow.sender_interface_bits_per_second
+    if interface.value is not None and not 0.9e9 < interface.value < 1.1e9:
+        twin.path.append(
+            f"sender_interface: {significant_plain(max(interface.value, value) / 1e6)} Mbit/s # "
+            f"{_surely(interface, 1e-6, 'Mbit/s')}"
+        )
+    varies = flow.delay_variation_us
+    if varies.value:
+        how = f"uniform, {_surely(varies, 1e-3, 'ms')}"
+        twin.path += [
+            f"delay_variation: # {how}",
+            "  distribution: uniform",
+            f"  amplitude: {_whole_us(varies.value)} ms",
+            f"  correlation_time: {_whole_us(rtt.value)} ms # open; a round trip",
+            "  interval: 2 ms",
+            "  direction: forward # open",
+            "  source: The recording",
+        ]
+    if flow.loss_by == RANDOM and flow.retransmitted_packets and flow.mss_bytes:
+        share = flow.retransmitted_packets / max(flow.data_bytes / flow.mss_bytes, 1.0)
+        error = share / math.sqrt(flow.retransmitted_packets)
+        twin.path.append(
+            f"loss: {significant_plain(100 * share, 3)} % # {flow.retransmitted_packets} segments; "
+            f"+-{significant_plain(100 * error, 2)} %; {flow.loss_words}"
+        )
+
+
+def _buffer(flow: Explained, value: float) -> str:
+    """A small one in whole packets: a part of a frame holds none."""
+    frame = (flow.mss_bytes or 1448) + _FRAME_BYTES
+    packets = max(round(value / frame), 1)
+    return f"{packets} packets" if packets < _FEW_PACKETS else f"{round(value)} B"
+
+
+def _rate(twin: _Twin, flow: Explained) -> float:
+    rate = flow.rate_bits_per_second
+    if rate.value is not None:
+        return rate.value
+    least = max(rate.low or 0.0, flow.goodput_bits_per_second, 100_000.0)
+    values = [f"{significant_plain(least * by / 1e6)} Mbit/s" for by in (1.05, 4.0, 10.0)]
+    twin.unknown.append(("rate", f"the path's rate does not show: {_reason(rate)}", "path.rate", values))
+    return 2 * least
+
+
+def _mtu(flow: Explained) -> int:
+    said = flow.options.get("sender")
+    stamps = said.time_stamps if said is not None else True
+    assert flow.mss_bytes is not None
+    return min(max(flow.mss_bytes + _HEADERS_BYTES + _STAMPS_BYTES * stamps, 576), 9000)
+
+
+def _add_ends(twin: _Twin, flow: Explained) -> None:
+    first, *others = flow.algorithm or ["cubic", "reno", "bbr"]
+    twin.rest.append(f"algorithm: {first} # {flow.algorithm_words}")
+    if others:
+        what = f"the algorithm does not show: {flow.algorithm_words}"
+        twin.unknown.append(("algorithm", what, "algorithm", others))
+    ratio = flow.segments_per_ack
+    if ratio is not None and ratio > _STRETCHED:
+        twin.rest.append(f"receiver: stretch-ack # {significant(ratio, 3)} segments for an ACK")
+    window = flow.initial_window_packets
+    if window is not None and window != _IMMEDIATE and window <= 1000:
+        twin.flow.append(f"initial_window: {window} # segments before the first ACK")
+    limited = flow.held_back_by in RECEIVE_WINDOW or flow.limit == "receive-window"
+    most = flow.holding.window_bytes if flow.holding is not None else None
+    if limited and most:
+        space = max(round((most - 4096) / _WINDOW_SHARE), 4608)
+        begin = 131_072 if most >= _USUAL_WINDOW_BYTES and flow.held_back_by is not HeldBy.HANDSHAKE_WINDOW else space
+        begin = min(begin, space) if most < _USUAL_WINDOW_BYTES else begin
+        twin.host.append(f"tcp_rmem: 4096 {begin} {max(space, begin)} # a window of {most} bytes held it back")
+
+
+def _add_size(twin: _Twin, flow: Explained) -> None:
+    ended = flow.limit == "application" and flow.exit is None
+    size = min(flow.data_bytes, _MOST_SIZE_BYTES)
+    if ended:
+        twin.flow.append(f"size: {size} B # what was transferred")
+    duration = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
+    twin.rest.append(f"duration: {significant_plain(duration, 3)} s # as long as it was recorded")
+    twin.rest.append("repetitions: 1 # one run is the path as it is")
+
+
+def _surely(found: Estimate, by: float, unit: str) -> str:
+    if found.value is None:
+        least = f"at least {significant_plain((found.low or 0) * by)} {unit}; " if found.low else ""
+        return f"open: {least}{_reason(found)}"
+    if found.low is None or found.high is None:
+        return found.how
+    return f"{significant_plain(found.low * by)} ... {significant_plain(found.high * by)} {unit}; {found.how}"
+
+
+def _reason(found: Estimate) -> str:
+    return _plain(found.reason)
+
+
+def _plain(text: str) -> str:
+    """A text that YAML takes for nothing else."""
+    return text.replace(": ", ", ").replace(" #", "")
+
+
+def _whole_us(value_us: float) -> str:
+    return f"{round(value_us) / 1000:g}" if round(value_us) >= 1 else "0.001"
+
+
+def significant_plain(value: float, digits: int = 4) -> str:
+    """With so many digits, and no separator that YAML would not read as a part of a number."""
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

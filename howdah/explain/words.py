@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found out, for a terminal: a sentence of each flow, then its numbers, each with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from howdah.explain.connection import Options
+from howdah.explain.delay import MIDDLE, RECEIVER, SENDER
+from howdah.explain.estimate import Estimate
+from howdah.explain.explained import Explained
+from howdah.held import NOTABLE_SHARE, held_words
+from howdah.measure.cause import UNKNOWN
+from howdah.number import counted, delay, duration, rate, significant, size
+from howdah.report.table import cause_text
+
+_TAPS = {SENDER: "at the sender", RECEIVER: "at the receiver", MIDDLE: "between sender and receiver"}
+_NAME_WIDTH = 18
+
+
+def sentence(flow: Explained) -> str:
+    """Where the start-up ended and why, what was lost, and what held the flow back."""
+    parts = [_start(flow)]
+    if flow.retransmitted_packets:
+        parts.append(f"retransmitted {counted(flow.retransmitted_packets, 'packet')}")
+    said = " and ".join(parts) + "."
+    held = _held(flow)
+    return f"{said} {held[0].upper()}{held[1:]}." if held else said
+
+
+def _start(flow: Explained) -> str:
+    leaves = flow.exit
+    if leaves is None:
+        return f"The flow did not leave its start-up: {flow.why_no_exit}"
+    bdp = bdp_packets(flow)
+    share = f" ({significant(leaves.packets.value / bdp, 3)} BDP)" if bdp and leaves.packets.value else ""
+    phase = "start-up" if leaves.cause == "bbr-drain" else "slow start"
+    where = f"The flow left {phase} after {duration(leaves.time_s * 1e6)} at "
+    where += f"{significant(leaves.packets.value or 0, 3)} packets{share}"
+    if leaves.cause in (None, UNKNOWN):
+        return f"{where}; why does not show"
+    return f"{where} by {cause_text(str(leaves.cause))}"
+
+
+def bdp_packets(flow: Explained) -> float | None:
+    """Rate x base round trip in full frames; None where one of them is not known."""
+    if flow.rate_bits_per_second.value is None or flow.base_rtt_us.value is None or flow.mss_bytes is None:
+        return None
+    return flow.rate_bits_per_second.value * flow.base_rtt_us.value / 8e6 / (flow.mss_bytes + 66)
+
+
+def _held(flow: Explained) -> str:
+    kind, holding = flow.held_back_by, flow.holding
+    if kind is None or holding is None or holding.share(kind) <= NOTABLE_SHARE:
+        return ""
+    window = float(holding.window_bytes) if holding.window_bytes is not None else None
+    return held_words(kind, holding.share(kind), {"held_window_bytes": window})
+
+
+def text(flows: list[Explained], problems: list[str], others: int) -> str:
+    lines = [f"caution: {problem}" for problem in problems]
+    for flow in flows:
+        lines += ["", f"{flow.name}  ({flow.file})", sentence(flow)]
+        lines += [f"  {name:<{_NAME_WIDTH}} {value}" for name, value in rows(flow)]
+    if others:
+        lines += ["", f"{counted(others, 'further connection')} with less data: --flows N shows more"]
+    return "\n".join(line for number, line in enumerate(lines) if line or number) + "\n"
+
+
+def rows(flow: Explained) -> Iterator[tuple[str, str]]:
+    """Each number with its name, in words."""
+    yield ("recorded", _TAPS.get(flow.at or "", "somewhere on the path") if flow.source == "capture" else flow.source)
+    options = [f"{side} {_options(said)}" for side, said in flow.options.items() if said is not None]
+    if options:
+        yield ("options", "; ".join(options))
+    yield ("base RTT", _estimate(flow.base_rtt_us, delay))
+    yield ("rate of the path", _estimate(flow.rate_bits_per_second, rate))
+    yield ("buffer", _estimate(flow.buffer_bytes, size))
+    if flow.delay_variation_us.value:
+        yield ("delay varies by", _estimate(flow.delay_variation_us, delay))
+    if flow.source == "capture":
+        yield ("sender's interface", _estimate(flow.sender_interface_bits_per_second, rate))
+    if flow.round_flights_packets:
+        rounds = " ".join(significant(each, 3) for each in flow.round_flights_packets[:12])
+        yield ("in flight by round", f"{rounds} packets")
+    if flow.exit is not None:
+        where = f"round {flow.exit.round + 1}: " if flow.exit.round is not None else ""
+        yield ("exit", f"{where}{flow.exit.evidence}")
+    if flow.overshoot_packets.known:
+        yield ("overshoot", _estimate(flow.overshoot_packets, lambda value: f"{significant(value, 3)} packets"))
+    if flow.retransmitted_packets is not None:
+        yield ("losses", _losses(flow))
+    if flow.receive_window_most_bytes is not None:
+        least = flow.receive_window_least_bytes or flow.receive_window_most_bytes
+        yield ("receive window", f"{size(least)} … {size(flow.receive_window_most_bytes)}")
+    if flow.segments_per_ack is not None:
+        yield ("segments per ACK", significant(flow.segments_per_ack, 3))
+    if flow.algorithm:
+        yield ("algorithm", f"{' or '.join(flow.algorithm)}: {flow.algorithm_words}")
+    yield ("goodput", f"{rate(flow.goodput_bits_per_second)} over {duration(flow.duration_s * 1e6)}")
+    if flow.holding is not None:
+        shares = sorted(((flow.holding.share(kind), kind) for kind in flow.holding.seconds), reverse=True)
+        yield (
+            "held back by",
+            ", ".join(f"{kind.value} {significant(100 * share, 2)} %" for share, kind in shares if share > 0.005),
+        )
+    for name, why in flow.unknown.items():
+        yield ("not known", f"{name}: {why}")
+    for note in flow.notes:
+        yield ("note", note)
+
+
+def _options(said: Options) -> str:
+    parts = [f"MSS {said.mss_bytes}" if said.mss_bytes is not None else "no MSS"]
+    parts.append(f"window scale {said.scale}" if said.scale is not None else "no window scale")
+    parts += ["SACK"] * said.sack_permitted + ["time stamps"] * said.time_stamps
+    return ", ".join(parts)
+
+
+def _losses(flow: Explained) -> str:
+    found = f"{counted(flow.retransmitted_packets or 0, 'segment')} sent again"
+    if flow.spurious_packets:
+        found += f", {flow.spurious_packets} of them for nothing"
+    if flow.late_packets:
+        found += f"; {counted(flow.late_packets, 'segment')} overtaken, not lost"
+    if flow.timeouts:
+        found += f"; {counted(flow.timeouts, 'timeout')}"
+    return f"{found}: {flow.loss_words}" if flow.loss_words else found
+
+
+def _estimate(found: Estimate, show: Callable[[float], str]) -> str:
+    if found.value is None:
+        least = f"at least {show(found.low)}; " if found.low is not None else ""
+        return f"not known: {least}{found.reason}"
+    span = ""
+    if found.low is not None and found.high is not None:
+        span = f" ({show(found.low)} … {show(found.high)})"
+    return f"{show(found.value)}{span}" + (f": {found.how}" if found.how else "")

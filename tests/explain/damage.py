@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What befalls captures on their way to a reader: each damage makes another file of the packets of a capture."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+
+_ETHERNET = 14
+
+
+@dataclass
+class Packet:
+    time_ns: int
+    data: bytes
+    wire: int
+
+
+def read(path: Path) -> list[Packet]:
+    """The packets of a capture that howdah made, plain or compressed."""
+    content = path.read_bytes()
+    if path.suffix == ".zst":
+        content = zstandard.ZstdDecompressor().decompress(content)
+    elif path.suffix == ".xz":
+        content = lzma.decompress(content)
+    place, found = 24, []
+    while place + 16 <= len(content):
+        seconds, fraction, here, wire = struct.unpack_from("<IIII", content, place)
+        found.append(Packet(seconds * 10**9 + fraction, content[place + 16 : place + 16 + here], wire))
+        place += 16 + here
+    return found
+
+
+def pcap(packets: list[Packet], *, link: int = 1, unit_ns: int = 1, order: str = "<") -> bytes:
+    magic = {1: 0xA1B23C4D, 1000: 0xA1B2C3D4}[unit_ns]
+    parts = [struct.pack(f"{order}IHHiIII", magic, 2, 4, 0, 0, 262144, link)]
+    for each in packets:
+        seconds, rest = divmod(each.time_ns, 10**9)
+        parts += [struct.pack(f"{order}IIII", seconds, rest // unit_ns, len(each.data), each.wire), each.data]
+    return b"".join(parts)
+
+
+def pcapng(packets: list[Packet], *, resolution: int = 9, order: str = "<") -> bytes:
+    def block(kind: int, body: bytes) -> bytes:
+        size = struct.pack(f"{order}I", len(body) + 12)
+        return struct.pack(f"{order}I", kind) + size + body + size
+
+    units = 10**resolution
+    parts = [block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    option = struct.pack(f"{order}HHB3xHH", 9, 1, resolution, 0, 0)
+    parts.append(block(1, struct.pack(f"{order}HHI", 1, 0, 0) + option))
+    for each in packets:
+        stamp = each.time_ns * units // 10**9
+        head = struct.pack(f"{order}IIIII", 0, stamp >> 32, stamp & 0xFFFFFFFF, len(each.data), each.wire)
+        parts.append(block(6, head + each.data + b"\0" * (-len(each.data) % 4)))
+    return b"".join(parts)
+
+
+def inside(before: Callable[[bytes], bytes], packets: list[Packet]) -> list[Packet]:
+    """Each frame rewritten by ``before``, which adds to it what it adds to its length on the wire."""
+    found = []
+    for each in packets:
+        data = before(each.data)
+        found.append(Packet(each.time_ns, data, each.wire + len(data) - len(each.data)))
+    return found
+
+
+def _tagged(frame: bytes, *tags: bytes) -> bytes:
+    return frame[:12] + b"".join(tags) + frame[12:]
+
+
+def _tunnelled(
+    protocol: int, between: bytes, inner: bytes, *, outer: bytes = b"\x0a\x09\x08\x07\x0a\x09\x08\x06"
+) -> bytes:
+    length = 20 + len(between) + len(inner)
+    header = struct.pack(">BBHHHBBH", 0x45, 0, length, 7, 0, 64, protocol, 0) + outer
+    return header + between + inner
+
+
+def _six(frame: bytes) -> bytes:
+    """The same segment over IPv6, with a header of destination options."""
+    packet = frame[_ETHERNET:]
+    size = (packet[0] & 15) * 4
+    total = struct.unpack_from(">H", packet, 2)[0] - size
+    addresses = b"\x20\x01\x0d\xb8" + b"\0" * 8 + packet[12:16] + b"\x20\x01\x0d\xb8" + b"\0" * 8 + packet[16:20]
+    options = struct.pack(">BBBB4x", 6, 0, 1, 4)
+    return (
+        frame[:12]
+        + b"\x86\xdd"
+        + struct.pack(">IHBB", 0x60000000, total + 8, 60, 64)
+        + addresses
+        + options
+        + packet[size:]
+    )
+
+
+def _cooked(frame: bytes) -> bytes:
+    return struct.pack(">HHH8s", 0, 1, 6, frame[6:12] + b"\0\0") + frame[12:]
+
+
+def _cooked_two(frame: bytes) -> bytes:
+    return frame[12:14] + struct.pack(">HIHBB8s", 0, 3, 1, 0, 6, frame[6:12] + b"\0\0") + frame[14:]
+
+
+def _ip(frame: bytes) -> bytes:
+    return frame[_ETHERNET:]
+
+
+def _short(packets: list[Packet], size: int) -> list[Packet]:
+    return [Packet(each.time_ns, each.data[:size], each.wire) for each in packets]
+
+
+def _twice(packets: list[Packet]) -> list[Packet]:
+    return [again for each in packets for again in (each, Packet(each.time_ns + 3000, each.data, each.wire))]
+
+
+def _coarse(packets: list[Packet], step_ns: int) -> list[Packet]:
+    return [Packet(each.time_ns // step_ns * step_ns, each.data, each.wire) for each in packets]
+
+
+def _backward(packets: list[Packet]) -> list[Packet]:
+    """Neighbours in the file that are in another order than their stamps, as two queues of an interface give."""
+    drawn, found = random.Random(1), list(packets)
+    for at in range(0, len(found) - 1, 2):
+        if drawn.random() < 0.2:
+            found[at], found[at + 1] = found[at + 1], found[at]
+    return found
+
+
+def _mpls(frame: bytes) -> bytes:
+    return frame[:12] + b"\x88\x47" + struct.pack(">II", 100 << 12 | 0x40, 200 << 12 | 0x140) + frame[_ETHERNET:]
+
+
+def _gre(frame: bytes) -> bytes:
+    return frame[:_ETHERNET] + _tunnelled(47, struct.pack(">HHI", 0x2000, 0x0800, 5), frame[_ETHERNET:])
+
+
+def _vxlan(frame: bytes) -> bytes:
+    udp = struct.pack(">HHHH", 51000, 4789, 16 + len(frame), 0) + struct.pack(">II", 0x08000000, 42 << 8)
+    return frame[:_ETHERNET] + _tunnelled(17, udp, frame)
+
+
+def _ipip(frame: bytes) -> bytes:
+    return frame[:_ETHERNET] + _tunnelled(4, b"", frame[_ETHERNET:])
+
+
+def _six_in_four(frame: bytes) -> bytes:
+    return frame[:_ETHERNET] + _tunnelled(41, b"", _six(frame)[_ETHERNET:])
+
+
+DAMAGES: dict[str, Callable[[list[Packet]], bytes]] = {
+    "none": pcap,
+    "snaplen 64": lambda packets: pcap(_short(packets, 64)),
+    "microseconds": lambda packets: pcap(packets, unit_ns=1000),
+    "big-endian": lambda packets: pcap(packets, order=">"),
+    "pcapng": pcapng,
+    "pcapng microseconds big-endian": lambda packets: pcapng(packets, resolution=6, order=">"),
+    "gz": lambda packets: gzip.compress(pcap(packets), 1),
+    "zst": lambda packets: zstandard.ZstdCompressor(write_content_size=False).compress(pcap(packets)),
+    "xz": lambda packets: lzma.compress(pcap(packets), preset=0),
+    "VLAN": lambda packets: pcap(inside(lambda frame: _tagged(frame, b"\x81\x00\x00\x05"), packets)),
+    "QinQ": lambda packets: pcap(
+        inside(lambda frame: _tagged(frame, b"\x88\xa8\x00\x05", b"\x81\x00\x00\x06"), packets)
+    ),
+    "MPLS": lambda packets: pcap(inside(_mpls, packets)),
+    "IPv6": lambda packets: pcap(inside(_six, packets)),
+    "GRE": lambda packets: pcap(inside(_gre, packets)),
+    "VXLAN": lambda packets: pcap(inside(_vxlan, packets)),
+    "IPIP": lambda packets: pcap(inside(_ipip, packets)),
+    "6in4": lambda packets: pcap(inside(_six_in_four, packets)),
+    "SLL": lambda packets: pcap(inside(_cooked, packets), link=113),
+    "SLL2": lambda packets: pcap(inside(_cooked_two, packets), link=276),
+    "RAW": lambda packets: pcap(inside(_ip, packets), link=101),
+    "NULL": lambda packets: pcap(inside(lambda frame: b"\2\0\0\0" + frame[_ETHERNET:], packets), link=0),
+    "captured twice": lambda packets: pcap(_twice(packets)),
+    "cut off": lambda packets: pcap(packets)[: -(len(packets[-1].data) // 2)],
+    "cut start": lambda packets: pcap(packets[len(packets) // 20 :]),
+    "clock of 1 ms": lambda packets: pcap(_coarse(packets, 1_000_000)),
+    "clock of 10 ms": lambda packets: pcap(_coarse(packets, 10_000_000)),
+    "backward stamps": lambda packets: pcap(_backward(packets)),
+}
+# Those that take nothing from what the packets tell.
+HARMLESS = tuple(name for name in DAMAGES if name not in ("cut start", "clock of 1 ms", "clock of 10 ms"))

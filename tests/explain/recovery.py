@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well ``howdah explain`` recovers what a run knows of its path: each answer is right, wrong, or not given.
+
+``python -m tests.explain.recovery RUNS`` prints the table of all drawn runs below a directory of experiments.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.explain.estimate import Estimate
+from howdah.explain.explained import Explained
+from howdah.explain.read import read_files
+from tests.explain.damage import DAMAGES, HARMLESS, read
+from tests.explain.drawn import PLACES, kind_of
+
+RIGHT, WRONG, NOT_GIVEN = "right", "wrong", "not given"
+RTT_SHARE, RATE_SHARE, BUFFER_SHARE = 0.01, 0.02, 0.1
+FILLED = 0.93  # of the buffer: the largest peak that readings of a queue show of a full one
+# Bytes that tunnels and tags add to a frame of 1514.
+_ADDED = {"VLAN": 4, "QinQ": 8, "MPLS": 8, "IPv6": 28, "GRE": 28, "VXLAN": 50, "IPIP": 20, "6in4": 48}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a run knows of its path and its flow."""
+
+    seed: int
+    plan: dict[str, Any]
+    metrics: dict[str, Any]
+    taps: dict[str, Path]
+
+
+def truth(run: Path, seed: int) -> Truth:
+    rows = json.loads((run / "metrics.json").read_text())
+    rows = rows if isinstance(rows, list) else rows["rows"]
+    metrics: dict[str, Any] = {}
+    for row in rows:
+        metrics.setdefault(row["metric"], row["value"])
+    taps = {}
+    for name, place in PLACES.items():
+        for file in (run / "raw" / "pcap").glob(f"{place.replace(':', '-')}.pcap*"):
+            taps[name] = file
+    return Truth(seed, json.loads((run / "plan.json").read_text()), metrics, taps)
+
+
+def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
+    """Each question with its answer's worth; a question that the run does not decide is left out."""
+    path, metrics = known.plan["path"], known.metrics
+    added = 1 + _ADDED.get(damage, 0) / 1514
+    rate, full = path["rate_bits_per_second"] * added, path["buffer_bytes"] * added
+    found = {
+        "base RTT": _near(flow.base_rtt_us, path["rtt_us"], metrics["min_rtt_us"], RTT_SHARE),
+        "rate": _near(flow.rate_bits_per_second, rate, rate, RATE_SHARE),
+    }
+    if metrics.get("dropped_packets") and metrics["queue_peak_bytes"] >= FILLED * path["buffer_bytes"]:
+        found["buffer"] = _near(flow.buffer_bytes, full, full, BUFFER_SHARE)
+    found["cause"] = _cause(flow, metrics)
+    time_s = metrics.get("exit_time_s")
+    if time_s is not None and flow.exit is not None:
+        found["exit"] = RIGHT if abs(flow.exit.time_s - time_s) <= metrics["max_rtt_us"] / 1e6 else WRONG
+    elif time_s is not None:
+        found["exit"] = RIGHT if _hidden(flow, metrics) else NOT_GIVEN
+    return found
+
+
+def _cause(flow: Explained, metrics: dict[str, Any]) -> str:
+    cause = metrics.get("exit_cause")
+    if flow.exit is not None:
+        if flow.exit.cause is None:
+            return NOT_GIVEN
+        return RIGHT if flow.exit.cause == cause else WRONG
+    if cause is None:
+        return RIGHT if flow.limit is not None else NOT_GIVEN
+    return RIGHT if _hidden(flow, metrics) else NOT_GIVEN
+
+
+def _hidden(flow: Explained, metrics: dict[str, Any]) -> bool:
+    """A window of congestion that leaves slow start behind a receive window is seen by nobody outside."""
+    return flow.limit == "receive-window" and metrics["held_back_by"] == "receive-buffer"
+
+
+def _near(found: Estimate, least: float, most: float, share: float) -> str:
+    """Right within a share of the truth, which may be a range: a path whose delay varies. An interval that is wider,
+    and has the truth in it, says that the number is not known so well."""
+    if found.value is None:
+        return NOT_GIVEN
+    if (1 - share) * least <= found.value <= (1 + share) * most:
+        return RIGHT
+    low = found.low if found.low is not None else 0.0
+    high = found.high if found.high is not None else float("inf")
+    return NOT_GIVEN if low <= most and high >= least and not found.within(share) else WRONG
+
+
+def explained(capture: Path, damage: str, directory: Path) -> Explained:
+    """The largest flow of a capture after a damage."""
+    file = directory / "recording"
+    file.write_bytes(DAMAGES[damage](read(capture)))
+    return read_files([file], 1).flows[0]
+
+
+def recorded(runs: Path) -> Iterator[Truth]:
+    for experiment in sorted(runs.glob("drawn-*"), key=lambda each: int(each.name.rpartition("-")[2])):
+        for metrics in sorted(experiment.glob("*/metrics.json")):
+            yield truth(metrics.parent, int(experiment.name.rpartition("-")[2]))
+
+
+def main(runs: Path) -> None:
+    """Every run without a damage at each tap, and with one damage, another for each run, at one tap."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    wrong: list[str] = []
+    captures = 0
+    with tempfile.TemporaryDirectory() as place:
+        for known in recorded(runs):
+            names = list(DAMAGES)
+            tried = [(tap, "none") for tap in known.taps]
+            taps = list(known.taps)
+            tried += [(taps[known.seed % len(taps)], names[1 + known.seed % (len(names) - 1)])]
+            for tap, damage in tried:
+                flow = explained(known.taps[tap], damage, Path(place))
+                captures += 1
+                group = "harmless" if damage in HARMLESS else damage
+                for question, worth in outcomes(known, flow, damage).items():
+                    for each in {("all", question), (tap if damage == "none" else group, question)}:
+                        counts.setdefault(each, Counter())[worth] += 1
+                    if worth == WRONG:
+                        wrong.append(f"{known.seed} {kind_of(known.seed)} {tap} {damage}: {question}")
+    lines = [f"{captures} captures"]
+    for (group, question), count in sorted(counts.items()):
+        total = sum(count.values())
+        shares = ", ".join(
+            f"{word} {count[word]} ({100 * count[word] / total:.1f} %)" for word in (RIGHT, WRONG, NOT_GIVEN)
+        )
+        lines.append(f"{group:18} {question:9} {total:4}: {shares}")
+    sys.stdout.write("\n".join([*lines, "wrong:", *(f"  {each}" for each in wrong)]) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a capture tells of a transfer whose path and ends are known exactly, and what it must not tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.explain.explained import Explained
+from howdah.explain.read import read_files
+from howdah.explain.words import sentence, text
+from howdah.held import HeldBy
+from tests.explain.damage import pcap
+from tests.explain.made import Path as Drawn
+from tests.explain.made import transfer
+
+
+def explained(drawn: Drawn, place: Path) -> Explained:
+    file = place / "recording"
+    file.write_bytes(pcap(transfer(drawn)))
+    return read_files([file], 1).flows[0]
+
+
+@pytest.mark.parametrize(("before_ms", "at"), [(0, "sender"), (8, "middle"), (19.5, "receiver")])
+def test_where_the_tap_was(before_ms: float, at: str, tmp_path: Path) -> None:
+    flow = explained(Drawn(before_ns=round(before_ms * 1e6), buffer_bytes=100_000), tmp_path)
+    assert flow.at == at
+    assert flow.base_rtt_us.value == pytest.approx(40_000, rel=0.01)
+    assert flow.rate_bits_per_second.value == pytest.approx(20e6, rel=0.02)
+    assert flow.exit is not None and flow.exit.cause == "loss"
+    assert flow.exit.packets.value == pytest.approx(266, rel=0.05)
+
+
+def test_a_receive_window_is_no_exit(tmp_path: Path) -> None:
+    flow = explained(Drawn(window_bytes=100_000), tmp_path)
+    assert flow.exit is None and flow.limit == "receive-window"
+    assert flow.held_back_by is HeldBy.RECEIVE_BUFFER
+    assert flow.holding is not None and flow.holding.window_bytes == 100_000 // 128 * 128
+    assert flow.holding.share(HeldBy.RECEIVE_BUFFER) > 0.85
+    assert "97.6 KiB" in sentence(flow)
+
+
+def test_a_transfer_that_ended_first_is_no_exit(tmp_path: Path) -> None:
+    flow = explained(Drawn(total_bytes=60_000), tmp_path)
+    assert flow.exit is None and flow.limit == "application"
+    assert flow.round_flights_packets[:2] == [10, 20]
+    assert flow.rate_bits_per_second.value == pytest.approx(20e6, rel=0.02), "by the spacing of the first windows"
+
+
+def test_a_proxy_that_answers_the_handshake_is_told_and_not_believed(tmp_path: Path) -> None:
+    flow = explained(Drawn(split_ns=10_000_000), tmp_path)
+    assert flow.base_rtt_us.value == pytest.approx(40_000, rel=0.05)
+    assert any("answered the handshake" in note for note in flow.notes)
+
+
+def test_what_is_sent_again_for_nothing_is_told_apart(tmp_path: Path) -> None:
+    """Segments that come 3 ms late are reported by SACK as missing, and sent again: nothing was lost."""
+    flow = explained(Drawn(overtakes=lambda number: 3_000_000 if number % 97 == 50 else 0), tmp_path)
+    assert flow.retransmitted_packets and flow.spurious_packets == flow.retransmitted_packets
+    assert flow.loss_by is None
+
+
+def test_what_is_only_overtaken_is_no_loss(tmp_path: Path) -> None:
+    """At the receiver a segment that fills a hole with an older stamp was overtaken."""
+    drawn = Drawn(before_ns=0, total_bytes=600_000, window_bytes=60_000)
+    packets = transfer(drawn)
+    data = [each for each in packets if each.wire > 1000]
+    for first, second in zip(data[20::40], data[21::40], strict=False):
+        first.time_ns, second.time_ns = second.time_ns, first.time_ns
+    packets.sort(key=lambda each: each.time_ns)
+    (tmp_path / "recording").write_bytes(pcap(packets))
+    flow = read_files([tmp_path / "recording"], 1).flows[0]
+    assert flow.retransmitted_packets == 0
+    assert flow.late_packets and flow.late_packets >= 5
+
+
+def test_the_sender_s_interface_is_seen_at_the_sender_alone(tmp_path: Path) -> None:
+    near, far = (explained(Drawn(before_ns=before), tmp_path) for before in (0, 19_500_000))
+    assert near.sender_interface_bits_per_second.value == pytest.approx(1e9, rel=0.01)
+    assert far.sender_interface_bits_per_second.value is None and far.sender_interface_bits_per_second.reason
+
+
+def test_each_estimate_has_an_interval_around_it_or_a_reason(tmp_path: Path) -> None:
+    for drawn in (Drawn(), Drawn(total_bytes=20_000), Drawn(window_bytes=30_000), Drawn(buffer_bytes=50_000)):
+        flow = explained(drawn, tmp_path)
+        for each in (flow.base_rtt_us, flow.rate_bits_per_second, flow.buffer_bytes, flow.overshoot_packets):
+            if each.value is None:
+                assert each.reason
+            else:
+                assert each.how
+                assert each.low is None or each.low <= each.value
+                assert each.high is None or each.high >= each.value
+
+
+def test_what_a_name_does_to_a_terminal(tmp_path: Path) -> None:
+    flow = explained(Drawn(total_bytes=60_000), tmp_path)
+    flow.name = "\x1b[31mred"
+    from howdah.foreign import visible
+
+    assert "\x1b" not in visible(text([flow], [], 0))

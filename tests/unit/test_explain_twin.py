@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The twin of a recorded flow: a profile that loads, with what was found and nothing of who it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from howdah.command.main import main
+from howdah.profile import load
+from howdah.profile.unknown import grid
+from tests.explain.damage import pcap
+from tests.explain.made import Path as Drawn
+from tests.explain.made import transfer
+from tests.json_shape import check_shape
+
+LOSSY = Drawn(buffer_bytes=100_000, total_bytes=3_000_000)
+
+
+def twin(drawn: Drawn, place: Path) -> Path:
+    (place / "secret-name.pcap").write_bytes(pcap(transfer(drawn)))
+    file = place / "twin.yaml"
+    assert main(["new", "twin", "--from", str(place / "secret-name.pcap"), "--output", str(file)]) == 0
+    return file
+
+
+def test_the_path_is_the_recorded_one(tmp_path: Path) -> None:
+    profile = load(twin(LOSSY, tmp_path))
+    (cell,) = profile.cells()
+    path = cell.scenario.path
+    assert path.rtt == pytest.approx(40_000, abs=1)
+    assert path.rate == pytest.approx(20e6, rel=0.003)
+    assert cell.scenario.algorithm in ("cubic", "cubic-no-hystart", "reno")
+
+
+@pytest.mark.parametrize("drawn", [LOSSY, Drawn(total_bytes=60_000), Drawn(window_bytes=100_000)])
+def test_no_address_no_name_and_no_payload(drawn: Drawn, tmp_path: Path) -> None:
+    content = twin(drawn, tmp_path).read_text()
+    for secret in ("192.0.2", "198.51.100", ":443", ":40000", "secret-name", "pcap"):
+        assert secret not in content
+
+
+def test_each_number_says_how_it_was_found(tmp_path: Path) -> None:
+    lines = twin(LOSSY, tmp_path).read_text().splitlines()
+    for name in ("rate", "rtt", "buffer"):
+        (line,) = [each for each in lines if each.startswith(f"  {name}:")]
+        assert " ... " in line.partition("#")[2], line
+
+
+def test_what_is_open_is_unknown_with_its_grid(tmp_path: Path) -> None:
+    file = twin(Drawn(total_bytes=25_000, first_window=4), tmp_path)
+    profile = load(file)
+    assert profile.unknown is not None and "algorithm" in profile.unknown.fields
+    assert "buffer" in profile.unknown.fields
+    assert grid(json.loads(json.dumps({"path": {}, "algorithm": "cubic"})), profile.unknown)
+    cell = profile.cells()[0]
+    assert cell.scenario.flows[0].initial_window == 4
+    assert cell.scenario.flows[0].size == 25_000
+
+
+def test_a_receive_window_that_held_it_back_is_the_twin_s(tmp_path: Path) -> None:
+    content = twin(Drawn(window_bytes=100_000), tmp_path).read_text()
+    (line,) = [line for line in content.splitlines() if "tcp_rmem" in line]
+    most = int(line.split("#")[0].split()[-1])
+    assert 0.6285 * most == pytest.approx(99_968 - 4096, rel=0.01)
+
+
+def test_options_of_a_draft_do_not_go_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.pcap").write_bytes(pcap(transfer(LOSSY)))
+    assert main(["new", "twin", "--from", str(tmp_path / "x.pcap"), "--rate", "5 Mbit/s"]) == 2
+    assert "--rate and --from" in capsys.readouterr().err
+
+
+def test_the_command_prints_its_shape_and_writes_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "<b>.pcap"
+    file.write_bytes(pcap(transfer(LOSSY)))
+    assert main(["explain", str(file), "--json", "--page", str(tmp_path / "page.html")]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert check_shape(value) == "explain"
+    assert value["flows"][0]["exit"]["cause"] == "loss"
+    page = (tmp_path / "page.html").read_text()
+    assert "<b>.pcap" not in page and "&lt;b&gt;.pcap" in page
+    assert page.count('class="sent"') >= 1 and page.count('class="again"') >= 1 and "left slow start" in page
