@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.cache import Cache
-from howdah.cluster.parcel import Parcel, unpack_parcel
+from howdah.build.parcel import Parcel, unpack_parcel
 from howdah.engine.kit import write_sent
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL, is_abandoned, write_whole

@@ -12,9 +12,10 @@ from howdah.build.cache import Cache, file_sha256
 from howdah.build.guest_tree import load_tree
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import Module, ModuleSet
+from howdah.build.parcel import Piece
 from howdah.build.tools import Tools
 from howdah.build.uml_kernel import load_kernel
-from howdah.engine.kit import Kit, Piece, Sent
+from howdah.engine.kit import Kit, Sent
 from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 

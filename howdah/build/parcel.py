@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A piece of a kit as one file, named by its hash: the same files give the same bytes.
+"""Some files of an entry of the cache as one file, named by its hash: the same files give the same bytes.
 
 Unlike a pack of runs (howdah/pack/archive.py) it has links and programs: a guest tree is a file system.
 """
@@ -17,12 +17,24 @@ from typing import BinaryIO, cast
 import zstandard
 
 from howdah.build.cache import Cache, content_key, file_sha256
-from howdah.engine.kit import Piece
 from howdah.errors import HowdahError
 
 _LAYOUT = "1"  # part of the key: raise it when the files of a parcel change
 _LEVEL = 3
 _ARCHIVE, _RECORD = "parcel.tar.zst", "parcel.json"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """``name`` is ``KIND/KEY``. ``files`` are paths in ``directory``; None stands for all that it holds.
+
+    ``programs`` are those of them that the machine's own C library starts.
+    """
+
+    name: str
+    directory: Path
+    files: tuple[str, ...] | None = None
+    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
