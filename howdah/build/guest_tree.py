@@ -17,6 +17,7 @@ from pathlib import Path
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.mirror import configured_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supply import supplied
 from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
@@ -28,7 +29,7 @@ _RECORD = "tree.json"
 _SPACE_BYTES = 500 * 2**20
 _LAYOUT = "1"  # part of the key: raise it when _finish changes
 _PYTHON = "usr/bin/python3.13"
-_LOADER = "lib64/ld-linux-x86-64.so.2"
+LOADER, LIBRARIES = "usr/lib64/ld-linux-x86-64.so.2", "usr/lib/x86_64-linux-gnu"
 _DOWNLOADED = re.compile(r"(?P<package>[^_]+)_(?P<version>[^_]+)_[^_]+\.deb")
 
 # What the packages' own scripts link or copy when they are installed.
@@ -53,6 +54,12 @@ class GuestTree:
     sha256: str
     packages: dict[str, str]
 
+    @property
+    def glibc(self) -> tuple[int, ...]:
+        """The version of its C library, as (2, 41); () where it is not known."""
+        match = re.match(r"(?:\d+:)?(\d+)\.(\d+)", self.packages.get("libc6", ""))
+        return (int(match[1]), int(match[2])) if match else ()
+
 
 def package_names(further: tuple[str, ...] = ()) -> list[str]:
     lines = (line.strip() for line in PACKAGES.read_text(encoding="utf-8").splitlines())
@@ -64,13 +71,16 @@ def tree_key(further: tuple[str, ...] = ()) -> str:
 
 
 def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[str, ...] = ()) -> GuestTree:
-    """Build the tree unless the cache has it. Raises HowdahError when mmdebstrap is missing or cannot fetch.
+    """Take the tree from a bundle, or build it, unless the cache has it. Raises HowdahError when mmdebstrap is missing or cannot fetch.
 
     ``further`` are packages that only some traffic needs: a tree with them is another one, so that those who do not
     use it neither fetch them nor have their runs made again.
     """
     cache = cache or Cache()
     key = tree_key(further)
+    given = supplied("tree", key, cache, lambda: progress("guest tree (unpacked by another howdah, waiting)", 0, 0))
+    if given is not None:
+        return load_tree(given)
     if cache.find("tree", key) is None:
         tools = build_tools(cache)
         cache.build(
@@ -160,17 +170,15 @@ def _finish(root: Path) -> None:
 
 
 def python_command(root: Path) -> list[str]:
-    """The tree's own Python as a program of this machine, through the tree's own loader and libraries."""
-    return [
-        "/usr/bin/env",
-        f"PYTHONHOME={root / 'usr'}",
-        str(root / _LOADER),
-        "--library-path",
-        str(root / "usr/lib/x86_64-linux-gnu"),
-        str(root / _PYTHON),
-        "-S",
-        "-B",
-    ]
+    """The tree's own Python as a program of this machine, through the tree's own loader and libraries.
+
+    It needs ``python_environment``.
+    """
+    return [str(root / LOADER), "--library-path", str(root / LIBRARIES), str(root / _PYTHON), "-S", "-B"]
+
+
+def python_environment(root: Path) -> dict[str, str]:
+    return {"PYTHONHOME": str(root / "usr")}
 
 
 def compile_command(root: Path, directories: list[Path], here: Path, there: str) -> list[str]:
@@ -184,7 +192,8 @@ def compile_command(root: Path, directories: list[Path], here: Path, there: str)
 
 def _compile_python(root: Path, log: Path, tools: Tools) -> None:
     libraries = [root / "usr/lib/python3.13", root / "usr/lib/python3/dist-packages"]
-    run_logged(compile_command(root, libraries, root, "/"), log, launcher=tools.launch)
+    command = compile_command(root, libraries, root, "/")
+    run_logged(command, log, launcher=tools.launch, environment=python_environment(root))
 
 
 def _index_libraries(root: Path, log: Path) -> None:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.agent.traffic.running import RUNNING
+from howdah.build.guest_tree import LIBRARIES, LOADER
+from howdah.build.own_loader import LIBRARY_NAME, LOADER_NAME
 from howdah.build.tools import Tools
 from howdah.engine.crash import crash, ill
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
@@ -50,6 +52,7 @@ class Guest:
     ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
     process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor of the
     memory that it shares with other guests (wire.py). ``own_modules`` are those of the profile that it uses.
+    ``has_own_loader``: the tree's C library starts the kernel (own_loader.py).
     """
 
     kernel: Path
@@ -70,6 +73,7 @@ class Guest:
     pollers: tuple[str, ...] = ()
     busy_limit_s: float = math.inf
     own_modules: tuple[str, ...] = ()
+    has_own_loader: bool = False
 
 
 def sweep(*bases: Path) -> list[Path]:
@@ -212,6 +216,8 @@ class Running:
             "shim.so": guest.tools.shim,
             "linux": guest.kernel,
         }
+        if guest.has_own_loader:
+            links |= {LOADER_NAME: guest.tree / LOADER, LIBRARY_NAME: guest.tree / LIBRARIES}
         return [
             str(guest.tools.launch),
             "isolate",
@@ -234,6 +240,8 @@ class Running:
             "LAUNCH_BOUNDS": str(guest.raw.absolute() / BOUNDS_FILE),
             "LAUNCH_PRELOAD": f"{self._private}/shim.so",
         }
+        if guest.has_own_loader:
+            found["LAUNCH_LIBRARIES"] = f"{self._private}/{LIBRARY_NAME}"
         if processor is not None:
             found["LAUNCH_PROCESSOR"] = str(processor)
         if not memory.is_named():

@@ -12,8 +12,9 @@ from howdah.build.cache import Cache, file_sha256
 from howdah.build.guest_tree import load_tree
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import Module, ModuleSet
+from howdah.build.own_loader import image_of_tree
 from howdah.build.parcel import Piece
-from howdah.build.tools import Tools
+from howdah.build.tools import load_tools
 from howdah.build.uml_kernel import load_kernel
 from howdah.engine.kit import Kit, Sent
 from howdah.engine.uml.build import Built
@@ -40,7 +41,7 @@ def add_part(kit: Kit, name: str, built: Built, cache: Cache) -> None:
     modules = [_module(kit, module, cache) for module in built.module_set.built.values()]
     of_kernel = [_module(kit, module, cache, keep=True) for module in built.module_set.of_kernel.values()]
     failed = {name: [error.what, error.where, error.hint] for name, error in built.module_set.failed.items()}
-    about = {"kernel_name": kernel.name, "kernel_source": kernel.source, "tools_key": built.tools.key}
+    about = {"kernel_name": kernel.name, "kernel_source": kernel.source}
     kit.content[name] = {**entries, **about, "modules": modules, "of_kernel": of_kernel, "failed": failed}
 
 
@@ -83,7 +84,6 @@ def built_of(sent: Sent, name: str) -> Built:
     if "not_built" in part:
         what, where, hint = part["not_built"]
         raise HowdahError(what, where=where, hint=hint)
-    tools = sent.place(part["tools"])
     kernel = load_kernel(sent.place(part["kernel"]), name=part["kernel_name"], source=part["kernel_source"])
     modules, of_kernel = (
         {
@@ -100,10 +100,12 @@ def built_of(sent: Sent, name: str) -> Built:
         for kind in ("modules", "of_kernel")
     )
     failed = {name: HowdahError(what, where=where, hint=hint) for name, (what, where, hint) in part["failed"].items()}
+    tools, tree = load_tools(sent.place(part["tools"])), load_tree(sent.place(part["tree"]))
     return Built(
-        Tools(directory=tools, launch=tools / "launch", shim=tools / "shim.so", key=part["tools_key"]),
+        tools,
         kernel,
-        load_tree(sent.place(part["tree"])),
+        tree,
         ModuleSet(modules, failed, of_kernel),
         sent.place(part["agent"]),
+        image_of_tree(kernel.image, kernel.image_sha256, tools, tree, Cache()),
     )
