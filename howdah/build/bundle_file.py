@@ -117,7 +117,7 @@ class Bundle:
 
 @contextmanager
 def member(place: Path, name: str) -> Iterator[IO[bytes]]:
-    """A file of the bundle, open. Raises KeyError, OSError, RecordError, TarError or EOFError where it cannot be had."""
+    """A file of the bundle, open. Raises KeyError, OSError, RecordError, TarError or EOFError."""
     if place.is_dir():
         with open_foreign(place / name) as opened:
             yield opened
@@ -160,7 +160,7 @@ def _parsed(place: Path, text: bytes) -> Bundle:
         raise HowdahError(
             f"this bundle is for {value.get('machine')}, and this machine is {platform.machine()}",
             where=where,
-            hint=f"User-mode kernels run on Linux on {MACHINE} alone; a machine of that kind can make the runs (--cluster).",
+            hint=f"User-mode kernels run on {MACHINE} alone; a machine of that kind can make the runs (--cluster).",
         )
     try:
         pieces = tuple(Ready(**piece) for piece in value["pieces"])

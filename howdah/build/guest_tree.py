@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +26,9 @@ from howdah.plan.quic import STACKS
 
 PACKAGES = Path(__file__).with_name("guest-packages.txt")
 SUITE = "trixie"
-_RECORD = "tree.json"
+_RECORD, COPYRIGHTS = "tree.json", "copyright"
 _SPACE_BYTES = 500 * 2**20
-_LAYOUT = "1"  # part of the key: raise it when _finish changes
+_LAYOUT = "2"  # part of the key: raise it when _finish or the record changes
 _PYTHON = "usr/bin/python3.13"
 LOADER, LIBRARIES = "usr/lib64/ld-linux-x86-64.so.2", "usr/lib/x86_64-linux-gnu"
 _DOWNLOADED = re.compile(r"(?P<package>[^_]+)_(?P<version>[^_]+)_[^_]+\.deb")
@@ -47,12 +48,16 @@ _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/in
 
 @dataclass(frozen=True)
 class GuestTree:
-    """A tree in the cache. ``sha256`` names the versions of its packages (name to version)."""
+    """A tree in the cache. ``sha256`` names the versions of its packages (name to version).
+
+    ``sources`` are name and version of the source package of each.
+    """
 
     root: Path
     key: str
     sha256: str
     packages: dict[str, str]
+    sources: dict[str, tuple[str, str]]
 
     @property
     def glibc(self) -> tuple[int, ...]:
@@ -71,10 +76,11 @@ def tree_key(further: tuple[str, ...] = ()) -> str:
 
 
 def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[str, ...] = ()) -> GuestTree:
-    """Take the tree from a bundle, or build it, unless the cache has it. Raises HowdahError when mmdebstrap is missing or cannot fetch.
+    """Take the tree from a bundle, or build it unless the cache has it.
 
-    ``further`` are packages that only some traffic needs: a tree with them is another one, so that those who do not
-    use it neither fetch them nor have their runs made again.
+    Raises HowdahError when mmdebstrap is missing or cannot fetch. ``further`` are packages that only some traffic
+    needs: a tree with them is another one, so that those who do not use it neither fetch them nor have their runs made
+    again.
     """
     cache = cache or Cache()
     key = tree_key(further)
@@ -96,8 +102,9 @@ def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[st
 def load_tree(directory: Path) -> GuestTree:
     try:
         record = json.loads((directory / _RECORD).read_text())
-        return GuestTree(directory / "root", directory.name, record["sha256"], record["packages"])
-    except (OSError, ValueError, KeyError):
+        sources = {name: (source, version) for name, (source, version) in record.get("sources", {}).items()}
+        return GuestTree(directory / "root", directory.name, record["sha256"], record["packages"], sources)
+    except (OSError, ValueError, KeyError, TypeError):
         raise HowdahError(
             "this guest tree is damaged", where=str(directory), hint=f"Remove it ('rm -r {directory}')."
         ) from None
@@ -126,7 +133,8 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
     ]
     try:
         run_logged(command, log, launcher=tools.launch, on_line=follow)
-        packages = _versions(root)
+        packages, sources = _versions(root), _sources(root)
+        keep_copyrights(root, directory / COPYRIGHTS)
         _finish(root)
         _compile_python(root, log, tools)
         _index_libraries(root, log)
@@ -138,7 +146,8 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
             where=mirror or "Debian's default mirror",
             hint="apt install mmdebstrap" if missing else f"Is the mirror reachable? The full output is in {log}",
         ) from error
-    record = {"suite": SUITE, "sha256": content_key(json.dumps(packages, sort_keys=True)), "packages": packages}
+    named = content_key(json.dumps(packages, sort_keys=True))
+    record = {"suite": SUITE, "sha256": named, "packages": packages, "sources": sources}
     (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
     progress("guest tree: fetch and extract", 5, 5)
 
@@ -153,6 +162,27 @@ def _versions(root: Path) -> dict[str, str]:
     if "python3.13" not in found and "python3" not in found:
         raise HowdahError("mmdebstrap kept no packages to read versions from", where=str(root))
     return found
+
+
+def _sources(root: Path) -> dict[str, list[str]]:
+    """Package to the name and version of its source package, which may differ from its own."""
+    files = sorted(map(str, (root / "var/cache/apt/archives").glob("*.deb")))
+    command = ["dpkg-deb", "--show", "--showformat", "${Package}\t${source:Package}\t${source:Version}\n"]
+    said = "".join(
+        subprocess.run([*command, file], capture_output=True, text=True, check=True).stdout for file in files
+    )
+    return {name: [source, version] for name, source, version in (line.split("\t") for line in said.splitlines())}
+
+
+def keep_copyrights(root: Path, into: Path) -> None:
+    """What each package says of its authors and licences, as INTO/PACKAGE; the guest itself needs none of it."""
+    into.mkdir()
+    documents = root / "usr/share/doc"
+    for place in sorted(documents.iterdir()):
+        # A package whose directory is a link to that of another one has the other one's terms.
+        file = Path(os.path.normpath(documents / place.readlink())) if place.is_symlink() else place
+        if (file / "copyright").is_file():
+            shutil.copyfile(file / "copyright", into / place.name)
 
 
 def _finish(root: Path) -> None:
@@ -209,6 +239,18 @@ def _index_libraries(root: Path, log: Path) -> None:
 
 
 _FLENT_PACKAGES = ("flent", "iperf")
+
+
+def further_of(traffic: str) -> list[tuple[str, ...]]:
+    """The further packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
+
+    Raises HowdahError for a traffic that needs none.
+    """
+    known = {"flent": [_FLENT_PACKAGES], "quic": [tuple(sorted(stack.packages)) for stack in STACKS.values()]}
+    known |= {name: [tuple(sorted(stack.packages))] for name, stack in STACKS.items()}
+    if traffic not in known:
+        raise HowdahError(f"no guest tree has packages for {traffic!r}", hint=f"There are: {', '.join(known)}.")
+    return known[traffic]
 
 
 def further_packages(plan: Plan) -> tuple[str, ...]:

@@ -25,7 +25,8 @@
  *
  * If LAUNCH_MEMORY is a number of bytes and MODE is "isolate", PROGRAM gets a file
  * system in memory of that size as TMPDIR, made of huge pages where the machine has
- * them, which no other process sees. Where it may not be mounted, and without
+ * them, which no other process sees; HOWDAH_MEMORY, which asks shim.c for memory of
+ * no file system, is then taken back. Where it may not be mounted, and without
  * LAUNCH_MEMORY, it gets a directory of its own in TMPDIR.
  *
  * LAUNCH_PRELOAD is what the program has as LD_PRELOAD, LAUNCH_LIBRARIES as
@@ -150,7 +151,7 @@ static bool mount_memory(const char *directory)
 	       mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
 	       mkdir(place, 0700) == 0 &&
 	       mount("howdah", place, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0 &&
-	       setenv("TMPDIR", place, 1) == 0;
+	       setenv("TMPDIR", place, 1) == 0 && unsetenv("HOWDAH_MEMORY") == 0;
 }
 
 /*

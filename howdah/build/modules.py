@@ -202,10 +202,7 @@ def _provide(
     if source.is_dir():
         if not _has_makefile(source):
             raise HowdahError("a directory of module sources needs a Kbuild file", where=str(source))
-        if source == PROJECT_MODULES:
-            what = project_sources()
-        else:
-            what = directory_sources(source, extras)
+        what = project_sources() if source == PROJECT_MODULES else directory_sources(source, extras)
     elif source.suffix == ".c":
         if not _NAME.fullmatch(source.stem):
             raise HowdahError("a module's name has letters, digits and underscores only", where=str(source))

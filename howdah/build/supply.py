@@ -2,8 +2,8 @@
 """Where what was built elsewhere is taken from, in place of building it here.
 
 Bundles are looked for in this order: the one that ``HOWDAH_BUNDLE`` names (``none``: no bundle at all), the package
-``howdah_guest``, and those that ``howdah build --from`` has taken, the newest first. A piece is used where its recipe is
-that of this howdah. It is unpacked into the cache once, by its digest.
+``howdah_guest``, and those that ``howdah build --from`` has taken, the newest first. A piece is used where its recipe
+is that of this howdah. It is unpacked into the cache once, by its digest.
 """
 
 from __future__ import annotations

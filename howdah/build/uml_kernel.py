@@ -76,6 +76,29 @@ def kernel_recipe(kernel: str) -> str | None:
     return content_key(_LAYOUT, IMAGE_FLAGS, release, patches.key if patches else "", *options)
 
 
+def headers_recipe(kernel: Kernel) -> str:
+    """Names what modules of a kernel are built against."""
+    return content_key(_LAYOUT, "headers", kernel.image_sha256)
+
+
+def for_modules(kernel: Kernel, cache: Cache) -> Kernel:
+    """The same kernel with what modules are built against, which a bundle has apart from it.
+
+    Raises HowdahError where it is not to be had.
+    """
+    if kernel.source_dir.is_dir():
+        return kernel
+    entry = supplied("headers", headers_recipe(kernel), cache)
+    if entry is None:
+        raise HowdahError(
+            f"modules cannot be built here for the kernel {kernel.release}: the bundle that it comes from lacks what "
+            "they are built against",
+            where=kernel.name,
+            hint="Set HOWDAH_BUNDLE=none to build the kernel here, or take a newer bundle.",
+        )
+    return dataclasses.replace(kernel, build_dir=entry / "build", source_dir=entry / "source")
+
+
 def given_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | None:
     """The kernel of a bundle, if one has it."""
     recipe = kernel_recipe(kernel)
@@ -86,8 +109,8 @@ def given_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | None
 
 
 def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
-    """Take from a bundle, or build, ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a path, unless the cache
-    has it.
+    """Take from a bundle, or build, ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a
+    path, unless the cache has it.
 
     A tree's objects stay (see workshop.py): its next state compiles what has changed alone.
 

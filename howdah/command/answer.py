@@ -20,6 +20,7 @@ VERSIONS = {
     "atlas-list": 1,
     "bisect": 1,
     "build": 1,
+    "bundle": 1,
     "claims": 1,
     "compare": 1,
     "doctor": 1,

@@ -234,6 +234,12 @@ class Doctor(Shape):
     checks: list[Checked]
 
 
+class Bundle(Shape):
+    bundle: str = Field(description="the file, or the directory that was filled")
+    digest: str = Field(description="SHA-256 of its bundle.json, which names all other files with theirs")
+    bytes: int
+
+
 class Build(Shape):
     built: dict[str, str] = Field(description="what, and where it is")
 
@@ -314,6 +320,7 @@ SHAPES: dict[str, type[Shape]] = {
     "atlas-list": AtlasList,
     "bisect": Bisect,
     "build": Build,
+    "bundle": Bundle,
     "claims": ClaimsShape,
     "compare": Compare,
     "doctor": Doctor,

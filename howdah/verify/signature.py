@@ -96,7 +96,7 @@ def check_signature(path: Path, allowed_signers: Path | None = None, public_key:
     if not target.exists():
         raise HowdahError("it is not signed", where=str(path), hint="'howdah sign' signs a run or an experiment.")
     if (path / SSH_SIGNATURE).exists():
-        signer, vouched = _check_ssh(path, allowed_signers)
+        signer, vouched = ssh_signer(read_foreign(target), path / SSH_SIGNATURE, allowed_signers)
     elif (path / MINISIGN).exists():
         signer, vouched = _check_minisign(path, public_key)
     else:
@@ -108,9 +108,10 @@ def check_signature(path: Path, allowed_signers: Path | None = None, public_key:
     return Signed(signer, vouched, differing)
 
 
-def _check_ssh(path: Path, allowed_signers: Path | None) -> tuple[str, bool]:
-    program, signature = _program("ssh-keygen"), path / SSH_SIGNATURE
-    text = read_foreign(path / MANIFEST)
+def ssh_signer(text: bytes, signature: Path, allowed_signers: Path | None) -> tuple[str, bool]:
+    """Who signed a text, in words, and whether the list vouches for it. Raises HowdahError for a signature of another
+    text, and for one by somebody that is not in the list."""
+    program = _program("ssh-keygen")
     if allowed_signers is None:
         said = _run([program, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], text)
         return said.strip().splitlines()[-1] if said.strip() else "a key", False

@@ -147,7 +147,7 @@ def boot(guest: Guest, progress: Progress) -> Ending:
     EngineUnavailableError when it cannot be started here at all.
     """
     base = runtime_base()
-    sweep(base, *memory.candidates())
+    sweep(base, *memory.directories())
     with own_processor(base) as processor:
         running = Running(guest, base, processor)
         try:
@@ -232,14 +232,17 @@ class Running:
 
     def _environment(self, processor: int | None) -> dict[str, str]:
         guest = self.guest
+        place = memory.choose(guest.memory_bytes)
         found = {
             "PATH": "/usr/bin:/bin",
-            "TMPDIR": str(memory.choose(guest.memory_bytes)),
+            "TMPDIR": str(self._private.parent if place == memory.MEMFD else place),
             "HOWDAH_SEED": str(guest.seed % 2**64),
             "LAUNCH_PEAK": str(guest.raw.absolute() / _PEAK_FILE),
             "LAUNCH_BOUNDS": str(guest.raw.absolute() / BOUNDS_FILE),
             "LAUNCH_PRELOAD": f"{self._private}/shim.so",
         }
+        if place == memory.MEMFD:
+            found["HOWDAH_MEMORY"] = "memfd"
         if guest.has_own_loader:
             found["LAUNCH_LIBRARIES"] = f"{self._private}/{LIBRARY_NAME}"
         if processor is not None:
