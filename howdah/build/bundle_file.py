@@ -63,7 +63,7 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Bundle:
+class BundleFile:
     """``place`` is a directory or a tar file. ``made`` is a date (2026-11-28), ``howdah`` the version that made it.
 
     ``documents`` are the digests of the other files by their names.
@@ -119,17 +119,19 @@ class Bundle:
 def member(place: Path, name: str) -> Iterator[IO[bytes]]:
     """A file of the bundle, open. Raises KeyError, OSError, RecordError, TarError or EOFError."""
     if place.is_dir():
-        with open_foreign(place / name) as opened:
-            yield opened
+        with open_foreign(place / name) as file:
+            yield file
         return
     with open_foreign(place) as whole, tarfile.open(fileobj=whole, mode="r:") as archive:
-        found = archive.extractfile(name)
-        if found is None:
+        # One after another: of a file that was cut off, what is before the cut is there.
+        found = next((each for each in archive if each.name == name), None)
+        opened = None if found is None else archive.extractfile(found)
+        if opened is None:
             raise KeyError(name)
-        yield found
+        yield opened
 
 
-def read_bundle(place: Path) -> Bundle:
+def read_bundle(place: Path) -> BundleFile:
     """Raises HowdahError for what is no bundle of this format for this machine."""
     try:
         with member(place, MANIFEST) as file:
@@ -143,7 +145,7 @@ def read_bundle(place: Path) -> Bundle:
     return _parsed(place, text)
 
 
-def _parsed(place: Path, text: bytes) -> Bundle:
+def _parsed(place: Path, text: bytes) -> BundleFile:
     where = str(place)
     try:
         value: dict[str, Any] = json.loads(text)
@@ -165,7 +167,7 @@ def _parsed(place: Path, text: bytes) -> Bundle:
     try:
         pieces = tuple(Ready(**piece) for piece in value["pieces"])
         documents = {str(name): str(digest) for name, digest in value["documents"].items()}
-        found = Bundle(place, hashlib.sha256(text).hexdigest(), value["made"], value["howdah"], pieces, documents)
+        found = BundleFile(place, hashlib.sha256(text).hexdigest(), value["made"], value["howdah"], pieces, documents)
         wrong = [piece.kind for piece in pieces if piece.kind not in _KINDS or not _DIGEST.fullmatch(piece.sha256)]
         wrong += [name for name in documents if not all(is_plain(part) for part in name.split("/"))]
         if wrong or not re.fullmatch(r"\d{4}-\d\d-\d\d", found.made):

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from howdah.build.bundle_file import MANIFEST, SIGNATURE, Bundle, Ready, read_bundle
+from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, Ready, read_bundle
 from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.build.parcel import unpack_parcel
 from howdah.errors import HowdahError
@@ -23,10 +23,10 @@ PACKAGE, VARIABLE, NONE = "howdah_guest", "HOWDAH_BUNDLE", "none"
 _TAKEN = "bundle"  # the kind of an entry that says what was taken
 _RESERVE_BYTES = 32 << 20
 
-_read: dict[tuple[Path, float], Bundle] = {}
+_read: dict[tuple[Path, float], BundleFile] = {}
 
 
-def bundles(cache: Cache) -> list[Bundle]:
+def bundles(cache: Cache) -> list[BundleFile]:
     """Those that count here. Raises HowdahError for one that cannot be used."""
     named = os.environ.get(VARIABLE)
     if named == NONE:
@@ -47,7 +47,7 @@ def installed() -> Path | None:
     return Path(next(iter(found.submodule_search_locations))) / _TAKEN
 
 
-def _known(place: Path) -> Bundle:
+def _known(place: Path) -> BundleFile:
     file = place / MANIFEST if place.is_dir() else place
     key = (place, file.stat().st_mtime) if file.exists() else (place, 0.0)
     if key not in _read:
@@ -69,7 +69,7 @@ def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] |
     return None
 
 
-def _usable(bundle: Bundle, kind: str, recipe: str, cache: Cache) -> Ready | None:
+def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> Ready | None:
     """Of a bundle that was taken, the pieces lie in the cache alone, and may have been removed from there."""
     ready = bundle.find(kind, recipe)
     if ready is None or (_is_taken(bundle, cache) and cache.find(ready.kind, ready.key) is None):
@@ -77,11 +77,11 @@ def _usable(bundle: Bundle, kind: str, recipe: str, cache: Cache) -> Ready | Non
     return ready
 
 
-def _is_taken(bundle: Bundle, cache: Cache) -> bool:
+def _is_taken(bundle: BundleFile, cache: Cache) -> bool:
     return bundle.place.is_relative_to(cache.root / _TAKEN)
 
 
-def provide(bundle: Bundle, ready: Ready, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
+def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
     """A piece as an entry of the cache. Raises HowdahError where it is cut off or not what it should be, and where
     there is no room."""
 
@@ -93,7 +93,7 @@ def provide(bundle: Bundle, ready: Ready, cache: Cache, waiting: Callable[[], No
     return cache.build(ready.kind, ready.key, unpack, needs_bytes=room, waiting=waiting)
 
 
-def take(bundle: Bundle, cache: Cache) -> list[Path]:
+def take(bundle: BundleFile, cache: Cache) -> list[Path]:
     """Unpack all that a bundle has, and remember it. Nothing is remembered of one that is not whole."""
     entries = [provide(bundle, ready, cache) for ready in bundle.pieces]
 
@@ -110,6 +110,6 @@ def take(bundle: Bundle, cache: Cache) -> list[Path]:
     return entries
 
 
-def forget(bundle: Bundle, cache: Cache) -> None:
+def forget(bundle: BundleFile, cache: Cache) -> None:
     """A bundle that was taken is used no more; what it brought stays in the cache."""
     shutil.rmtree(cache.path(_TAKEN, content_key(bundle.digest)), ignore_errors=True)

@@ -8,7 +8,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from howdah.build.bundle_file import MANIFEST, SIGNATURE, Bundle, read_bundle
+from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, read_bundle
 from howdah.build.cache import Cache
 from howdah.build.supply import take
 from howdah.command.answer import answer
@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def vouched(bundle: Bundle, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
+def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
     """Who vouches for a bundle, in words: its programs run as this user. Raises HowdahError where nobody does."""
     where = str(bundle.place)
     if digest is not None and bundle.digest != digest.lower():
@@ -68,7 +68,7 @@ def vouched(bundle: Bundle, digest: str | None, allowed_signers: Path | None, *,
         )
     signer = signer_of(bundle, allowed_signers)
     if digest is not None:
-        return f"it has the digest {digest[:12]}… that was asked for"
+        return f"it has the digest {bundle.digest[:12]}… that was asked for"
     if allowed_signers is not None:
         if signer is None:
             raise HowdahError("this bundle is not signed", where=where, hint="Ask for a signed one, or give --digest.")
@@ -83,7 +83,7 @@ def vouched(bundle: Bundle, digest: str | None, allowed_signers: Path | None, *,
     return signer or "it is not signed"
 
 
-def signer_of(bundle: Bundle, allowed_signers: Path | None = None) -> str | None:
+def signer_of(bundle: BundleFile, allowed_signers: Path | None = None) -> str | None:
     """Who signed it, in words; None where nobody did. Raises HowdahError for a signature that is not one of it."""
     if not bundle.has(SIGNATURE):
         return None

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
+from howdah.command.build_shapes import Build, BundleWritten
 from howdah.command.list_shapes import (
     ListAlgorithms,
     ListKernels,
@@ -234,16 +235,6 @@ class Doctor(Shape):
     checks: list[Checked]
 
 
-class Bundle(Shape):
-    bundle: str = Field(description="the file, or the directory that was filled")
-    digest: str = Field(description="SHA-256 of its bundle.json, which names all other files with theirs")
-    bytes: int
-
-
-class Build(Shape):
-    built: dict[str, str] = Field(description="what, and where it is")
-
-
 class AtlasEntry(Shape):
     id: str
     kind: str
@@ -320,7 +311,7 @@ SHAPES: dict[str, type[Shape]] = {
     "atlas-list": AtlasList,
     "bisect": Bisect,
     "build": Build,
-    "bundle": Bundle,
+    "bundle": BundleWritten,
     "claims": ClaimsShape,
     "compare": Compare,
     "doctor": Doctor,

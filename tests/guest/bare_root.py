@@ -24,7 +24,16 @@ from howdah.build.own_loader import with_loader
 from tests.guest.container import forbid_as_containers_do
 
 _NEW_NAMESPACE, _NEW_USER = 0x00020000, 0x10000000
-_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = (
+    1,
+    2,
+    4,
+    8,
+    32,
+    4096,
+    16384,
+    1 << 18,
+)
 _DETACH = 2
 _PIVOT_ROOT = 155
 _USER = 1000

@@ -17,7 +17,7 @@ from howdah.build.own_loader import image_of_tree
 from howdah.build.prepared_kernel import prepared_kernel, remember_kernel, remember_refusal
 from howdah.build.supply import offered
 from howdah.build.tools import Tools, build_tools
-from howdah.build.uml_kernel import Kernel, build_kernel, for_modules
+from howdah.build.uml_kernel import Kernel, build_kernel, for_modules, kernel_recipe
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.share import build_agent
 
@@ -71,7 +71,7 @@ def build(
             raise
         remember_kernel(kernel, built)
     compiles = any(not item.endswith(".ko") for item in modules)
-    if compiles or not offered("module", modules_recipe(built, project_sources()), cache):
+    if kernel_recipe(kernel) and (compiles or not offered("module", modules_recipe(built, project_sources()), cache)):
         built = for_modules(built, cache)
     ready = provide_modules(built, modules, progress, cache, extras)
     started = image_of_tree(built.image, built.image_sha256, tools, tree, cache)
