@@ -246,7 +246,8 @@ def further_of(traffic: str) -> list[tuple[str, ...]]:
 
     Raises HowdahError for a traffic that needs none.
     """
-    known = {"flent": [_FLENT_PACKAGES], "quic": [tuple(sorted(stack.packages)) for stack in STACKS.values()]}
+    known: dict[str, list[tuple[str, ...]]] = {"flent": [_FLENT_PACKAGES]}
+    known |= {"quic": [tuple(sorted(stack.packages)) for stack in STACKS.values()]}
     known |= {name: [tuple(sorted(stack.packages))] for name, stack in STACKS.items()}
     if traffic not in known:
         raise HowdahError(f"no guest tree has packages for {traffic!r}", hint=f"There are: {', '.join(known)}.")

@@ -80,10 +80,17 @@ def sign(path: Path, key: Path) -> Path:
     target.write_text(text, encoding="utf-8")
     if minisign:
         command = [_program("minisign"), "-S", "-s", str(key), "-m", str(target), "-x", str(signature)]
-    else:
-        command = [_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(target)]
-    _run(command, asks=True)
-    return signature
+        _run(command, asks=True)
+        return signature
+    return sign_file(target, key)
+
+
+def sign_file(file: Path, key: Path) -> Path:
+    """Sign a file with an ssh key; the signature lies beside it. Raises HowdahError."""
+    if not key.is_file():
+        raise HowdahError("there is no such key", where=str(key))
+    _run([_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(file)], asks=True)
+    return file.with_name(f"{file.name}.sig")
 
 
 def check_signature(path: Path, allowed_signers: Path | None = None, public_key: Path | None = None) -> Signed:

@@ -95,18 +95,19 @@ def test_the_installed_package_is_a_bundle(bundle: Path, tmp_path: Path, monkeyp
     assert supplied("module", RECIPE, Cache(tmp_path / "other")) is not None
 
 
+def _place(bundle: Path) -> int:
+    """Where the bytes of the one piece are."""
+    with tarfile.open(bundle) as archive:
+        return archive.getmember(read_bundle(bundle).pieces[0].file).offset_data
+
+
 def _truncated(bundle: Path) -> None:
-    content = bundle.read_bytes()
-    bundle.write_bytes(content[: content.rindex(b"\x28\xb5\x2f\xfd") + 20])
+    bundle.write_bytes(bundle.read_bytes()[: _place(bundle) + 20])
 
 
 def _replaced(bundle: Path) -> None:
     """A piece that is not what the manifest says, byte by byte of the same length."""
-    ready = read_bundle(bundle).pieces[0]
-    content = bundle.read_bytes()
-    with tarfile.open(bundle) as archive:
-        member = archive.getmember(ready.file)
-    place = member.offset_data + 20
+    content, place = bundle.read_bytes(), _place(bundle) + 20
     bundle.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
 
 

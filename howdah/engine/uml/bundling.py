@@ -13,13 +13,14 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from howdah import __version__
-from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, Ready
+from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, SIGNATURE, Ready
 from howdah.build.cache import Cache, Progress, explain
 from howdah.build.guest_tree import further_of, tree_key
 from howdah.build.inventory import Component, components_of, inventory
@@ -60,12 +61,18 @@ class _Making:
 
 
 def make_bundle(
-    target: Path, kernels: Sequence[str], traffic: Sequence[str], progress: Progress, *, level: int = LEVEL
+    target: Path,
+    kernels: Sequence[str],
+    traffic: Sequence[str],
+    progress: Progress,
+    *,
+    level: int = LEVEL,
+    sign: Callable[[Path], Path] | None = None,
 ) -> str:
-    """Build what is not built, and write it: a tar file, or a directory where ``target`` is one.
+    """Build what is not built, and write it: a tar file, or a directory where ``target`` is one. Returns its digest.
 
-    Returns its digest. ``traffic`` names what needs a guest tree of its own: ``flent`` or a QUIC stack.
-    Raises HowdahError, also for a kernel that other machines could not ask for by its name.
+    ``traffic`` names what needs a guest tree of its own: ``flent`` or a QUIC stack. ``sign`` gives the signature of a
+    file, beside it. Raises HowdahError, also for a kernel that other machines could not ask for by its name.
     """
     making = _Making(Cache(), progress, level)
     sets = dict.fromkeys([(), *(packages for name in traffic for packages in further_of(name))])
@@ -79,7 +86,7 @@ def make_bundle(
             _add(making, kernel, build(kernel, (), progress, making.cache, packages=packages), packages)
     making.documents["spdx.json"] = inventory(making.components, _date()).encode()
     _add_licences(making)
-    return _write(making, target)
+    return _write(making, target, sign)
 
 
 def _add(making: _Making, kernel: str, built: Built, packages: tuple[str, ...]) -> None:
@@ -145,7 +152,7 @@ def _date() -> str:
     return moment.date().isoformat()
 
 
-def _write(making: _Making, target: Path) -> str:
+def _write(making: _Making, target: Path, sign: Callable[[Path], Path] | None) -> str:
     pieces = sorted(making.pieces.values(), key=lambda each: (each[0].kind, each[0].recipe))
     named = dict(sorted(making.documents.items()))
     manifest = {
@@ -158,12 +165,21 @@ def _write(making: _Making, target: Path) -> str:
     }
     text = (json.dumps(manifest, indent=1) + "\n").encode()
     files: list[tuple[str, bytes | Path]] = [(MANIFEST, text), *named.items()]
+    if sign is not None:
+        files.append((SIGNATURE, _signature(text, sign)))
     files += [(ready.file, file) for ready, file in pieces]
     if target.is_dir():
         _fill(target, files)
     else:
         _pack(target, files)
     return _sha256(text)
+
+
+def _signature(manifest: bytes, sign: Callable[[Path], Path]) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="howdah-") as place:
+        file = Path(place) / MANIFEST
+        file.write_bytes(manifest)
+        return sign(file).read_bytes()
 
 
 def _sha256(content: bytes) -> str:

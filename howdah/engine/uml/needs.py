@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import shutil
@@ -48,7 +49,7 @@ def checks(
     """Every check, in the order in which a person would set them right; with ``can_build`` as if nothing were built."""
     cache = cache or Cache()
     there = _There.nothing() if can_build else _There.found(cache, kernel, compiles=compiles)
-    found = [_machine(), _packages(there, kernel), *_trial(), _memory(), _runtime()]
+    found = [_machine(), _packages(there, kernel), *_trial(), _filter(), _memory(), _runtime(), _programs(cache)]
     if not (there.kernel and there.tree):
         found.append(_disk(cache))
     found.append(_built(f"kernel {kernel}", there.kernel))
@@ -258,6 +259,31 @@ def _runtime() -> EngineCheck:
         return EngineCheck(_ENGINE, "control files", OK, str(runtime_base()))
     except HowdahError as error:
         return EngineCheck(_ENGINE, "control files", MISSING, error.what, error.hint)
+
+
+def _filter() -> EngineCheck:
+    """Containers have one. What it forbids, the other checks have met."""
+    status = Path("/proc/self/status").read_text()
+    mode = re.search(r"^Seccomp:\s*(\d)$", status, re.MULTILINE)
+    privileges = re.search(r"^NoNewPrivs:\s*1$", status, re.MULTILINE)
+    said = "a filter is in force, as in a container" if mode and mode[1] != "0" else "no filter"
+    return EngineCheck(_ENGINE, "seccomp", OK, said + ("; no new privileges" if privileges else ""))
+
+
+def _programs(cache: Cache) -> EngineCheck:
+    """What is built is started from the cache."""
+    place = cache.root
+    while not place.exists():
+        place = place.parent
+    if os.statvfs(place).f_flag & os.ST_NOEXEC:
+        return EngineCheck(
+            _ENGINE,
+            "programs",
+            MISSING,
+            f"{place} is mounted noexec, and the cache is there",
+            "Set HOWDAH_CACHE to a directory that is not.",
+        )
+    return EngineCheck(_ENGINE, "programs", OK, f"may be started from {cache.root}")
 
 
 def _disk(cache: Cache) -> EngineCheck:
