@@ -201,7 +201,7 @@ def test_a_program_that_path_does_not_have_is_not_asked_to_be_installed(
 
 
 def test_doctor_covers_every_engine() -> None:
-    checks = doctor.examine()
+    checks = doctor.examine(60)
     assert {"uml", "host", "vm", "all"} <= {item.engine for item in checks}
     assert all(item.found and item.status in (OK, MISSING, "note") for item in checks)
 
@@ -209,11 +209,11 @@ def test_doctor_covers_every_engine() -> None:
 def test_a_cache_that_cannot_be_used_is_one_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "vm_needs", types.SimpleNamespace(every_check=lambda _: []))  # it boots a kernel
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "my cache"))
-    found = doctor.examine()
+    found = doctor.examine(60)
     (told,) = [each for each in found if each.what == "cache"]
     assert told.status == MISSING
     assert "HOWDAH_CACHE" in (told.remedy or "")
     assert {"machine", "guest tree", "root"} <= {each.what for each in found}, "the other checks are made all the same"
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
-    (told,) = [each for each in doctor.examine() if each.what == "cache"]
+    (told,) = [each for each in doctor.examine(60) if each.what == "cache"]
     assert (told.status, told.found) == (OK, str(tmp_path / "cache"))
