@@ -59,6 +59,12 @@ def answer(name: str, value: Mapping[str, Any]) -> None:
     _write(json.dumps({SHAPE: f"{name}/{VERSIONS[name]}", **_plain(value)}, allow_nan=False))
 
 
+def tell(event: Mapping[str, Any]) -> None:
+    """Print an event of ``--json-events`` (howdah/work/event.py), at once: who reads it waits for it."""
+    _write(json.dumps(_plain(event), allow_nan=False))
+    sys.stdout.flush()
+
+
 def _write(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from howdah.cluster.opened import executor_at
 from howdah.command import plan as plan_command
-from howdah.command.answer import answer
+from howdah.command.answer import answer, tell
 from howdah.command.claims import CLAIM_FAILED, print_claims
 from howdah.command.common import (
     MAKING,
@@ -41,7 +40,7 @@ from howdah.record.directory import read_json
 from howdah.work.batch import Listener, Outcome
 from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
-from howdah.work.event import Event, Events
+from howdah.work.event import Events
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
@@ -80,7 +79,7 @@ def execute(options: argparse.Namespace) -> int:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
         if options.json_events:
-            _print_event({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
+            tell({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
         for sentence in plan_cautions(stand_for_all(plans)):
             display.say(f"! {sentence}")
@@ -107,7 +106,7 @@ def execute(options: argparse.Namespace) -> int:
     judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
     if options.json_events:
         code = _exit_code({**index, **judged}, outcomes)
-        _print_event({"event": "end", "exit_code": code, "report": page and str(page)})
+        tell({"event": "end", "exit_code": code, "report": page and str(page)})
         return code
     return _conclude(options, experiment, {**index, **judged}, outcomes, page)
 
@@ -115,16 +114,10 @@ def execute(options: argparse.Namespace) -> int:
 @contextmanager
 def _shown(options: argparse.Namespace) -> Iterator[Display | Events]:
     if options.json_events:
-        yield Events(_print_event)
+        yield Events(tell)
         return
     with Display(quiet=options.json) as display:
         yield display
-
-
-def _print_event(event: Event) -> None:
-    """Whole, and at once: who reads it waits for it."""
-    sys.stdout.write(f"{json.dumps(event)}\n")
-    sys.stdout.flush()
 
 
 @contextmanager

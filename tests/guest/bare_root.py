@@ -91,9 +91,9 @@ def _fill(root: Path, order: dict[str, Any]) -> list[str]:
         file.chmod(0o755)
     for number, place in enumerate(libraries):
         _bind(place, opt / f"lib{number}")
+    _mount("tmp", root / "tmp", "tmpfs", _NO_SUID | _NO_DEVICES | _NO_EXEC, "mode=1777")
     for place in map(Path, order["places"]):
         _bind(place, root / str(place)[1:])
-    _mount("tmp", root / "tmp", "tmpfs", _NO_SUID | _NO_DEVICES | _NO_EXEC, "mode=1777")
     _mount("dev", root / "dev", "tmpfs", _NO_SUID, "mode=755")
     for name in ("null", "zero", "urandom", "random"):
         (root / "dev" / name).touch()
@@ -129,7 +129,8 @@ def main() -> None:
     _become_plain()
     forbid_as_containers_do()
     os.chdir("/home")
-    environment = {"HOME": "/home", "PATH": "/nowhere", "LD_LIBRARY_PATH": ":".join(libraries), **order["environment"]}
+    own = {"HOME": "/home", "PATH": "/nowhere", "LD_LIBRARY_PATH": ":".join(libraries)}
+    environment = own | order["environment"]
     os.execve("/opt/python", ["/opt/python", *order["python"]], environment)
 
 

@@ -129,7 +129,7 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("validate", "made.yaml", codes=(0, 5, 6))
     monkeypatch.setattr(build_command, "build_all", lambda *_a: {"kernel": "debian-6.12 (/cache/kernel)"})
     howdah("build", runs=False)
-    monkeypatch.setattr(bundle_command, "make_bundle", lambda *_a: "0" * 64)
+    monkeypatch.setattr(bundle_command, "make_bundle", lambda *_a, **_n: "0" * 64)
     howdah("bundle", "--output", ".", runs=False)
     machines = tmp_path / "machines.yaml"
     machines.write_text(MACHINES)
