@@ -55,11 +55,7 @@ def test_a_root_without_anything_makes_the_same_runs(tmp_path: Path, monkeypatch
     _needs_namespaces()
     monkeypatch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
     howdah_wheel, _ = build(PROJECT, tmp_path / "dist")
-    guest_wheel = _guest_wheel(tmp_path)
-    programs = install(howdah_wheel, tmp_path / "env")
-    python = programs / "python"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(python)]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(guest_wheel)], check=True)
+    install(howdah_wheel, tmp_path / "env", _guest_wheel(tmp_path))
     dependencies = Path(sysconfig.get_path("purelib"))
     site = tmp_path / "env" / dependencies.relative_to(sys.prefix)
     home = tmp_path / "home"
