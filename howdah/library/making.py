@@ -12,7 +12,7 @@ from howdah.library.data import Data, load
 from howdah.number import counted
 from howdah.profile import load as load_profile
 from howdah.work.compiled import compile_plans
-from howdah.work.event import Event, Events
+from howdah.work.event import Events, RunEvent
 from howdah.work.experiment import set_latest
 from howdah.work.named import find_profile
 from howdah.work.prepared import hold, make, prepare
@@ -28,7 +28,7 @@ def run(
     jobs: int | None = None,
     kernel: str | None = None,
     again: bool = False,
-    on_event: Callable[[Event], None] | None = None,
+    on_event: Callable[[RunEvent], None] | None = None,
 ) -> Data:
     """Make the runs of a profile that are not there yet, and load them all.
 

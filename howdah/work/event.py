@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens while runs are made, as data: for ``howdah run --json-events`` and for programs (``howdah.run``).
 
-An event is an object with ``event`` and, for each kind, the fields of ``Event``. Its order in time is that in which it
+An event is an object with ``event`` and, for each kind, the fields of ``RunEvent``. Its order in time is that in which it
 is told. An event more, or a field more, changes nothing for a reader that passes over what it does not know.
 """
 
@@ -15,7 +15,7 @@ from howdah.work.batch import Outcome, Rest, Work
 Kind = Literal["build", "begin", "start", "progress", "run", "say", "end"]
 
 
-class Event(TypedDict):
+class RunEvent(TypedDict):
     """``build``: a step (``what``, ``done`` of ``total``, which is 0 while it is not known). ``begin``: ``experiment``
     and how many ``runs`` it has. ``start`` and ``progress`` of a ``run``: its ``phase``, and the simulated seconds done
     and in all. ``run``: it has ended, with a ``verdict`` or an ``error``. ``say``: a sentence for a person. ``end``:
@@ -42,7 +42,7 @@ class Event(TypedDict):
 class Events:
     """Listeners of builds and batches that tell what is new."""
 
-    def __init__(self, tell: Callable[[Event], None]) -> None:
+    def __init__(self, tell: Callable[[RunEvent], None]) -> None:
         self.tell = tell
         self._step: tuple[str, int, int] | None = None
         self._told: dict[str, tuple[Any, ...]] = {}
@@ -68,12 +68,12 @@ class Events:
             if self._told.get(name) != state:
                 self._told[name] = state
                 done, whole = work.done_us / 1e6, work.of_us / 1e6
-                told: Event = {"event": "progress", "run": name, "phase": work.phase}
+                told: RunEvent = {"event": "progress", "run": name, "phase": work.phase}
                 self.tell({**told, "simulated_s": done, "of_s": whole})
 
     def _end(self, outcome: Outcome) -> None:
         name = outcome.cell.directory_name
         self._told.pop(name, None)
         error = None if outcome.error is None else str(outcome.error)
-        told: Event = {"event": "run", "run": name, "verdict": outcome.verdict, "error": error}
+        told: RunEvent = {"event": "run", "run": name, "verdict": outcome.verdict, "error": error}
         self.tell({**told, "reused": outcome.reused, "wall_s": round(outcome.wall_s, 3)})

@@ -18,7 +18,7 @@ from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.bundling import make_bundle
 from howdah.place import PROJECT
 from howdah.record.directory import RunDirectory
-from howdah.work.event import Event
+from howdah.work.event import RunEvent
 from tests.guest.bare_root import run_in_bare_root
 from tests.guest.guest_run import require_engine
 from tests.wheel import build, install
@@ -70,7 +70,7 @@ def test_a_root_without_anything_makes_the_same_runs(tmp_path: Path, monkeypatch
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
-    events: list[Event] = []
+    events: list[RunEvent] = []
     data = howdah.run("quick", settings={"path.rtt": "47 ms"}, runs=tmp_path / "runs", on_event=events.append)
     there, here = _results(home / "runs"), _results(tmp_path / "runs")
     assert len(here) == 2

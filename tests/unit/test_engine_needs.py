@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 import types
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from howdah.build import supply
+from howdah.build.cache import Cache
 from howdah.command import doctor
 from howdah.engine import check, host
 from howdah.engine.check import MISSING, OK, EngineCheck, lacks_of, prerequisites
@@ -21,6 +24,7 @@ from howdah.engine.engine import Lack, require
 from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
 from howdah.errors import EngineUnavailableError
+from tests.unit.bundle_factory import ready_piece, write_bundle
 
 
 def test_engines_by_name() -> None:
@@ -204,6 +208,52 @@ def test_doctor_covers_every_engine() -> None:
     checks = doctor.examine(60)
     assert {"uml", "host", "vm", "all"} <= {item.engine for item in checks}
     assert all(item.found and item.status in (OK, MISSING, "note") for item in checks)
+
+
+def test_the_doctor_does_not_wait_for_what_hangs() -> None:
+    over = threading.Event()
+
+    def hang() -> list[EngineCheck]:
+        over.wait()
+        return []
+
+    try:
+        groups: list[tuple[str, Any]] = [
+            ("host", hang),
+            ("all", lambda: [EngineCheck("all", "cache", OK, "there")]),
+        ]
+        found = doctor._within(0.5, groups)
+        assert found[0].engine == "host"
+        assert "no answer" in found[0].found
+    finally:
+        over.set()
+
+
+@pytest.mark.parametrize(("made", "status"), [("2020-01-01", "note"), ("2099-01-01", OK)])
+def test_the_doctor_tells_the_age_of_a_bundle(
+    made: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "b"
+    write_bundle(target, [ready_piece(tmp_path)], made=made)
+    monkeypatch.setenv(supply.VARIABLE, str(target))
+    monkeypatch.setattr(supply, "installed", lambda: None)
+    (found,) = doctor._bundles(Cache(tmp_path / "cache"))
+    assert found.status == status
+    assert made in found.found
+    assert "not signed" in found.found
+    target.write_bytes(b"no bundle")
+    (found,) = doctor._bundles(Cache(tmp_path / "cache"))
+    assert found.status == MISSING
+    assert found.remedy
+
+
+def test_a_cache_where_no_program_starts_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs(tmp_path)
+    flags = types.SimpleNamespace(f_flag=real.f_flag | os.ST_NOEXEC)
+    monkeypatch.setattr(needs.os, "statvfs", lambda _place: flags)
+    found = needs._programs(Cache(tmp_path / "not" / "there"))
+    assert found.status == MISSING
+    assert "HOWDAH_CACHE" in str(found.remedy)
 
 
 def test_a_cache_that_cannot_be_used_is_one_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from howdah.errors import HowdahError
 from howdah.work.batch import Outcome, Rest, Work
-from howdah.work.event import Event, Events
+from howdah.work.event import Events, RunEvent
 from howdah.work.job import Job, Past
 
 
@@ -17,7 +17,7 @@ def _job(name: str) -> Job:
 
 
 def test_a_run_begins_goes_on_and_ends_once() -> None:
-    told: list[Event] = []
+    told: list[RunEvent] = []
     events = Events(told.append)
     work = Work(_job("a"), phase="boot")
     rest = Rest(total=2)
