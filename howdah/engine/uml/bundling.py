@@ -148,7 +148,7 @@ def _date() -> str:
     try:
         moment = datetime.now(UTC) if not seconds else datetime.fromtimestamp(int(seconds), UTC)
     except (ValueError, OverflowError, OSError) as error:
-        raise UsageError(f"{_EPOCH}={seconds} is not a number of seconds since 1970") from error
+        raise UsageError(f"{_EPOCH}={seconds} does not say seconds since 1970") from error
     return moment.date().isoformat()
 
 
