@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,8 +107,3 @@ def take(bundle: BundleFile, cache: Cache) -> list[Path]:
 
     cache.build(_TAKEN, content_key(bundle.digest), remember)
     return entries
-
-
-def forget(bundle: BundleFile, cache: Cache) -> None:
-    """A bundle that was taken is used no more; what it brought stays in the cache."""
-    shutil.rmtree(cache.path(_TAKEN, content_key(bundle.digest)), ignore_errors=True)

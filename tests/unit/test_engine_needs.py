@@ -250,7 +250,7 @@ def test_the_doctor_tells_the_age_of_a_bundle(
 def test_a_cache_where_no_program_starts_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.statvfs(tmp_path)
     flags = types.SimpleNamespace(f_flag=real.f_flag | os.ST_NOEXEC)
-    monkeypatch.setattr(needs.os, "statvfs", lambda _place: flags)
+    monkeypatch.setattr(os, "statvfs", lambda _place: flags)
     found = needs._programs(Cache(tmp_path / "not" / "there"))
     assert found.status == MISSING
     assert "HOWDAH_CACHE" in str(found.remedy)

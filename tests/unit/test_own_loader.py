@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from howdah.build.cache import Cache, file_sha256
 from howdah.build.guest_tree import GuestTree
+from howdah.build.modules import ModuleSet
 from howdah.build.own_loader import image_of_tree, needed_glibc, with_loader
 from howdah.build.tools import Tools, build_tools
+from howdah.engine.kit import Kit
+from howdah.engine.uml.build import Built
+from howdah.engine.uml.sent import add_part
 
 
 def _tree(version: str) -> GuestTree:
@@ -68,3 +74,22 @@ def test_an_older_tree_does_not_start_a_newer_kernel(program: Path, tools: Tools
     assert found is not None
     assert b"./ld.so\0" in found.read_bytes()
     assert image_of_tree(program, sha256, tools, _tree("2.99-2"), cache) == found
+
+
+@pytest.mark.parametrize(("started", "asked"), [(None, {"linux", "shim.so"}), (Path("/started/linux"), set())])
+def test_a_worker_is_asked_for_its_c_library_where_it_is_used(
+    started: Path | None, asked: set[str], tmp_path: Path
+) -> None:
+    for kind in ("tool", "kernel", "tree", "agent"):
+        (tmp_path / kind / "abc").mkdir(parents=True)
+    built = SimpleNamespace(
+        tools=SimpleNamespace(directory=tmp_path / "tool/abc"),
+        kernel=SimpleNamespace(directory=tmp_path / "kernel/abc", name="debian-6.12", source=""),
+        tree=SimpleNamespace(root=tmp_path / "tree/abc/root"),
+        agent=tmp_path / "agent/abc",
+        module_set=ModuleSet({}, {}),
+        started=started,
+    )
+    kit = Kit("uml")
+    add_part(kit, "part", cast("Built", built), Cache(tmp_path / "cache"))
+    assert {name for piece in kit.pieces.values() for name in piece.programs} == asked

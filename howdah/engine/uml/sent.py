@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from howdah.build.cache import Cache, file_sha256
@@ -21,7 +23,7 @@ from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 
 _KERNEL_FILES = (RECORD, "linux", "build/modules.builtin", "build/modules.builtin.modinfo")
-_PROGRAMS = {"kernel": ("linux",), "tool": ("launch", "shim.so")}
+_PROGRAMS = {"kernel": ("linux",), "tool": ("shim.so",)}  # where the machine's own C library starts them
 
 
 def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], wiring: str) -> str:
@@ -32,9 +34,10 @@ def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], 
 def add_part(kit: Kit, name: str, built: Built, cache: Cache) -> None:
     """Put what ``built`` is made of into the kit."""
     kernel = built.kernel
+    programs: Mapping[str, tuple[str, ...]] = {} if built.started is not None else _PROGRAMS
     entries = {
-        "tools": _piece(kit, built.tools.directory),
-        "kernel": _piece(kit, kernel.directory, _KERNEL_FILES),
+        "tools": _piece(kit, built.tools.directory, programs=programs),
+        "kernel": _piece(kit, kernel.directory, _KERNEL_FILES, programs),
         "tree": _piece(kit, built.tree.root.parent),
         "agent": _piece(kit, built.agent),
     }
@@ -50,10 +53,15 @@ def add_failure(kit: Kit, name: str, error: HowdahError) -> None:
     kit.content[name] = {"not_built": [error.what, error.where, error.hint]}
 
 
-def _piece(kit: Kit, directory: Path, files: tuple[str, ...] | None = None) -> str:
+def _piece(
+    kit: Kit,
+    directory: Path,
+    files: tuple[str, ...] | None = None,
+    programs: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> str:
     kind = directory.parent.name
     there = None if files is None else tuple(name for name in files if (directory / name).is_file())
-    return kit.add(Piece(f"{kind}/{directory.name}", directory, there, _PROGRAMS.get(kind, ())))
+    return kit.add(Piece(f"{kind}/{directory.name}", directory, there, programs.get(kind, ())))
 
 
 def _module(kit: Kit, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
