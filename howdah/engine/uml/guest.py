@@ -52,7 +52,7 @@ class Guest:
     ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
     process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor of the
     memory that it shares with other guests (wire.py). ``own_modules`` are those of the profile that it uses.
-    ``has_own_loader``: the tree's C library starts the kernel (own_loader.py).
+    ``c_library`` is the root whose C library starts the kernel (own_loader.py); None: that of this machine.
     """
 
     kernel: Path
@@ -73,7 +73,7 @@ class Guest:
     pollers: tuple[str, ...] = ()
     busy_limit_s: float = math.inf
     own_modules: tuple[str, ...] = ()
-    has_own_loader: bool = False
+    c_library: Path | None = None
 
 
 def sweep(*bases: Path) -> list[Path]:
@@ -216,8 +216,8 @@ class Running:
             "shim.so": guest.tools.shim,
             "linux": guest.kernel,
         }
-        if guest.has_own_loader:
-            links |= {LOADER_NAME: guest.tree / LOADER, LIBRARY_NAME: guest.tree / LIBRARIES}
+        if guest.c_library is not None:
+            links |= {LOADER_NAME: guest.c_library / LOADER, LIBRARY_NAME: guest.c_library / LIBRARIES}
         return [
             str(guest.tools.launch),
             "isolate",
@@ -243,7 +243,7 @@ class Running:
         }
         if place == memory.MEMFD:
             found["HOWDAH_MEMORY"] = "memfd"
-        if guest.has_own_loader:
+        if guest.c_library is not None:
             found["LAUNCH_LIBRARIES"] = f"{self._private}/{LIBRARY_NAME}"
         if processor is not None:
             found["LAUNCH_PROCESSOR"] = str(processor)

@@ -42,7 +42,7 @@ def staged_guest(
     stage_programs(directory, plan)
     return Guest(
         kernel=built.started or built.kernel.image,
-        has_own_loader=built.started is not None,
+        c_library=None if built.started is None else built.tree.root,
         tree=built.tree.root,
         tools=built.tools,
         share=directory.share,
