@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from howdah.build.cache import content_key
-from howdah.build.parcel import Parcel
 from howdah.errors import HowdahError
 from howdah.foreign import is_plain, open_foreign
 
@@ -52,10 +51,6 @@ class Ready:
     def key(self) -> str:
         """What it is, not what it was made of or by whom."""
         return content_key(self.sha256)
-
-    @property
-    def parcel(self) -> Parcel:
-        return Parcel(f"{self.kind}/{self.key}", self.sha256, self.size)
 
     @property
     def file(self) -> str:
