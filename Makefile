@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
+.PHONY: help setup setup-test setup-machines lab machines test build bundle check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -42,6 +42,12 @@ test: setup-test ## every test, on a real kernel
 
 build: ## build the default kernel, the guest tree and the modules, or find them in the cache
 	@$(BIN)/howdah build
+
+bundle: ## what a run needs as the wheel howdah-guest, in dist/: machines with it compile nothing
+	rm -rf guest/src/howdah_guest/bundle
+	mkdir guest/src/howdah_guest/bundle
+	$(BIN)/howdah bundle --output guest/src/howdah_guest/bundle
+	cd guest && '$(CURDIR)/$(BIN)/python' -m hatchling build -t wheel -d '$(CURDIR)/dist'
 
 check: lint lint-playbooks types prose ## linters of code and prose, and the type checker
 

@@ -20,6 +20,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
     "docs/*.md",
     "docs/algorithms/*.md",
     "modules/README.md",

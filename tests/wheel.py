@@ -20,8 +20,8 @@ def build(source: Path, into: Path) -> tuple[Path, Path]:
     return wheel, sdist
 
 
-def install(wheel: Path, into: Path) -> Path:
-    """Install a wheel into a fresh environment and return its ``bin/``.
+def install(wheel: Path, into: Path, *further: Path) -> Path:
+    """Install a wheel, and ``further`` ones, into a fresh environment and return its ``bin/``.
 
     The environment sees what howdah depends on in the site-packages of this Python, but not the howdah there: Python
     reads the .pth file of an editable install in its own site-packages alone.
@@ -29,7 +29,8 @@ def install(wheel: Path, into: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(into)], check=True)
     python = into / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(python)]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True, env=_environment())
+    wheels = [str(each) for each in (wheel, *further)]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", *wheels], check=True, env=_environment())
     own = Path(sysconfig.get_path("purelib"))
     (into / own.relative_to(sys.prefix) / "dependencies.pth").write_text(f"{own}\n", encoding="utf-8")
     return into / "bin"

@@ -25,6 +25,7 @@ from howdah.errors import HowdahError
 from howdah.place import cache_place
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
+SPOOL = "spool"  # no kind of entries: a cluster's workers make runs there, which have no locks
 _PARTIAL = ".partial-"
 _BEGUN = ".begun-"  # like a partial entry; the next builder of the same key goes on with it
 _BEGUN_S = 7 * 24 * 3600
@@ -140,6 +141,8 @@ class Cache:
             left = [each for each in self.root.glob(f"*/{_BEGUN}*") if time.time() - each.stat().st_mtime > _BEGUN_S]
             named += [(each, each.name.removeprefix(_BEGUN)) for each in left]
         for partial, key in named:
+            if partial.parent.name == SPOOL:
+                continue
             with (partial.parent / f".lock-{key}").open("w") as lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,12 +11,14 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.mirror import configured_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supply import supplied
 from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
@@ -24,11 +26,11 @@ from howdah.plan.quic import STACKS
 
 PACKAGES = Path(__file__).with_name("guest-packages.txt")
 SUITE = "trixie"
-_RECORD = "tree.json"
+_RECORD, COPYRIGHTS = "tree.json", "copyright"
 _SPACE_BYTES = 500 * 2**20
-_LAYOUT = "1"  # part of the key: raise it when _finish changes
+_LAYOUT = "3"  # part of the key: raise it when _finish or the record changes
 _PYTHON = "usr/bin/python3.13"
-_LOADER = "lib64/ld-linux-x86-64.so.2"
+LOADER, LIBRARIES = "usr/lib64/ld-linux-x86-64.so.2", "usr/lib/x86_64-linux-gnu"
 _DOWNLOADED = re.compile(r"(?P<package>[^_]+)_(?P<version>[^_]+)_[^_]+\.deb")
 
 # What the packages' own scripts link or copy when they are installed.
@@ -41,17 +43,29 @@ _COPIES = {
 _TEXTS = {"etc/hosts": "127.0.0.1 localhost\n", "etc/hostname": "guest\n"}
 MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
 # Documentation in languages and formats nobody reads in a guest: a third of the tree.
-_LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/cache/apt/archives")
+_LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info")
+# What apt and ldconfig keep of the time and the place of their work: without it, two trees have the same bytes.
+_CACHES = ("var/cache/apt", "var/cache/ldconfig")
 
 
 @dataclass(frozen=True)
 class GuestTree:
-    """A tree in the cache. ``sha256`` names the versions of its packages (name to version)."""
+    """A tree in the cache. ``sha256`` names the versions of its packages (name to version).
+
+    ``sources`` are name and version of the source package of each.
+    """
 
     root: Path
     key: str
     sha256: str
     packages: dict[str, str]
+    sources: dict[str, tuple[str, str]]
+
+    @property
+    def glibc(self) -> tuple[int, ...]:
+        """The version of its C library, as (2, 41); () where it is not known."""
+        match = re.match(r"(?:\d+:)?(\d+)\.(\d+)", self.packages.get("libc6", ""))
+        return (int(match[1]), int(match[2])) if match else ()
 
 
 def package_names(further: tuple[str, ...] = ()) -> list[str]:
@@ -64,13 +78,17 @@ def tree_key(further: tuple[str, ...] = ()) -> str:
 
 
 def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[str, ...] = ()) -> GuestTree:
-    """Build the tree unless the cache has it. Raises HowdahError when mmdebstrap is missing or cannot fetch.
+    """Take the tree from a bundle, or build it unless the cache has it.
 
-    ``further`` are packages that only some traffic needs: a tree with them is another one, so that those who do not
-    use it neither fetch them nor have their runs made again.
+    Raises HowdahError when mmdebstrap is missing or cannot fetch. ``further`` are packages that only some traffic
+    needs: a tree with them is another one, so that those who do not use it neither fetch them nor have their runs made
+    again.
     """
     cache = cache or Cache()
     key = tree_key(further)
+    given = supplied("tree", key, cache, lambda: progress("guest tree (unpacked by another howdah, waiting)", 0, 0))
+    if given is not None:
+        return load_tree(given)
     if cache.find("tree", key) is None:
         tools = build_tools(cache)
         cache.build(
@@ -86,8 +104,9 @@ def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[st
 def load_tree(directory: Path) -> GuestTree:
     try:
         record = json.loads((directory / _RECORD).read_text())
-        return GuestTree(directory / "root", directory.name, record["sha256"], record["packages"])
-    except (OSError, ValueError, KeyError):
+        sources = {name: (source, version) for name, (source, version) in record.get("sources", {}).items()}
+        return GuestTree(directory / "root", directory.name, record["sha256"], record["packages"], sources)
+    except (OSError, ValueError, KeyError, TypeError):
         raise HowdahError(
             "this guest tree is damaged", where=str(directory), hint=f"Remove it ('rm -r {directory}')."
         ) from None
@@ -116,10 +135,13 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
     ]
     try:
         run_logged(command, log, launcher=tools.launch, on_line=follow)
-        packages = _versions(root)
+        packages, sources = _versions(root), _sources(root)
+        keep_copyrights(root, directory / COPYRIGHTS)
         _finish(root)
         _compile_python(root, log, tools)
         _index_libraries(root, log)
+        for name in _CACHES:
+            shutil.rmtree(root / name, ignore_errors=True)
     except CommandFailedError as error:
         said = [line for line in error.tail if line.startswith("E:") or "rror" in line] or error.tail
         missing = error.status in (126, 127)
@@ -128,7 +150,8 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
             where=mirror or "Debian's default mirror",
             hint="apt install mmdebstrap" if missing else f"Is the mirror reachable? The full output is in {log}",
         ) from error
-    record = {"suite": SUITE, "sha256": content_key(json.dumps(packages, sort_keys=True)), "packages": packages}
+    named = content_key(json.dumps(packages, sort_keys=True))
+    record = {"suite": SUITE, "sha256": named, "packages": packages, "sources": sources}
     (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
     progress("guest tree: fetch and extract", 5, 5)
 
@@ -143,6 +166,27 @@ def _versions(root: Path) -> dict[str, str]:
     if "python3.13" not in found and "python3" not in found:
         raise HowdahError("mmdebstrap kept no packages to read versions from", where=str(root))
     return found
+
+
+def _sources(root: Path) -> dict[str, list[str]]:
+    """Package to the name and version of its source package, which may differ from its own."""
+    files = sorted(map(str, (root / "var/cache/apt/archives").glob("*.deb")))
+    command = ["dpkg-deb", "--show", "--showformat", "${Package}\t${source:Package}\t${source:Version}\n"]
+    said = "".join(
+        subprocess.run([*command, file], capture_output=True, text=True, check=True).stdout for file in files
+    )
+    return {name: [source, version] for name, source, version in (line.split("\t") for line in said.splitlines())}
+
+
+def keep_copyrights(root: Path, into: Path) -> None:
+    """What each package says of its authors and licences, as INTO/PACKAGE; the guest itself needs none of it."""
+    into.mkdir()
+    documents = root / "usr/share/doc"
+    for place in sorted(documents.iterdir()):
+        # A package whose directory is a link to that of another one has the other one's terms.
+        file = Path(os.path.normpath(documents / place.readlink())) if place.is_symlink() else place
+        if (file / "copyright").is_file():
+            shutil.copyfile(file / "copyright", into / place.name)
 
 
 def _finish(root: Path) -> None:
@@ -160,17 +204,15 @@ def _finish(root: Path) -> None:
 
 
 def python_command(root: Path) -> list[str]:
-    """The tree's own Python as a program of this machine, through the tree's own loader and libraries."""
-    return [
-        "/usr/bin/env",
-        f"PYTHONHOME={root / 'usr'}",
-        str(root / _LOADER),
-        "--library-path",
-        str(root / "usr/lib/x86_64-linux-gnu"),
-        str(root / _PYTHON),
-        "-S",
-        "-B",
-    ]
+    """The tree's own Python as a program of this machine, through the tree's own loader and libraries.
+
+    It needs ``python_environment``.
+    """
+    return [str(root / LOADER), "--library-path", str(root / LIBRARIES), str(root / _PYTHON), "-S", "-B"]
+
+
+def python_environment(root: Path) -> dict[str, str]:
+    return {"PYTHONHOME": str(root / "usr")}
 
 
 def compile_command(root: Path, directories: list[Path], here: Path, there: str) -> list[str]:
@@ -184,7 +226,8 @@ def compile_command(root: Path, directories: list[Path], here: Path, there: str)
 
 def _compile_python(root: Path, log: Path, tools: Tools) -> None:
     libraries = [root / "usr/lib/python3.13", root / "usr/lib/python3/dist-packages"]
-    run_logged(compile_command(root, libraries, root, "/"), log, launcher=tools.launch)
+    command = compile_command(root, libraries, root, "/")
+    run_logged(command, log, launcher=tools.launch, environment=python_environment(root))
 
 
 def _index_libraries(root: Path, log: Path) -> None:
@@ -200,6 +243,19 @@ def _index_libraries(root: Path, log: Path) -> None:
 
 
 _FLENT_PACKAGES = ("flent", "iperf")
+
+
+def further_of(traffic: str) -> list[tuple[str, ...]]:
+    """The further packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
+
+    Raises HowdahError for a traffic that needs none.
+    """
+    known: dict[str, list[tuple[str, ...]]] = {"flent": [_FLENT_PACKAGES]}
+    known |= {"quic": [tuple(sorted(stack.packages)) for stack in STACKS.values()]}
+    known |= {name: [tuple(sorted(stack.packages))] for name, stack in STACKS.items()}
+    if traffic not in known:
+        raise HowdahError(f"no guest tree has packages for {traffic!r}", hint=f"There are: {', '.join(known)}.")
+    return known[traffic]
 
 
 def further_packages(plan: Plan) -> tuple[str, ...]:

@@ -43,6 +43,17 @@ class KernelSource:
     patches: PatchSet | None = None
 
 
+def release_of(kernel: str) -> tuple[str, PatchSet | None] | None:
+    """Release and patches of a kernel that has a name of its own, as ``("6.12", None)`` for debian-6.12.
+
+    None for a tree, and for debian-newest, which is another one each month.
+    """
+    match = _DEBIAN.fullmatch(kernel)
+    if not match or match[1] == _NEWEST:
+        return None
+    return match[1], None if match[2] is None else find_patches(match[2], match[1], kernel)
+
+
 def find_source(kernel: str, cache: Cache | None = None) -> KernelSource:
     """Resolve ``debian-6.12`` (also ``6.12``, ``linux-source-6.12``), the same with a set of patches
     (``debian-6.12+of-2007``), ``debian-newest`` or the path of a kernel tree.

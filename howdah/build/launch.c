@@ -25,11 +25,12 @@
  *
  * If LAUNCH_MEMORY is a number of bytes and MODE is "isolate", PROGRAM gets a file
  * system in memory of that size as TMPDIR, made of huge pages where the machine has
- * them, which no other process sees. Where it may not be mounted, and without
+ * them, which no other process sees; HOWDAH_MEMORY, which asks shim.c for memory of
+ * no file system, is then taken back. Where it may not be mounted, and without
  * LAUNCH_MEMORY, it gets a directory of its own in TMPDIR.
  *
- * LAUNCH_PRELOAD is what the program has as LD_PRELOAD, LAUNCH_PROCESSOR the number of
- * the one processor it runs on.
+ * LAUNCH_PRELOAD is what the program has as LD_PRELOAD, LAUNCH_LIBRARIES as
+ * LD_LIBRARY_PATH, LAUNCH_PROCESSOR the number of the one processor it runs on.
  *
  * If LAUNCH_PEAK names a file, the largest resident memory of one process that
  * PROGRAM was is written there in KiB once it has ended by itself (getrusage(2),
@@ -150,7 +151,7 @@ static bool mount_memory(const char *directory)
 	       mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
 	       mkdir(place, 0700) == 0 &&
 	       mount("howdah", place, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0 &&
-	       setenv("TMPDIR", place, 1) == 0;
+	       setenv("TMPDIR", place, 1) == 0 && unsetenv("HOWDAH_MEMORY") == 0;
 }
 
 /*
@@ -207,12 +208,15 @@ static void choose_processor(void)
 static void prepare_environment(void)
 {
 	static const char *const orders[] = { "LAUNCH_MEMORY", "LAUNCH_PEAK", "LAUNCH_BOUNDS",
-					      "LAUNCH_PRELOAD", "LAUNCH_PROCESSOR", NULL };
-	const char *preload = getenv("LAUNCH_PRELOAD");
+					      "LAUNCH_PRELOAD", "LAUNCH_LIBRARIES",
+					      "LAUNCH_PROCESSOR", NULL };
+	const char *preload = getenv("LAUNCH_PRELOAD"), *libraries = getenv("LAUNCH_LIBRARIES");
 	int i;
 
 	if (preload)
 		setenv("LD_PRELOAD", preload, 1);
+	if (libraries)
+		setenv("LD_LIBRARY_PATH", libraries, 1);
 	for (i = 0; orders[i]; i++)
 		unsetenv(orders[i]);
 }

@@ -19,6 +19,7 @@ from howdah.build.modinfo import module_information
 from howdah.build.module_build import SYMBOLS, ModuleFailure, build_directory, check_built
 from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
 from howdah.build.private_size import private_header
+from howdah.build.supply import supplied
 from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
@@ -201,11 +202,7 @@ def _provide(
     if source.is_dir():
         if not _has_makefile(source):
             raise HowdahError("a directory of module sources needs a Kbuild file", where=str(source))
-        if source == PROJECT_MODULES:
-            files = {path.relative_to(source): path for path in sorted(source.rglob("*")) if _belongs(path)}
-            what = Sources(files)
-        else:
-            what = directory_sources(source, extras)
+        what = project_sources() if source == PROJECT_MODULES else directory_sources(source, extras)
     elif source.suffix == ".c":
         if not _NAME.fullmatch(source.stem):
             raise HowdahError("a module's name has letters, digits and underscores only", where=str(source))
@@ -252,9 +249,13 @@ def _build(
     cache: Cache,
     symbols: Path | None,
 ) -> Path:
+    is_own = source != PROJECT_MODULES
+    if not is_own:
+        given = supplied("module", modules_recipe(kernel, what), cache)
+        if given is not None:
+            return given
     built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
     parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
-    is_own = source != PROJECT_MODULES
     if is_own:
         parts += [_CHECKS, private_header()]
     if symbols:
@@ -286,6 +287,19 @@ def _build(
         progress(label, 1, 1)
 
     return cache.build("module", content_key(*parts), compile_all)
+
+
+def project_sources() -> Sources:
+    """What the project's modules are made of."""
+    return Sources(
+        {path.relative_to(PROJECT_MODULES): path for path in sorted(PROJECT_MODULES.rglob("*")) if _belongs(path)}
+    )
+
+
+def modules_recipe(kernel: Target, what: Sources) -> str:
+    """Names the sources of the project's modules and the image of the kernel that loads them."""
+    files = (part for name, path in what.files.items() for part in (str(name), path.read_bytes()))
+    return content_key(_LAYOUT, kernel.image_sha256, *files)
 
 
 def _keep_results(directory: Path) -> None:

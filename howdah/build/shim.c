@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Loaded into the user-mode kernel's own process by LD_PRELOAD. It replaces two
+ * Loaded into the user-mode kernel's own process by LD_PRELOAD. It replaces some
  * C library functions, and ends a kernel that starts itself again: that is how
  * user-mode Linux reboots, and a guest runs once.
  *
@@ -25,6 +25,10 @@
  * address randomisation off, that gap is random. Here the heap is put where it begins
  * without randomisation, before anything is in it.
  *
+ * open(): with HOWDAH_MEMORY=memfd the guest's memory, which the kernel asks for as
+ * an unnamed file in a directory, is memory of no file system: where every directory
+ * is mounted noexec, nothing else could be executed.
+ *
  * access(): a guest needs no terminal of the host and may open none (confine.h). Where
  * the kernel sees none, it does not complain that it cannot try one.
  *
@@ -36,6 +40,7 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <linux/prctl.h>
 #include <stdarg.h>
@@ -44,6 +49,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/random.h>
@@ -258,6 +264,22 @@ __attribute__((constructor(101))) static void place_heap(int count, char **argum
 	/* brk() tells the C library, which keeps the end of the heap in mind. */
 	if (prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) < 0 || brk((void *)map.brk) < 0)
 		dprintf(STDERR_FILENO, "howdah-shim: the heap stays at a random address: %m\n");
+}
+
+int open64(const char *path, int flags, ...)
+{
+	bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
+	const char *memory = getenv("HOWDAH_MEMORY");
+	va_list arguments;
+	int mode = 0;
+
+	va_start(arguments, flags);
+	if (unnamed || flags & O_CREAT)
+		mode = va_arg(arguments, int);
+	va_end(arguments);
+	if (unnamed && memory && !strcmp(memory, "memfd"))
+		return memfd_create("guest", MFD_CLOEXEC);
+	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 int access(const char *path, int mode)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -53,7 +54,8 @@ def run_logged(
     """
     supervised = [*command]
     if launcher:
-        supervised = [str(launcher), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", *command]
+        program = command[0] if "/" in command[0] else shutil.which(command[0]) or command[0]
+        supervised = [str(launcher), "watch", str(os.getpid()), "-", "--", program, *command[1:]]
     inherited = {name: value for name, value in os.environ.items() if inherit is None or name in inherit}
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with log.open("a", encoding="utf-8", buffering=1) as file:

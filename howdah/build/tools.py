@@ -13,24 +13,28 @@ from dataclasses import dataclass
 from functools import cache as remembered
 from pathlib import Path
 
-from howdah.build.cache import Cache, content_key
+from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supply import supplied
 from howdah.errors import HowdahError
 
 _SOURCES = Path(__file__).parent
 FIRST = _SOURCES / "first.h"  # what the first process of every guest does
 _CONFINE = (_SOURCES / "confine.h", _SOURCES / "refuse.h")  # what the launcher keeps a guest from
 _PROGRAMS = {
-    "launch": ("launch.c", ()),
+    "launch": ("launch.c", ("-static",)),  # it starts what brings its own C library
     "shim.so": ("shim.c", ("-shared", "-fPIC")),
     "populate.so": ("populate.c", ("-shared", "-fPIC")),
     "init": ("init.c", ("-static",)),  # the guest's C library may be older or newer than the machine's
 }
 
+MOUNT_POINT = "mount"
+_NAMED = "content"  # a file with the key
+
 
 @dataclass(frozen=True)
 class Tools:
-    """Paths of the compiled programs; ``key`` names their sources and compiler.
+    """Paths of the compiled programs; ``key`` names what they are, to the byte.
 
     ``directory`` holds them and is also the root file system from which a guest's first process sets out.
     """
@@ -80,17 +84,23 @@ def toolchain() -> str:
     return "\n".join(found)
 
 
+def tools_recipe() -> str:
+    """Names the sources and how they are compiled, not by which compiler."""
+    parts: list[str | bytes] = [FIRST.read_bytes(), *(each.read_bytes() for each in _CONFINE)]
+    for program, (source, options) in _PROGRAMS.items():
+        parts += [program, *options, (_SOURCES / source).read_bytes()]
+    return content_key(*parts)
+
+
 def build_tools(cache: Cache) -> Tools:
-    """Compile what is not in the cache yet (a second)."""
-    sources = [
-        FIRST.read_bytes(),
-        *(each.read_bytes() for each in _CONFINE),
-        *((_SOURCES / source).read_bytes() for source, _ in _PROGRAMS.values()),
-    ]
-    key = content_key(compiler_version(), *sources)
+    """Those of a bundle, or compiled where they are not in the cache yet (a second)."""
+    recipe = tools_recipe()
+    given = supplied("tool", recipe, cache)
+    if given is not None:
+        return load_tools(given)
 
     def compile_all(directory: Path, log: Path) -> None:
-        (directory / "mount").mkdir()
+        (directory / MOUNT_POINT).mkdir()
         for program, (source, options) in _PROGRAMS.items():
             command = ["gcc", "-O2", "-Wall", *options, "-o", str(directory / program), str(_SOURCES / source)]
             try:
@@ -102,6 +112,12 @@ def build_tools(cache: Cache) -> Tools:
                     where=str(_SOURCES / source),
                     hint=f"The full output is in {log}. A missing header or library: apt install gcc libc6-dev",
                 ) from error
+        (directory / _NAMED).write_text(content_key(*(file_sha256(directory / program) for program in _PROGRAMS)))
 
-    entry = cache.build("tool", key, compile_all)
+    return load_tools(cache.build("tool", content_key(recipe, compiler_version()), compile_all))
+
+
+def load_tools(entry: Path) -> Tools:
+    """Of an entry of the cache."""
+    key = (entry / _NAMED).read_text()
     return Tools(directory=entry, launch=entry / "launch", shim=entry / "shim.so", key=key)

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from howdah.build.archive import release_order
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kconfig import read_wanted
 from howdah.build.kernel_build import RECORD, KernelBuild
 from howdah.build.kernel_make import IMAGE_FLAGS, make_command
-from howdah.build.kernel_source import KernelSource, provide_source
+from howdah.build.kernel_source import KernelSource, provide_source, release_of
+from howdah.build.supply import supplied
 from howdah.build.tools import build_tools, compiler_version, linker_version
 from howdah.build.workshop import TreeChangedError
 from howdah.errors import HowdahError
@@ -63,9 +65,52 @@ def kernel_key(source: KernelSource) -> str:
     return content_key(_LAYOUT, IMAGE_FLAGS, source.key, *options, compiler_version())
 
 
+def kernel_recipe(kernel: str) -> str | None:
+    """Names how a Debian kernel is configured and compiled, whichever update of its source it is and whoever compiles
+    it. None for other kernels, which are what their source is."""
+    named = release_of(kernel)
+    if named is None:
+        return None
+    release, patches = named
+    options = read_wanted(release_order(release)).ingredients()
+    return content_key(_LAYOUT, IMAGE_FLAGS, release, patches.key if patches else "", *options)
+
+
+def headers_recipe(kernel: Kernel) -> str:
+    """Names what modules of a kernel are built against."""
+    return content_key(_LAYOUT, "headers", kernel.image_sha256)
+
+
+def for_modules(kernel: Kernel, cache: Cache) -> Kernel:
+    """The same kernel with what modules are built against, which a bundle has apart from it.
+
+    Raises HowdahError where it is not to be had.
+    """
+    if kernel.source_dir.is_dir():
+        return kernel
+    entry = supplied("headers", headers_recipe(kernel), cache)
+    if entry is None:
+        raise HowdahError(
+            f"modules cannot be built here for the kernel {kernel.release}: the bundle that it comes from lacks what "
+            "they are built against",
+            where=kernel.name,
+            hint="Set HOWDAH_BUNDLE=none to build the kernel here, or take a newer bundle.",
+        )
+    return dataclasses.replace(kernel, build_dir=entry / "build", source_dir=entry / "source")
+
+
+def given_kernel(kernel: str, progress: Progress, cache: Cache) -> Kernel | None:
+    """The kernel of a bundle, if one has it."""
+    recipe = kernel_recipe(kernel)
+    if recipe is None:
+        return None
+    entry = supplied("kernel", recipe, cache, lambda: progress("kernel (unpacked by another howdah, waiting)", 0, 0))
+    return load_kernel(entry) if entry else None
+
+
 def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
-    """Build ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a path, unless the cache
-    has it.
+    """Take from a bundle, or build, ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a
+    path, unless the cache has it.
 
     A tree's objects stay (see workshop.py): its next state compiles what has changed alone.
 
@@ -73,6 +118,9 @@ def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) ->
     line that does not compile.
     """
     cache = cache or Cache()
+    given = given_kernel(kernel, progress, cache)
+    if given is not None:
+        return given
     for _attempt in range(_ATTEMPTS):
         source = provide_source(kernel, progress, cache)
         key = kernel_key(source)

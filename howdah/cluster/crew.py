@@ -20,9 +20,9 @@ from typing import Any
 from distributed import Client
 
 from howdah.build.cache import Cache, content_key
+from howdah.build.parcel import Parcel, pack_piece
 from howdah.cluster import worker
 from howdah.cluster.call import WorkerUnreachableError, call
-from howdah.cluster.parcel import Parcel, pack_piece
 from howdah.cluster.store import Store
 from howdah.engine.kit import Kit
 from howdah.errors import HowdahError

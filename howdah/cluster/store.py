@@ -19,14 +19,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from howdah.build.cache import Cache
-from howdah.cluster.parcel import Parcel, unpack_parcel
+from howdah.build.cache import SPOOL, Cache
+from howdah.build.parcel import Parcel, unpack_parcel
 from howdah.engine.kit import write_sent
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL, is_abandoned, write_whole
 from howdah.record.provenance import now
 
-_SENT, _KIT, _SPOOL = "sent", "kit", "spool"
+_SENT, _KIT = "sent", "kit"
 _FILE, _RESULT, _PACK = "parcel.tar.zst", "result.json", "run.howdah.tar.zst"
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 _KEPT_S = 7 * 86400  # a run that nobody has fetched by then is removed
@@ -119,7 +119,7 @@ class Store:
     @property
     def scratch(self) -> Path:
         """Where runs are made; what workers that were killed left there is removed."""
-        place = self.cache.root / _SPOOL
+        place = self.cache.root / SPOOL
         place.mkdir(parents=True, exist_ok=True)
         for partial in place.glob(f"{PARTIAL}*"):
             if is_abandoned(partial):
@@ -139,17 +139,17 @@ class Store:
 
     def find(self, key: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads((self.cache.root / _SPOOL / _checked(key) / _RESULT).read_text())
+            found: dict[str, Any] = json.loads((self.cache.root / SPOOL / _checked(key) / _RESULT).read_text())
         except FileNotFoundError:
             return None
         return found
 
     def pack_of(self, key: str) -> Path:
-        return self.cache.root / _SPOOL / _checked(key) / _PACK
+        return self.cache.root / SPOOL / _checked(key) / _PACK
 
     def put(self, result: dict[str, Any], pack: Path) -> None:
         """Keep a finished run until it is fetched; ``pack`` is moved."""
-        final = self.cache.root / _SPOOL / _checked(result["key"])
+        final = self.cache.root / SPOOL / _checked(result["key"])
         partial = final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -165,11 +165,11 @@ class Store:
     @property
     def made(self) -> Path:
         """A line for each run that was finished here: when, its key, the hash of its results, how long it took."""
-        return self.cache.root / _SPOOL / ".made"
+        return self.cache.root / SPOOL / ".made"
 
     def drop(self, key: str) -> None:
         """The run has been fetched."""
-        place = self.cache.root / _SPOOL / _checked(key)
+        place = self.cache.root / SPOOL / _checked(key)
         (place / _RESULT).unlink(missing_ok=True)  # first: without it there is no result
         shutil.rmtree(place, ignore_errors=True)
 

@@ -23,7 +23,7 @@ from distributed.protocol.pickle import dumps
 from distributed.worker import get_worker
 
 from howdah import __version__
-from howdah.cluster.parcel import Parcel
+from howdah.build.parcel import Parcel
 from howdah.cluster.result import pack_run, results_sha256
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.store import Store

@@ -20,6 +20,7 @@ VERSIONS = {
     "atlas-list": 1,
     "bisect": 1,
     "build": 1,
+    "bundle": 1,
     "claims": 1,
     "compare": 1,
     "doctor": 1,
@@ -58,6 +59,12 @@ VERSIONS = {
 def answer(name: str, value: Mapping[str, Any]) -> None:
     """Print the object of a command. ``value`` holds no number that JSON lacks: those become null."""
     _write(json.dumps({SHAPE: f"{name}/{VERSIONS[name]}", **_plain(value)}, allow_nan=False))
+
+
+def tell(event: Mapping[str, Any]) -> None:
+    """Print an event of ``--json-events`` (howdah/work/event.py), at once: who reads it waits for it."""
+    _write(json.dumps(_plain(event), allow_nan=False))
+    sys.stdout.flush()
 
 
 def _write(line: str) -> None:

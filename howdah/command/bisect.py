@@ -11,13 +11,14 @@ from howdah.bisect.session import Question, Session
 from howdah.bisect.trial import KernelTrial, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
 from howdah.command.answer import answer as print_answer
-from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
 from howdah.errors import UsageError
 from howdah.layout import fitted, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.record.provenance import sha256_text
 from howdah.work.display import Display
+from howdah.work.named import find_profile
 
 NOT_FOUND = 5
 FORMAT = 1

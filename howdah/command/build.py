@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah build``: build what the default engine needs, so that the first run starts at once."""
+"""``howdah build``: build what the default engine needs, so that the first run starts at once, or take it from a
+bundle."""
 
 from __future__ import annotations
 
 import argparse
+import tempfile
+from pathlib import Path
 
+from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, read_bundle
+from howdah.build.cache import Cache
+from howdah.build.supply import take
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build_all
-from howdah.layout import write_stdout
+from howdah.errors import HowdahError
+from howdah.layout import write_stderr, write_stdout
+from howdah.verify.signature import ssh_signer
 from howdah.work.display import Display
+from howdah.work.trust import ANSWER
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,12 +27,27 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--kernel", default=DEFAULT_KERNEL, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
+    parser.add_argument(
+        "--from", dest="bundle", type=Path, metavar="FILE", help="take them from a bundle, and compile nothing"
+    )
+    parser.add_argument("--digest", metavar="SHA256", help="the digest that the bundle must have")
+    parser.add_argument(
+        "--allowed-signers", type=Path, metavar="FILE", help="require an ssh signature by one of these (ssh-keygen(1))"
+    )
+    parser.add_argument(ANSWER, action="store_true", help="take a bundle although nobody vouches for it")
     add_json_option(parser)
     parser.set_defaults(execute=execute, interrupted="what is built is kept; the same command builds the rest")
 
 
 def execute(options: argparse.Namespace) -> int:
     with Display(quiet=options.json) as display:
+        if options.bundle is not None:
+            bundle = read_bundle(options.bundle.absolute())
+            said = vouched(bundle, options.digest, options.allowed_signers, trust=options.trust)
+            write_stderr(f"howdah: {bundle.title}: {said}\n")
+            for step, ready in enumerate(bundle.pieces):
+                display.build(f"unpack {ready.about}", step, len(bundle.pieces))
+            take(bundle, Cache())
         built = build_all(options.kernel, display.build)
     if options.json:
         answer("build", {"built": {what: str(where) for what, where in built.items()}})
@@ -31,3 +55,40 @@ def execute(options: argparse.Namespace) -> int:
         for what, where in built.items():
             write_stdout(f"{what}: {where}\n")
     return 0
+
+
+def vouched(bundle: BundleFile, digest: str | None, allowed_signers: Path | None, *, trust: bool) -> str:
+    """Who vouches for a bundle, in words: its programs run as this user. Raises HowdahError where nobody does."""
+    where = str(bundle.place)
+    if digest is not None and bundle.digest != digest.lower():
+        raise HowdahError(
+            f"this bundle has the digest {bundle.digest}, and {digest} was asked for",
+            where=where,
+            hint="Fetch it again; if it stays so, it is another bundle.",
+        )
+    signer = signer_of(bundle, allowed_signers)
+    if digest is not None:
+        return f"it has the digest {bundle.digest[:12]}… that was asked for"
+    if allowed_signers is not None:
+        if signer is None:
+            raise HowdahError("this bundle is not signed", where=where, hint="Ask for a signed one, or give --digest.")
+        return signer
+    if not trust:
+        raise HowdahError(
+            f"nobody vouches for this bundle ({signer or 'it is not signed'}), and its programs run as you",
+            where=where,
+            hint="Give --allowed-signers FILE, or --digest with the digest that was published "
+            f"(this one has {bundle.digest}), or {ANSWER} if you made it.",
+        )
+    return signer or "it is not signed"
+
+
+def signer_of(bundle: BundleFile, allowed_signers: Path | None = None) -> str | None:
+    """Who signed it, in words; None where nobody did. Raises HowdahError for a signature that is not one of it."""
+    if not bundle.has(SIGNATURE):
+        return None
+    with tempfile.TemporaryDirectory(prefix="howdah-") as place:
+        manifest, signature = Path(place) / MANIFEST, Path(place) / SIGNATURE
+        bundle.extract(MANIFEST, manifest)
+        bundle.extract(SIGNATURE, signature)
+        return ssh_signer(manifest.read_bytes(), signature, allowed_signers)[0]

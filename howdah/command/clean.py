@@ -113,7 +113,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.cache and cache.exists():
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
-    guests = sweep(runtime_base(), *memory.candidates())
+    guests = sweep(runtime_base(), *memory.directories())
     for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_scratch()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):

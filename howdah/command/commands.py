@@ -24,6 +24,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "new": Command("new", "write a commented profile of your own"),
     "build": Command("build", "build kernel, guest tree and modules before the first run needs them"),
+    "bundle": Command("bundle", "write what was built as one file, for machines that build nothing"),
     "run": Command("run", "run a profile and report it"),
     "plan": Command("plan", "print every operation of a profile's runs, without running anything"),
     "report": Command("report", "make the HTML report of an experiment again; needs no kernel"),

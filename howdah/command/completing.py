@@ -18,7 +18,6 @@ from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
 
 from howdah.algorithm import ALGORITHMS
-from howdah.command.common import find_profile
 from howdah.command.names import (
     LATEST,
     algorithms_of,
@@ -36,6 +35,7 @@ from howdah.errors import HowdahError
 from howdah.metric import known_entries, known_metrics
 from howdah.trait import engines
 from howdah.work.catalogue import shipped_profiles
+from howdah.work.named import find_profile
 
 SHELLS = ("bash", "zsh", "fish")
 Completer = Callable[..., Iterable[str]]

@@ -5,12 +5,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
 
 from rich.console import Console
 from rich.text import Text
 
+from howdah.build.bundle_file import BundleFile
 from howdah.build.cache import Cache, cache_root
+from howdah.build.supply import bundles, installed
 from howdah.command.answer import answer
+from howdah.command.build import signer_of
 from howdah.command.common import add_json_option
 from howdah.engine import host
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
@@ -23,6 +30,10 @@ from howdah.place import cache_place
 from howdah.publish import prometheus
 
 _MARK = {"ok": ("✓", "green"), "missing": ("✕", "red"), "note": ("i", "yellow")}
+
+
+_OLD_DAYS = 180
+_LIMIT_S = 5.0  # nobody waits longer to be told what is wrong
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,18 +65,67 @@ def execute(options: argparse.Namespace) -> int:
 __all__ = ["EngineCheck", "examine"]
 
 
-def examine() -> list[EngineCheck]:
+def examine(limit_s: float = _LIMIT_S) -> list[EngineCheck]:
     """All checks of all engines, and of what every engine's results go through."""
     cache = Cache(cache_place())  # the checks are for a machine where it cannot be used, too
-    return [
-        *needs.checks(cache=cache),
-        _perf(),
-        *host.checks(),
-        *vm_needs.every_check(cache),
-        *ns2_needs.checks(),
-        _cache(),
-        _prometheus(),
+    groups: list[tuple[str, Callable[[], list[EngineCheck]]]] = [
+        ("uml", lambda: needs.checks(cache=cache)),
+        ("uml", lambda: [_perf()]),
+        ("uml", lambda: _bundles(cache)),
+        ("host", host.checks),
+        ("vm", lambda: vm_needs.every_check(cache)),
+        ("ns2", ns2_needs.checks),
+        ("all", lambda: [_cache(), _prometheus()]),
     ]
+    return _within(limit_s, groups)
+
+
+def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineCheck]]]]) -> list[EngineCheck]:
+    """Side by side, in their order; what has not answered by then is said to be open."""
+    answers: list[list[EngineCheck] | BaseException | None] = [None] * len(groups)
+
+    def ask(number: int) -> None:
+        try:
+            answers[number] = groups[number][1]()
+        except BaseException as error:  # noqa: BLE001 - raised by whoever waits
+            answers[number] = error
+
+    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(len(groups))]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + limit_s
+    for thread in threads:
+        thread.join(max(end - time.monotonic(), 0.0))
+    found: list[EngineCheck] = []
+    for (engine, _checks), answered in zip(groups, answers, strict=True):
+        if isinstance(answered, BaseException):
+            raise answered
+        said = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
+        found += [EngineCheck(engine, "checks", NOTE, said, "Run it again.")] if answered is None else answered
+    return found
+
+
+def _bundles(cache: Cache) -> list[EngineCheck]:
+    """What was built elsewhere: how old it is, and who vouches for it."""
+    try:
+        found = bundles(cache)
+    except HowdahError as error:
+        return [EngineCheck("uml", "bundle", MISSING, error.what, error.hint)]
+    return [_bundle(each) for each in found]
+
+
+def _bundle(bundle: BundleFile) -> EngineCheck:
+    days = (datetime.now(UTC).date() - date.fromisoformat(bundle.made)).days
+    said = f"{bundle.digest[:12]} of {bundle.made} ({days} days old), made by howdah {bundle.howdah}"
+    package = "the package howdah-guest" if bundle.place == installed() else str(bundle.place)
+    try:
+        signer = signer_of(bundle) or "not signed"
+    except HowdahError as error:
+        return EngineCheck("uml", "bundle", MISSING, f"{said}: {error.what}", "Install or take it again.")
+    if days > _OLD_DAYS:
+        remedy = "pip install --upgrade howdah-guest, or take a newer one with 'howdah build --from'."
+        return EngineCheck("uml", "bundle", NOTE, f"{package}: {said}, {signer}; its packages are old", remedy)
+    return EngineCheck("uml", "bundle", OK, f"{package}: {said}, {signer}")
 
 
 def _cache() -> EngineCheck:

@@ -18,7 +18,6 @@ from howdah.command.common import (
     add_runs_option,
     check_jobs,
     cores,
-    find_profile,
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
@@ -50,6 +49,7 @@ from howdah.nightly.work import make
 from howdah.place import PROFILES
 from howdah.record.provenance import now
 from howdah.work.display import Display
+from howdah.work.named import find_profile
 
 REGRESSION = 6
 NO_BASELINE = 7

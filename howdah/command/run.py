@@ -14,7 +14,7 @@ from rich.console import Console
 
 from howdah.cluster.opened import executor_at
 from howdah.command import plan as plan_command
-from howdah.command.answer import answer
+from howdah.command.answer import answer, tell
 from howdah.command.claims import CLAIM_FAILED, print_claims
 from howdah.command.common import (
     MAKING,
@@ -31,6 +31,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
+from howdah.errors import UsageError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
@@ -39,6 +40,7 @@ from howdah.record.directory import read_json
 from howdah.work.batch import Listener, Outcome
 from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
+from howdah.work.event import Events
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
@@ -58,6 +60,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     section(parser, MAKING).add_argument(
         "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
     )
+    section(parser, RESULTS).add_argument(
+        "--json-events", action="store_true", help="print a line of JSON for each thing that happens, while it does"
+    )
     section(parser, RESULTS).add_argument("--no-report", action="store_true", help="make no HTML report")
     parser.set_defaults(execute=execute, interrupted=RUNS_KEPT, all=False)
 
@@ -66,11 +71,15 @@ def execute(options: argparse.Namespace) -> int:
     if options.dry_run:
         return plan_command.execute(options)
     check_jobs(options)
+    if options.json and options.json_events:
+        raise UsageError("--json prints one object at the end, --json-events a line each time: give only one of them")
     place = workers_of(options)
     profile, plans = load_plans(options)
-    with ExitStack() as locks, Display(quiet=options.json) as display:
+    with ExitStack() as locks, _shown(options) as display:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
+        if options.json_events:
+            tell({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
         for sentence in plan_cautions(stand_for_all(plans)):
             display.say(f"! {sentence}")
@@ -95,7 +104,20 @@ def execute(options: argparse.Namespace) -> int:
             display.build("report", 0, 0)
             page = report(experiment.path)
     judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
+    if options.json_events:
+        code = _exit_code({**index, **judged}, outcomes)
+        tell({"event": "end", "exit_code": code, "report": page and str(page)})
+        return code
     return _conclude(options, experiment, {**index, **judged}, outcomes, page)
+
+
+@contextmanager
+def _shown(options: argparse.Namespace) -> Iterator[Display | Events]:
+    if options.json_events:
+        yield Events(tell)
+        return
+    with Display(quiet=options.json) as display:
+        yield display
 
 
 @contextmanager
@@ -139,6 +161,10 @@ def _conclude(
         print_claims(console, index["claims"], index["unknown"])
         if page:
             console.print(visible(f"report: {page}"), markup=False)
+    return _exit_code(index, outcomes)
+
+
+def _exit_code(index: dict[str, Any], outcomes: list[Outcome]) -> int:
     statuses = {cell["status"] for cell in index["cells"]}
     verdicts = {outcome.verdict for outcome in outcomes}
     if "failed" in statuses:

@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
 from howdah.command.atlas_shapes import Atlas, AtlasList
+from howdah.command.build_shapes import Build, BundleWritten
 from howdah.command.explain_shapes import Explain
 from howdah.command.list_shapes import (
     ListAlgorithms,
@@ -237,10 +238,6 @@ class Doctor(Shape):
     checks: list[Checked]
 
 
-class Build(Shape):
-    built: dict[str, str] = Field(description="what, and where it is")
-
-
 class Bisect(Shape):
     first_bad: str | None
     candidates: list[str]
@@ -278,6 +275,7 @@ SHAPES: dict[str, type[Shape]] = {
     "bisect": Bisect,
     "search": Search,
     "build": Build,
+    "bundle": BundleWritten,
     "claims": ClaimsShape,
     "compare": Compare,
     "doctor": Doctor,

@@ -16,7 +16,6 @@ from howdah.command.common import (
     add_runs_option,
     check_jobs,
     cores,
-    find_profile,
     use_machines,
     workers_of,
 )
@@ -30,6 +29,7 @@ from howdah.validate.comparison import ComparedPoint
 from howdah.validate.report import agree, markdown, rows, times, to_json
 from howdah.validate.sides import Candidate, validate
 from howdah.work.display import Display
+from howdah.work.named import find_profile
 
 DISAGREE = 6
 INVALID = 5

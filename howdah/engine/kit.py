@@ -15,24 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from howdah.build.parcel import Piece
 from howdah.engine.engine import BuildProgress
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 
 KIT_VARIABLE = "HOWDAH_KIT"  # not for people
-
-
-@dataclass(frozen=True)
-class Piece:
-    """``name`` is ``KIND/KEY``. ``files`` are paths in ``directory``; None stands for all that it holds.
-
-    ``programs`` are those of them that the machine's own C library starts.
-    """
-
-    name: str
-    directory: Path
-    files: tuple[str, ...] | None = None
-    programs: tuple[str, ...] = ()
 
 
 @dataclass

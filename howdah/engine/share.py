@@ -13,7 +13,7 @@ from howdah.agent.bpf import SUFFIX as OBJECT_SUFFIX
 from howdah.agent.start import BUNDLE
 from howdah.build import bundle
 from howdah.build.cache import Cache, content_key
-from howdah.build.guest_tree import GuestTree, compile_command, python_command
+from howdah.build.guest_tree import GuestTree, compile_command, python_command, python_environment
 from howdah.build.supervise import run_logged
 from howdah.build.tools import Tools
 from howdah.errors import RecordError, RunFailedError, explain
@@ -142,12 +142,14 @@ def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Pat
 
     def compile_all(directory: Path, log: Path) -> None:
         copy_agent(directory, wiring)
-        run_logged(compile_command(tree.root, [directory], directory, GUEST_SHARE), log, launcher=tools.launch)
+        python = python_environment(tree.root)
+        command = compile_command(tree.root, [directory], directory, GUEST_SHARE)
+        run_logged(command, log, launcher=tools.launch, environment=python)
         shutil.copy2(tools.populate, directory / tools.populate.name)
         if wiring == "netlink":
             arguments = [directory, GUEST_SHARE, tree.root, directory / BUNDLE]
             command = [*python_command(tree.root), str(bundler), *map(str, arguments)]
-            run_logged(command, log, launcher=tools.launch, environment={"PYTHONHASHSEED": "0"})
+            run_logged(command, log, launcher=tools.launch, environment={**python, "PYTHONHASHSEED": "0"})
 
     key = content_key(agent_key(wiring), tree.key, tools.key, bundler.read_bytes())
     return cache.build("agent", key, compile_all)

@@ -80,10 +80,17 @@ def sign(path: Path, key: Path) -> Path:
     target.write_text(text, encoding="utf-8")
     if minisign:
         command = [_program("minisign"), "-S", "-s", str(key), "-m", str(target), "-x", str(signature)]
-    else:
-        command = [_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(target)]
-    _run(command, asks=True)
-    return signature
+        _run(command, asks=True)
+        return signature
+    return sign_file(target, key)
+
+
+def sign_file(file: Path, key: Path) -> Path:
+    """Sign a file with an ssh key; the signature lies beside it. Raises HowdahError."""
+    if not key.is_file():
+        raise HowdahError("there is no such key", where=str(key))
+    _run([_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(file)], asks=True)
+    return file.with_name(f"{file.name}.sig")
 
 
 def check_signature(path: Path, allowed_signers: Path | None = None, public_key: Path | None = None) -> Signed:
@@ -96,7 +103,7 @@ def check_signature(path: Path, allowed_signers: Path | None = None, public_key:
     if not target.exists():
         raise HowdahError("it is not signed", where=str(path), hint="'howdah sign' signs a run or an experiment.")
     if (path / SSH_SIGNATURE).exists():
-        signer, vouched = _check_ssh(path, allowed_signers)
+        signer, vouched = ssh_signer(read_foreign(target), path / SSH_SIGNATURE, allowed_signers)
     elif (path / MINISIGN).exists():
         signer, vouched = _check_minisign(path, public_key)
     else:
@@ -108,9 +115,10 @@ def check_signature(path: Path, allowed_signers: Path | None = None, public_key:
     return Signed(signer, vouched, differing)
 
 
-def _check_ssh(path: Path, allowed_signers: Path | None) -> tuple[str, bool]:
-    program, signature = _program("ssh-keygen"), path / SSH_SIGNATURE
-    text = read_foreign(path / MANIFEST)
+def ssh_signer(text: bytes, signature: Path, allowed_signers: Path | None) -> tuple[str, bool]:
+    """Who signed a text, in words, and whether the list vouches for it. Raises HowdahError for a signature of another
+    text, and for one by somebody that is not in the list."""
+    program = _program("ssh-keygen")
     if allowed_signers is None:
         said = _run([program, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], text)
         return said.strip().splitlines()[-1] if said.strip() else "a key", False

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from howdah.build.cache import Cache
+from howdah.build.parcel import Piece
 from howdah.cluster import executor as executor_module
 from howdah.cluster import publisher, worker
 from howdah.cluster.crew import Member
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.result import pack_run, results_sha256
-from howdah.engine.kit import Kit, Piece
+from howdah.engine.kit import Kit
 from howdah.plan.plan import Plan
 from howdah.record.digest import seal
 from howdah.record.directory import PARTIAL, read_json, write_json

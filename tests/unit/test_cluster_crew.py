@@ -13,12 +13,13 @@ import pytest
 pytest.importorskip("distributed", reason="Dask is not installed")
 
 from howdah.build.cache import Cache
+from howdah.build.parcel import Piece
 from howdah.cluster import crew as module
 from howdah.cluster import worker
 from howdah.cluster.call import WorkerUnreachableError
 from howdah.cluster.crew import Crew, Load
 from howdah.cluster.store import Store
-from howdah.engine.kit import Kit, Piece
+from howdah.engine.kit import Kit
 from howdah.errors import HowdahError
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from tests.cluster_processes import wait_for

@@ -6,19 +6,25 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 import types
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from howdah.build import supply
+from howdah.build.cache import Cache
 from howdah.command import doctor
 from howdah.engine import check, host
 from howdah.engine.check import MISSING, OK, EngineCheck, lacks_of, prerequisites
+from howdah.engine.distribution import install_command
 from howdah.engine.engine import Lack, require
 from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
 from howdah.errors import EngineUnavailableError
+from tests.unit.bundle_factory import ready_piece, write_bundle
 
 
 def test_engines_by_name() -> None:
@@ -58,12 +64,65 @@ def test_prerequisites_name_package_evidence_and_purpose(tmp_path: Path, monkeyp
     assert gone.purpose == "testing more"
 
 
-def test_a_missing_compiler_is_a_lack_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compiler_is_a_lack_with_one_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.which
-    monkeypatch.setattr(shutil, "which", lambda name, *rest: None if name == "gcc" else real(name, *rest))
-    lacks = {lack.what: lack for lack in needs.lacks()}
-    assert "gcc" in lacks["package gcc"].remedy
-    assert lacks["package gcc"].remedy.startswith("apt install")
+    monkeypatch.setattr(shutil, "which", lambda name, *rest: None if name in ("gcc", "ld") else real(name, *rest))
+    monkeypatch.setattr(needs, "install_command", lambda names: f"apt install {' '.join(names)}")
+    (lack,) = [lack for lack in needs.lacks() if lack.what == "packages"]
+    assert lack.remedy.startswith("pip install howdah-guest, or apt install")
+    assert "binutils" in lack.remedy
+    assert "gcc" in lack.remedy
+
+
+def _given(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
+    """Bundles have these kinds of pieces, and this machine no program at all."""
+    monkeypatch.setattr(shutil, "which", lambda _name, *_rest: None)
+    given = SimpleNamespace(image_sha256="", source_dir=Path("none"))
+    monkeypatch.setattr(needs, "given_kernel", lambda *_: given if "kernel" in kinds else None)
+    monkeypatch.setattr(needs, "offered", lambda kind, _recipe, _cache: kind in kinds)
+    monkeypatch.setattr(needs, "_kernel_built", lambda *_: False)
+
+
+def _packages(**asked: Any) -> EngineCheck:
+    (found,) = [item for item in needs.checks(**asked) if item.what == "packages"]
+    return found
+
+
+def test_with_a_bundle_nothing_is_needed_but_what_a_run_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    _given(monkeypatch, "kernel", "tree", "tool", "module")
+    assert _packages().status == OK
+    own = _packages(compiles=True)
+    assert own.status == MISSING
+    assert "gcc" in own.found
+    assert "make" in own.found
+    assert not any(name in own.found for name in ("flex", "bison", "mmdebstrap", "linux-source", "patch"))
+    assert "howdah-guest" not in str(own.remedy), "it is there"
+
+
+def test_a_bundle_of_an_older_howdah_leaves_what_changed_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    _given(monkeypatch, "kernel", "tree", "tool")
+    assert "gcc" in _packages().found, "the modules have changed"
+    _given(monkeypatch, "tree", "tool", "module")
+    assert "flex" in _packages().found, "the kernel is configured in another way"
+    assert "mmdebstrap" not in _packages().found
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        ("ID=debian\n", "apt install gcc libc6-dev"),
+        ('ID=ubuntu\nID_LIKE="debian"\n', "apt install gcc libc6-dev"),
+        ("ID=fedora\n", "dnf install gcc glibc-static"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf install gcc glibc-static"),
+        ("ID=arch\n", "pacman -S gcc glibc"),
+        ("ID=alpine\n", "apk add gcc musl-dev"),
+        ("ID=plan9\n", None),
+    ],
+)
+def test_a_remedy_is_in_the_words_of_the_machine(system: str, said: str | None) -> None:
+    assert install_command(["gcc", "libc6-dev"], system) == said
+    if said and not said.startswith("apt"):
+        assert install_command(["gcc", "linux-source-6.12"], system) is None, "Debian alone has it"
 
 
 @pytest.mark.parametrize(
@@ -151,19 +210,65 @@ def test_a_program_that_path_does_not_have_is_not_asked_to_be_installed(
 
 
 def test_doctor_covers_every_engine() -> None:
-    checks = doctor.examine()
+    checks = doctor.examine(60)
     assert {"uml", "host", "vm", "all"} <= {item.engine for item in checks}
     assert all(item.found and item.status in (OK, MISSING, "note") for item in checks)
+
+
+def test_the_doctor_does_not_wait_for_what_hangs() -> None:
+    over = threading.Event()
+
+    def hang() -> list[EngineCheck]:
+        over.wait()
+        return []
+
+    try:
+        groups: list[tuple[str, Any]] = [
+            ("host", hang),
+            ("all", lambda: [EngineCheck("all", "cache", OK, "there")]),
+        ]
+        found = doctor._within(0.5, groups)
+        assert found[0].engine == "host"
+        assert "no answer" in found[0].found
+    finally:
+        over.set()
+
+
+@pytest.mark.parametrize(("made", "status"), [("2020-01-01", "note"), ("2099-01-01", OK)])
+def test_the_doctor_tells_the_age_of_a_bundle(
+    made: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "b"
+    write_bundle(target, [ready_piece(tmp_path)], made=made)
+    monkeypatch.setenv(supply.VARIABLE, str(target))
+    monkeypatch.setattr(supply, "installed", lambda: None)
+    (found,) = doctor._bundles(Cache(tmp_path / "cache"))
+    assert found.status == status
+    assert made in found.found
+    assert "not signed" in found.found
+    target.write_bytes(b"no bundle")
+    (found,) = doctor._bundles(Cache(tmp_path / "cache"))
+    assert found.status == MISSING
+    assert found.remedy
+
+
+def test_a_cache_where_no_program_starts_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs(tmp_path)
+    flags = types.SimpleNamespace(f_flag=real.f_flag | os.ST_NOEXEC)
+    monkeypatch.setattr(os, "statvfs", lambda _place: flags)
+    found = needs._programs(Cache(tmp_path / "not" / "there"))
+    assert found.status == MISSING
+    assert "HOWDAH_CACHE" in str(found.remedy)
 
 
 def test_a_cache_that_cannot_be_used_is_one_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "vm_needs", types.SimpleNamespace(every_check=lambda _: []))  # it boots a kernel
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "my cache"))
-    found = doctor.examine()
+    found = doctor.examine(60)
     (told,) = [each for each in found if each.what == "cache"]
     assert told.status == MISSING
     assert "HOWDAH_CACHE" in (told.remedy or "")
     assert {"machine", "guest tree", "root"} <= {each.what for each in found}, "the other checks are made all the same"
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
-    (told,) = [each for each in doctor.examine() if each.what == "cache"]
+    (told,) = [each for each in doctor.examine(60) if each.what == "cache"]
     assert (told.status, told.found) == (OK, str(tmp_path / "cache"))

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from howdah.build.cache import cache_root
 from howdah.command import atlas as atlas_command
 from howdah.command import build as build_command
+from howdah.command import bundle as bundle_command
 from howdah.command.answer import SHAPE, VERSIONS, answer
 from howdah.command.main import build_parser
 from howdah.command.shapes import SHAPES, document
@@ -134,6 +135,8 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("validate", "made.yaml", codes=(0, 5, 6))
     monkeypatch.setattr(build_command, "build_all", lambda *_a: {"kernel": "debian-6.12 (/cache/kernel)"})
     howdah("build", runs=False)
+    monkeypatch.setattr(bundle_command, "make_bundle", lambda *_a, **_n: "0" * 64)
+    howdah("bundle", "--output", ".", runs=False)
     machines = tmp_path / "machines.yaml"
     machines.write_text(MACHINES)
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)

@@ -71,7 +71,7 @@ def test_a_kernel_that_was_removed_since_is_told(tmp_path: Path) -> None:
 def test_an_edit_between_two_runs_of_a_command_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(tmp_path)
     kernels = [kernel(cache, "first"), kernel(cache, "second")]
-    for name in ("build_tools", "build_tree", "build_agent", "provide_modules"):
+    for name in ("build_tools", "build_tree", "build_agent", "provide_modules", "image_of_tree"):
         monkeypatch.setattr(build_module, name, lambda *_, **__: None)
     monkeypatch.setattr(build_module, "build_kernel", lambda *_: kernels.pop(0))
 
@@ -87,7 +87,7 @@ def test_a_kernel_that_does_not_compile_is_compiled_once_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache, compiled = Cache(tmp_path), []
-    for name in ("build_tools", "build_tree", "build_agent", "provide_modules"):
+    for name in ("build_tools", "build_tree", "build_agent", "provide_modules", "image_of_tree"):
         monkeypatch.setattr(build_module, name, lambda *_, **__: None)
 
     def refuse(named: str, *_: object) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from howdah import place
-from howdah.command.common import find_profile
 from howdah.command.manual import PAGE
 from howdah.engine.share import agent_key
 from howdah.errors import ProfileError
@@ -25,6 +24,7 @@ from howdah.place import PROFILES
 from howdah.profile.schema import json_schema
 from howdah.record.provenance import agent_sha256, analysis_sha256, sha256_text
 from howdah.work.catalogue import shipped_profiles
+from howdah.work.named import find_profile
 from tests.wheel import ROOT, build, install, run
 
 # Of the packages of the project, those that a program is made of.

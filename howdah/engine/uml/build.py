@@ -12,10 +12,12 @@ from howdah.build.cache import Cache, Progress
 from howdah.build.guest_tree import GuestTree, build_tree
 from howdah.build.kernel_build import KbuildError
 from howdah.build.module_sources import Extras
-from howdah.build.modules import Module, ModuleSet, provide_modules
+from howdah.build.modules import Module, ModuleSet, modules_recipe, project_sources, provide_modules
+from howdah.build.own_loader import image_of_tree
 from howdah.build.prepared_kernel import prepared_kernel, remember_kernel, remember_refusal
+from howdah.build.supply import offered
 from howdah.build.tools import Tools, build_tools
-from howdah.build.uml_kernel import Kernel, build_kernel
+from howdah.build.uml_kernel import Kernel, build_kernel, for_modules, kernel_recipe
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.share import build_agent
 
@@ -23,6 +25,8 @@ from howdah.engine.share import build_agent
 @dataclass(frozen=True)
 class Built:
     """What a guest is made of. ``agent`` is a directory with the agent's sources and its byte code.
+
+    ``started`` is the kernel's image as it is started with the tree's C library; None where the machine's own does it.
 
     ``modules`` are those that built, ``module_set`` also says why others did not.
     """
@@ -32,6 +36,7 @@ class Built:
     tree: GuestTree
     module_set: ModuleSet
     agent: Path
+    started: Path | None = None
 
     @property
     def modules(self) -> list[Module]:
@@ -65,8 +70,12 @@ def build(
             remember_refusal(kernel, cache, error)
             raise
         remember_kernel(kernel, built)
+    compiles = any(not item.endswith(".ko") for item in modules)
+    if kernel_recipe(kernel) and (compiles or not offered("module", modules_recipe(built, project_sources()), cache)):
+        built = for_modules(built, cache)
     ready = provide_modules(built, modules, progress, cache, extras)
-    return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache))
+    started = image_of_tree(built.image, built.image_sha256, tools, tree, cache)
+    return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache), started)
 
 
 def build_all(kernel: str = DEFAULT_KERNEL, progress: Progress = lambda _what, _done, _total: None) -> dict[str, str]:

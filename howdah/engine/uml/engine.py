@@ -45,8 +45,9 @@ class UmlEngine:
         return lacks()
 
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+        compiles = any(not name.endswith(".ko") for plan in plans for name in plan.modules)
         for kernel in dict.fromkeys(kernel for plan in plans for kernel in plan.kernels):
-            require(lacks(kernel), self.name, "'howdah doctor' shows every check.")
+            require(lacks(kernel, compiles=compiles), self.name, "'howdah doctor' shows every check.")
         progress = _told_once(progress)
         identity: dict[str, Any] = {"engine": self.name}
         failures: list[HowdahError] = []

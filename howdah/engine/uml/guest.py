@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.agent.traffic.running import RUNNING
+from howdah.build.guest_tree import LIBRARIES, LOADER
+from howdah.build.own_loader import LIBRARY_NAME, LOADER_NAME
 from howdah.build.tools import Tools
 from howdah.engine.crash import crash, ill
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
@@ -50,6 +52,7 @@ class Guest:
     ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
     process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor of the
     memory that it shares with other guests (wire.py). ``own_modules`` are those of the profile that it uses.
+    ``c_library`` is the root whose C library starts the kernel (own_loader.py); None: that of this machine.
     """
 
     kernel: Path
@@ -70,6 +73,7 @@ class Guest:
     pollers: tuple[str, ...] = ()
     busy_limit_s: float = math.inf
     own_modules: tuple[str, ...] = ()
+    c_library: Path | None = None
 
 
 def sweep(*bases: Path) -> list[Path]:
@@ -143,7 +147,7 @@ def boot(guest: Guest, progress: Progress) -> Ending:
     EngineUnavailableError when it cannot be started here at all.
     """
     base = runtime_base()
-    sweep(base, *memory.candidates())
+    sweep(base, *memory.directories())
     with own_processor(base) as processor:
         running = Running(guest, base, processor)
         try:
@@ -212,6 +216,8 @@ class Running:
             "shim.so": guest.tools.shim,
             "linux": guest.kernel,
         }
+        if guest.c_library is not None:
+            links |= {LOADER_NAME: guest.c_library / LOADER, LIBRARY_NAME: guest.c_library / LIBRARIES}
         return [
             str(guest.tools.launch),
             "isolate",
@@ -226,14 +232,19 @@ class Running:
 
     def _environment(self, processor: int | None) -> dict[str, str]:
         guest = self.guest
+        place = memory.choose(guest.memory_bytes)
         found = {
             "PATH": "/usr/bin:/bin",
-            "TMPDIR": str(memory.choose(guest.memory_bytes)),
+            "TMPDIR": str(self._private.parent if place == memory.MEMFD else place),
             "HOWDAH_SEED": str(guest.seed % 2**64),
             "LAUNCH_PEAK": str(guest.raw.absolute() / _PEAK_FILE),
             "LAUNCH_BOUNDS": str(guest.raw.absolute() / BOUNDS_FILE),
             "LAUNCH_PRELOAD": f"{self._private}/shim.so",
         }
+        if place == memory.MEMFD:
+            found["HOWDAH_MEMORY"] = "memfd"
+        if guest.c_library is not None:
+            found["LAUNCH_LIBRARIES"] = f"{self._private}/{LIBRARY_NAME}"
         if processor is not None:
             found["LAUNCH_PROCESSOR"] = str(processor)
         if not memory.is_named():

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directory that holds a guest's memory: a file, unlinked at once, that the user-mode kernel maps and executes."""
+"""The directory that holds a guest's memory: a file, unlinked at once, that the user-mode kernel maps and executes.
+
+Where every directory is mounted noexec, the memory is one of no file system (memfd_create(2), shim.c).
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import EngineUnavailableError
+
+MEMFD = Path("memfd")
 
 
 @dataclass(frozen=True)
@@ -28,22 +34,30 @@ def is_named() -> bool:
 
 
 def candidates() -> list[Path]:
-    """``$HOWDAH_MEMORY_DIR`` alone if set; otherwise /dev/shm, ``$TMPDIR`` and /tmp, in that order."""
+    """``$HOWDAH_MEMORY_DIR`` alone if set; otherwise /dev/shm, ``$TMPDIR`` and /tmp, in that order, and MEMFD."""
     named = os.environ.get("HOWDAH_MEMORY_DIR")
     if named:
         return [Path(named)]
     places = [Path("/dev/shm"), Path(os.environ.get("TMPDIR") or "/tmp"), Path("/tmp")]
-    return list(dict.fromkeys(places))
+    return [*dict.fromkeys(places), MEMFD]
+
+
+def directories() -> list[Path]:
+    """Those of the candidates that are directories."""
+    return [path for path in candidates() if path != MEMFD]
 
 
 def examine(path: Path, needs_bytes: int) -> MemoryDirectory:
     """Try it: a file there must be writable, mappable with PROT_EXEC, and have room."""
     try:
-        free = shutil.disk_usage(path).free
-        with tempfile.TemporaryFile(dir=path) as file:
-            file.truncate(mmap.PAGESIZE)
-            protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
-            mmap.mmap(file.fileno(), mmap.PAGESIZE, flags=mmap.MAP_PRIVATE, prot=protection).close()
+        if path == MEMFD:
+            free = _available_bytes()
+            with os.fdopen(os.memfd_create("howdah", os.MFD_CLOEXEC), "wb") as file:
+                _execute(file.fileno())
+        else:
+            free = shutil.disk_usage(path).free
+            with tempfile.TemporaryFile(dir=path) as file:
+                _execute(file.fileno())
     except PermissionError as error:
         executable = "it is mounted noexec" if error.filename is None else "it is not writable"
         return MemoryDirectory(path, 0, executable)
@@ -52,6 +66,19 @@ def examine(path: Path, needs_bytes: int) -> MemoryDirectory:
     if free < needs_bytes:
         return MemoryDirectory(path, free, f"{free >> 20} MiB free, {needs_bytes >> 20} MiB needed")
     return MemoryDirectory(path, free, None)
+
+
+def _execute(descriptor: int) -> None:
+    """Map a page of a file as a program. Raises OSError where that is forbidden."""
+    os.ftruncate(descriptor, mmap.PAGESIZE)
+    protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
+    mmap.mmap(descriptor, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE, prot=protection).close()
+
+
+def _available_bytes() -> int:
+    """Of the machine's memory, what can be had without swapping (proc(5), MemAvailable)."""
+    match = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(encoding="ascii"), re.MULTILINE)
+    return int(match[1]) * 1024 if match else 0
 
 
 def choose(needs_bytes: int) -> Path:

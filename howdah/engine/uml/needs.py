@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import shutil
@@ -17,9 +18,13 @@ from typing import Any
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import tree_key
 from howdah.build.kernel_source import find_source
-from howdah.build.uml_kernel import kernel_key
+from howdah.build.modules import modules_recipe, project_sources
+from howdah.build.supply import offered
+from howdah.build.tools import tools_recipe
+from howdah.build.uml_kernel import given_kernel, kernel_key
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, Prerequisite, lacks_of, prerequisites
+from howdah.engine.distribution import install_command
 from howdah.engine.ending import runtime_base
 from howdah.engine.engine import Lack
 from howdah.engine.uml import memory
@@ -32,22 +37,49 @@ _XSTATE_BYTES = 2696  # what user-mode Linux saves up to 6.12; the shim carries 
 _ENGINE = "uml"
 
 
-def lacks(kernel: str = DEFAULT_KERNEL) -> list[Lack]:
+def lacks(kernel: str = DEFAULT_KERNEL, *, compiles: bool = False) -> list[Lack]:
+    """What keeps runs of this kernel from being made; ``compiles`` says that they have modules of a person's own."""
     # Whether a kernel is built takes reading its whole tree. A machine that can build it need not be asked.
-    return lacks_of(checks(kernel, can_build=True)) and lacks_of(checks(kernel))
+    return lacks_of(checks(kernel, can_build=True)) and lacks_of(checks(kernel, compiles=compiles))
 
 
-def checks(kernel: str = DEFAULT_KERNEL, *, can_build: bool = False, cache: Cache | None = None) -> list[EngineCheck]:
+def checks(
+    kernel: str = DEFAULT_KERNEL, *, can_build: bool = False, compiles: bool = False, cache: Cache | None = None
+) -> list[EngineCheck]:
     """Every check, in the order in which a person would set them right; with ``can_build`` as if nothing were built."""
     cache = cache or Cache()
-    kernel_built = not can_build and _kernel_built(cache, kernel)
-    tree_built = not can_build and cache.find("tree", tree_key()) is not None
-    found = [_machine(), *_packages(kernel_built, tree_built, kernel), *_trial(), _memory(), _runtime()]
-    if not (kernel_built and tree_built):
+    there = _There.nothing() if can_build else _There.found(cache, kernel, compiles=compiles)
+    found = [_machine(), _packages(there, kernel), *_trial(), _filter(), _memory(), _runtime(), _programs(cache)]
+    if not (there.kernel and there.tree):
         found.append(_disk(cache))
-    found.append(_built(f"kernel {kernel}", kernel_built))
-    found.append(_built("guest tree", tree_built))
+    found.append(_built(f"kernel {kernel}", there.kernel))
+    found.append(_built("guest tree", there.tree))
     return found
+
+
+@dataclass(frozen=True)
+class _There:
+    """What need not be built: it is in the cache, or a bundle has it."""
+
+    kernel: bool
+    tree: bool
+    tools: bool
+    modules: bool
+
+    @staticmethod
+    def nothing() -> _There:
+        return _There(kernel=False, tree=False, tools=False, modules=False)
+
+    @staticmethod
+    def found(cache: Cache, kernel: str, *, compiles: bool) -> _There:
+        given = given_kernel(kernel, lambda _what, _done, _total: None, cache)
+        modules = given is not None and offered("module", modules_recipe(given, project_sources()), cache)
+        return _There(
+            kernel=given is not None or _kernel_built(cache, kernel),
+            tree=offered("tree", tree_key(), cache) or cache.find("tree", tree_key()) is not None,
+            tools=offered("tool", tools_recipe(), cache),
+            modules=modules and not compiles,
+        )
 
 
 def _machine() -> EngineCheck:
@@ -59,29 +91,39 @@ def _machine() -> EngineCheck:
     )
 
 
-def _packages(kernel_built: bool, tree_built: bool, kernel: str) -> list[EngineCheck]:
-    needed = [item for item in prerequisites() if _is_needed(item, kernel_built, tree_built, kernel)]
+def _packages(there: _There, kernel: str) -> EngineCheck:
+    """One check with one remedy: to install what was built elsewhere, or what builds it."""
+    needed = [item for item in prerequisites() if _is_needed(item, there, kernel)]
     absent = [item for item in needed if not item.there]
     if not absent:
-        return [EngineCheck(_ENGINE, "packages", OK, f"{len(needed)} there")]
-    command = f"apt install {' '.join(item.package for item in absent)}"
-    return [
-        EngineCheck(_ENGINE, f"package {item.package}", MISSING, f"needed for {item.purpose}", command)
-        for item in absent
-    ]
+        return EngineCheck(_ENGINE, "packages", OK, f"{len(needed)} there" if needed else "none is needed")
+    purposes = dict.fromkeys(item.purpose for item in absent)
+    missing = "; ".join(
+        f"{', '.join(item.package for item in absent if item.purpose == purpose)} for: {purpose}"
+        for purpose in purposes
+    )
+    ways = [install_command([item.package for item in absent])]
+    if not (there.kernel and there.tree and there.tools) and kernel == DEFAULT_KERNEL:
+        ways.insert(0, "pip install howdah-guest")
+    remedy = ", or ".join(way for way in ways if way)
+    return EngineCheck(_ENGINE, "packages", MISSING, f"missing: {missing}", remedy or "use a machine with Debian")
 
 
-def _is_needed(item: Prerequisite, kernel_built: bool, tree_built: bool, kernel: str) -> bool:
-    """What is in the cache need not be built; modules and the small C programs may have to be at any time."""
+def _is_needed(item: Prerequisite, there: _There, kernel: str) -> bool:
+    """What is there need not be built."""
     if item.purpose == "Python environment":
         return False  # this very code runs in it
     if item.purpose == "guest tree":
-        return not tree_built
+        return not there.tree
     if item.purpose == "kernel source":
         # The source package itself is fetched where it is not installed (howdah/build/source_package.py).
         unpacks = item.package == "xz-utils" and "/" not in kernel
-        return not kernel_built and (unpacks or (kernel == DEFAULT_KERNEL and shutil.which("apt-get") is None))
-    return not (item.purpose == "kernel build" and kernel_built and item.evidence not in ("make", "ld"))
+        return not there.kernel and (unpacks or (kernel == DEFAULT_KERNEL and shutil.which("apt-get") is None))
+    if item.purpose == "kernels with patches":
+        return "+" in kernel and not there.kernel
+    if there.kernel and there.modules:
+        return not there.tools and item.purpose == "kernel build, guest tools"
+    return not there.kernel or item.purpose == "kernel build, guest tools" or item.evidence in ("make", "ld")
 
 
 @remembered
@@ -235,6 +277,31 @@ def _runtime() -> EngineCheck:
         return EngineCheck(_ENGINE, "control files", OK, str(runtime_base()))
     except HowdahError as error:
         return EngineCheck(_ENGINE, "control files", MISSING, error.what, error.hint)
+
+
+def _filter() -> EngineCheck:
+    """Containers have one. What it forbids, the other checks have met."""
+    status = Path("/proc/self/status").read_text()
+    mode = re.search(r"^Seccomp:\s*(\d)$", status, re.MULTILINE)
+    privileges = re.search(r"^NoNewPrivs:\s*1$", status, re.MULTILINE)
+    said = "a filter is in force, as in a container" if mode and mode[1] != "0" else "no filter"
+    return EngineCheck(_ENGINE, "seccomp", OK, said + ("; no new privileges" if privileges else ""))
+
+
+def _programs(cache: Cache) -> EngineCheck:
+    """What is built is started from the cache."""
+    place = cache.root
+    while not place.exists():
+        place = place.parent
+    if os.statvfs(place).f_flag & os.ST_NOEXEC:
+        return EngineCheck(
+            _ENGINE,
+            "programs",
+            MISSING,
+            f"{place} is mounted noexec, and the cache is there",
+            "Set HOWDAH_CACHE to a directory that is not.",
+        )
+    return EngineCheck(_ENGINE, "programs", OK, f"may be started from {cache.root}")
 
 
 def _disk(cache: Cache) -> EngineCheck:

@@ -5,21 +5,25 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from howdah.build.cache import Cache, file_sha256
 from howdah.build.guest_tree import load_tree
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import Module, ModuleSet
-from howdah.build.tools import Tools
+from howdah.build.own_loader import image_of_tree
+from howdah.build.parcel import Piece
+from howdah.build.tools import load_tools
 from howdah.build.uml_kernel import load_kernel
-from howdah.engine.kit import Kit, Piece, Sent
+from howdah.engine.kit import Kit, Sent
 from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 
 _KERNEL_FILES = (RECORD, "linux", "build/modules.builtin", "build/modules.builtin.modinfo")
-_PROGRAMS = {"kernel": ("linux",), "tool": ("launch", "shim.so")}
+_PROGRAMS = {"kernel": ("linux",), "tool": ("shim.so",)}  # where the machine's own C library starts them
 
 
 def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], wiring: str) -> str:
@@ -30,16 +34,17 @@ def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], 
 def add_part(kit: Kit, name: str, built: Built, cache: Cache) -> None:
     """Put what ``built`` is made of into the kit."""
     kernel = built.kernel
+    programs: Mapping[str, tuple[str, ...]] = {} if built.started is not None else _PROGRAMS
     entries = {
-        "tools": _piece(kit, built.tools.directory),
-        "kernel": _piece(kit, kernel.directory, _KERNEL_FILES),
+        "tools": _piece(kit, built.tools.directory, programs=programs),
+        "kernel": _piece(kit, kernel.directory, _KERNEL_FILES, programs),
         "tree": _piece(kit, built.tree.root.parent),
         "agent": _piece(kit, built.agent),
     }
     modules = [_module(kit, module, cache) for module in built.module_set.built.values()]
     of_kernel = [_module(kit, module, cache, keep=True) for module in built.module_set.of_kernel.values()]
     failed = {name: [error.what, error.where, error.hint] for name, error in built.module_set.failed.items()}
-    about = {"kernel_name": kernel.name, "kernel_source": kernel.source, "tools_key": built.tools.key}
+    about = {"kernel_name": kernel.name, "kernel_source": kernel.source}
     kit.content[name] = {**entries, **about, "modules": modules, "of_kernel": of_kernel, "failed": failed}
 
 
@@ -48,10 +53,15 @@ def add_failure(kit: Kit, name: str, error: HowdahError) -> None:
     kit.content[name] = {"not_built": [error.what, error.where, error.hint]}
 
 
-def _piece(kit: Kit, directory: Path, files: tuple[str, ...] | None = None) -> str:
+def _piece(
+    kit: Kit,
+    directory: Path,
+    files: tuple[str, ...] | None = None,
+    programs: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> str:
     kind = directory.parent.name
     there = None if files is None else tuple(name for name in files if (directory / name).is_file())
-    return kit.add(Piece(f"{kind}/{directory.name}", directory, there, _PROGRAMS.get(kind, ())))
+    return kit.add(Piece(f"{kind}/{directory.name}", directory, there, programs.get(kind, ())))
 
 
 def _module(kit: Kit, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
@@ -82,7 +92,6 @@ def built_of(sent: Sent, name: str) -> Built:
     if "not_built" in part:
         what, where, hint = part["not_built"]
         raise HowdahError(what, where=where, hint=hint)
-    tools = sent.place(part["tools"])
     kernel = load_kernel(sent.place(part["kernel"]), name=part["kernel_name"], source=part["kernel_source"])
     modules, of_kernel = (
         {
@@ -99,10 +108,12 @@ def built_of(sent: Sent, name: str) -> Built:
         for kind in ("modules", "of_kernel")
     )
     failed = {name: HowdahError(what, where=where, hint=hint) for name, (what, where, hint) in part["failed"].items()}
+    tools, tree = load_tools(sent.place(part["tools"])), load_tree(sent.place(part["tree"]))
     return Built(
-        Tools(directory=tools, launch=tools / "launch", shim=tools / "shim.so", key=part["tools_key"]),
+        tools,
         kernel,
-        load_tree(sent.place(part["tree"])),
+        tree,
         ModuleSet(modules, failed, of_kernel),
         sent.place(part["agent"]),
+        image_of_tree(kernel.image, kernel.image_sha256, tools, tree, Cache()),
     )

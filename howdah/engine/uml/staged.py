@@ -41,7 +41,8 @@ def staged_guest(
     stage(directory, built.agent, [(module.name, module.file) for module in modules], programs)
     stage_programs(directory, plan)
     return Guest(
-        kernel=built.kernel.image,
+        kernel=built.started or built.kernel.image,
+        c_library=None if built.started is None else built.tree.root,
         tree=built.tree.root,
         tools=built.tools,
         share=directory.share,

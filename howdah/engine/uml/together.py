@@ -26,7 +26,7 @@ def boot_together(guests: Mapping[str, Guest], progress: Progress) -> dict[str, 
     the name of the guest whose kernel failed first and what is known of it.
     """
     base = runtime_base()
-    sweep(base, *memory.candidates())
+    sweep(base, *memory.directories())
     running: dict[str, Running] = {}
     try:
         with ExitStack() as processors:

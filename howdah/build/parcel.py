@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A piece of a kit as one file, named by its hash: the same files give the same bytes.
+"""Some files of an entry of the cache as one file, named by its hash: the same files give the same bytes.
 
 Unlike a pack of runs (howdah/pack/archive.py) it has links and programs: a guest tree is a file system.
 """
@@ -17,12 +17,24 @@ from typing import BinaryIO, cast
 import zstandard
 
 from howdah.build.cache import Cache, content_key, file_sha256
-from howdah.engine.kit import Piece
 from howdah.errors import HowdahError
 
 _LAYOUT = "1"  # part of the key: raise it when the files of a parcel change
 _LEVEL = 3
 _ARCHIVE, _RECORD = "parcel.tar.zst", "parcel.json"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """``name`` is ``KIND/KEY``. ``files`` are paths in ``directory``; None stands for all that it holds.
+
+    ``programs`` are those of them that the machine's own C library starts.
+    """
+
+    name: str
+    directory: Path
+    files: tuple[str, ...] | None = None
+    programs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,21 +46,24 @@ class Parcel:
     size: int
 
 
-def pack_piece(piece: Piece, cache: Cache) -> tuple[Parcel, Path]:
-    """The piece as a file in the cache, made the first time. Raises HowdahError where it cannot be."""
+def pack_piece(piece: Piece, cache: Cache, level: int = _LEVEL) -> tuple[Parcel, Path]:
+    """The piece as a file in the cache, made the first time; ``level`` is zstd's.
+
+    Raises HowdahError where it cannot be.
+    """
 
     def build(directory: Path, _log: Path) -> None:
         file = directory / _ARCHIVE
-        _write(piece, file)
+        _write(piece, file, level)
         parcel = Parcel(piece.name, file_sha256(file), file.stat().st_size)
         (directory / _RECORD).write_text(json.dumps(asdict(parcel)))
 
-    entry = cache.build("parcel", content_key(_LAYOUT, piece.name, *(piece.files or ("*",))), build)
+    entry = cache.build("parcel", content_key(_LAYOUT, str(level), piece.name, *(piece.files or ("*",))), build)
     return Parcel(**json.loads((entry / _RECORD).read_text())), entry / _ARCHIVE
 
 
-def _write(piece: Piece, file: Path) -> None:
-    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+def _write(piece: Piece, file: Path, level: int) -> None:
+    compressor = zstandard.ZstdCompressor(level=level, write_checksum=True)
     with file.open("wb") as opened, compressor.stream_writer(opened, closefd=False) as packed:
         with tarfile.open(fileobj=cast("BinaryIO", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive:
             for name in sorted(piece.files or _all(piece.directory)):

@@ -17,9 +17,9 @@ import pytest
 import zstandard
 
 from howdah.build.cache import Cache, file_sha256
-from howdah.cluster.parcel import Parcel, pack_piece, unpack_parcel
+from howdah.build.parcel import Parcel, Piece, pack_piece, unpack_parcel
 from howdah.cluster.store import Store, check_programs
-from howdah.engine.kit import Piece, sent_kit, write_sent
+from howdah.engine.kit import sent_kit, write_sent
 from howdah.errors import HowdahError
 
 

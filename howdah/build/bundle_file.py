@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle: kernel, guest tree, modules and tools that were built elsewhere, for machines that build nothing.
+
+It is a directory, or a tar file of one. ``bundle.json`` names its pieces, each a parcel (parcel.py) in ``pieces/``, and
+its documents: licences, the kernel's configuration, a list of the software in it. Of what a piece was made, less the
+compiler, is its *recipe*. ``bundle.json.sig`` is a signature of ``bundle.json`` by ``ssh-keygen -Y sign``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from howdah.build.cache import content_key
+from howdah.errors import HowdahError
+from howdah.foreign import is_plain, open_foreign
+
+MANIFEST, SIGNATURE, PIECES = "bundle.json", "bundle.json.sig", "pieces"
+FORMAT = 1
+MACHINE = "x86_64"
+_MOST_BYTES = 16 << 20  # of bundle.json, a signature or a document
+_FETCH = "Fetch it again, and compare its digest with the one that was published with it."
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_KINDS = ("kernel", "tree", "module", "tool", "headers")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A piece of a bundle, made by ``recipe``; in a cache it is the entry ``kind/key``.
+
+    ``size`` is that of its parcel, ``unpacked`` that of its files, in bytes; ``about`` says what it is.
+    """
+
+    kind: str
+    recipe: str
+    sha256: str
+    size: int
+    unpacked: int
+    about: str
+
+    @property
+    def key(self) -> str:
+        """What it is, not what it was made of or by whom."""
+        return content_key(self.sha256)
+
+    @property
+    def file(self) -> str:
+        return f"{PIECES}/{self.sha256}.tar.zst"
+
+
+@dataclass(frozen=True)
+class BundleFile:
+    """``place`` is a directory or a tar file. ``made`` is a date (2026-11-28), ``howdah`` the version that made it.
+
+    ``documents`` are the digests of the other files by their names.
+    """
+
+    place: Path
+    digest: str
+    made: str
+    howdah: str
+    pieces: tuple[Ready, ...]
+    documents: dict[str, str]
+
+    def find(self, kind: str, recipe: str) -> Ready | None:
+        return next((piece for piece in self.pieces if piece.kind == kind and piece.recipe == recipe), None)
+
+    @property
+    def title(self) -> str:
+        return f"bundle {self.digest[:12]} of {self.made}"
+
+    def extract(self, name: str, into: Path) -> None:
+        """Write one of its files. Raises HowdahError where the bundle is cut off or has it not."""
+        try:
+            with member(self.place, name) as source, into.open("xb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+        except (KeyError, FileNotFoundError, tarfile.TarError, EOFError) as error:
+            raise self._cut_off(name) from error
+
+    def _cut_off(self, name: str) -> HowdahError:
+        return HowdahError(f"this bundle is cut off: {name} is missing", where=str(self.place), hint=_FETCH)
+
+    @contextmanager
+    def extracted(self, name: str, beside: Path) -> Iterator[Path]:
+        """One of its files, in ``beside`` where the bundle itself is one file."""
+        if self.place.is_dir():
+            if not (self.place / name).is_file():
+                raise self._cut_off(name)
+            yield self.place / name
+            return
+        file = beside / f".{name.rpartition('/')[2]}"
+        self.extract(name, file)
+        yield file
+        file.unlink()
+
+    def has(self, name: str) -> bool:
+        try:
+            with member(self.place, name):
+                return True
+        except (KeyError, OSError, tarfile.TarError, EOFError):
+            return False
+
+
+@contextmanager
+def member(place: Path, name: str) -> Iterator[IO[bytes]]:
+    """A file of the bundle, open. Raises KeyError, OSError, RecordError, TarError or EOFError."""
+    if place.is_dir():
+        with open_foreign(place / name) as file:
+            yield file
+        return
+    with open_foreign(place) as whole, tarfile.open(fileobj=whole, mode="r:") as archive:
+        # One after another: of a file that was cut off, what is before the cut is there.
+        found = next((each for each in archive if each.name == name), None)
+        opened = None if found is None else archive.extractfile(found)
+        if opened is None:
+            raise KeyError(name)
+        yield opened
+
+
+def read_bundle(place: Path) -> BundleFile:
+    """Raises HowdahError for what is no bundle of this format for this machine."""
+    try:
+        with member(place, MANIFEST) as file:
+            text = file.read(_MOST_BYTES)
+    except FileNotFoundError as error:
+        raise HowdahError("there is no such bundle", where=str(place)) from error
+    except (KeyError, OSError, tarfile.TarError, EOFError) as error:
+        raise HowdahError(
+            f"this is not a bundle of howdah: it has no {MANIFEST}", where=str(place), hint=_FETCH
+        ) from error
+    return _parsed(place, text)
+
+
+def _parsed(place: Path, text: bytes) -> BundleFile:
+    where = str(place)
+    try:
+        value: dict[str, Any] = json.loads(text)
+        number = value["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise HowdahError(f"the {MANIFEST} of this bundle cannot be read", where=where, hint=_FETCH) from error
+    if number != FORMAT:
+        raise HowdahError(
+            f"this bundle has format {number!r}, and this howdah reads {FORMAT}",
+            where=where,
+            hint="Install the howdah that it was made for, or a newer bundle.",
+        )
+    if value.get("machine") != MACHINE or platform.machine() != MACHINE:
+        raise HowdahError(
+            f"this bundle is for {value.get('machine')}, and this machine is {platform.machine()}",
+            where=where,
+            hint=f"User-mode kernels run on {MACHINE} alone; a machine of that kind can make the runs (--cluster).",
+        )
+    try:
+        pieces = tuple(Ready(**piece) for piece in value["pieces"])
+        documents = {str(name): str(digest) for name, digest in value["documents"].items()}
+        found = BundleFile(place, hashlib.sha256(text).hexdigest(), value["made"], value["howdah"], pieces, documents)
+        wrong = [piece.kind for piece in pieces if piece.kind not in _KINDS or not _DIGEST.fullmatch(piece.sha256)]
+        wrong += [name for name in documents if not all(is_plain(part) for part in name.split("/"))]
+        if wrong or not re.fullmatch(r"\d{4}-\d\d-\d\d", found.made):
+            raise ValueError(", ".join(wrong) or "made")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise HowdahError(f"the {MANIFEST} of this bundle is not whole ({error})", where=where, hint=_FETCH) from error
+    return found

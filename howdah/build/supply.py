@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where what was built elsewhere is taken from, in place of building it here.
+
+Bundles are looked for in this order: the one that ``HOWDAH_BUNDLE`` names (``none``: no bundle at all), the package
+``howdah_guest``, and those that ``howdah build --from`` has taken, the newest first. A piece is used where its recipe
+is that of this howdah. It is unpacked into the cache once, by its digest.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, Ready, read_bundle
+from howdah.build.cache import Cache, content_key, file_sha256
+from howdah.errors import HowdahError
+
+PACKAGE, VARIABLE, NONE = "howdah_guest", "HOWDAH_BUNDLE", "none"
+_TAKEN = "bundle"  # the kind of an entry that says what was taken
+_RESERVE_BYTES = 32 << 20
+
+_read: dict[tuple[Path, float], BundleFile] = {}
+
+
+def bundles(cache: Cache) -> list[BundleFile]:
+    """Those that count here. Raises HowdahError for one that cannot be used."""
+    named = os.environ.get(VARIABLE)
+    if named == NONE:
+        return []
+    places = [Path(named)] if named else []
+    package = installed()
+    if package is not None:
+        places.append(package)
+    taken = sorted((_known(entry) for entry in cache.entries(_TAKEN)), key=lambda bundle: bundle.made, reverse=True)
+    return [*map(_known, places), *taken]
+
+
+def installed() -> Path | None:
+    """The directory of the package's bundle."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        return None
+    return Path(next(iter(found.submodule_search_locations))) / _TAKEN
+
+
+def _known(place: Path) -> BundleFile:
+    file = place / MANIFEST if place.is_dir() else place
+    key = (place, file.stat().st_mtime) if file.exists() else (place, 0.0)
+    if key not in _read:
+        _read[key] = read_bundle(place)
+    return _read[key]
+
+
+def offered(kind: str, recipe: str, cache: Cache) -> bool:
+    """Whether a bundle has it, or it was unpacked."""
+    return any(_usable(bundle, kind, recipe, cache) for bundle in bundles(cache))
+
+
+def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] | None = None) -> Path | None:
+    """The entry of the cache that some bundle has of this recipe; None if none has."""
+    for bundle in bundles(cache):
+        ready = _usable(bundle, kind, recipe, cache)
+        if ready is not None:
+            return provide(bundle, ready, cache, waiting)
+    return None
+
+
+def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> Ready | None:
+    """Of a bundle that was taken, the pieces lie in the cache alone, and may have been removed from there."""
+    ready = bundle.find(kind, recipe)
+    if ready is None or (_is_taken(bundle, cache) and cache.find(ready.kind, ready.key) is None):
+        return None
+    return ready
+
+
+def _is_taken(bundle: BundleFile, cache: Cache) -> bool:
+    return bundle.place.is_relative_to(cache.root / _TAKEN)
+
+
+def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
+    """A piece as an entry of the cache. Raises HowdahError where it is cut off or not what it should be, and where
+    there is no room."""
+    from howdah.build.parcel import Parcel, unpack_parcel  # and zstandard, which a guest that runs an engine has not
+
+    def unpack(directory: Path, _log: Path) -> None:
+        with bundle.extracted(ready.file, directory) as file:
+            unpack_parcel(file, Parcel(f"{ready.kind}/{ready.key}", ready.sha256, ready.size), directory)
+
+    room = ready.size + ready.unpacked + _RESERVE_BYTES
+    return cache.build(ready.kind, ready.key, unpack, needs_bytes=room, waiting=waiting)
+
+
+def take(bundle: BundleFile, cache: Cache) -> list[Path]:
+    """Unpack all that a bundle has, and remember it. Nothing is remembered of one that is not whole."""
+    entries = [provide(bundle, ready, cache) for ready in bundle.pieces]
+
+    def remember(directory: Path, _log: Path) -> None:
+        for name in (MANIFEST, *([SIGNATURE] if bundle.has(SIGNATURE) else []), *bundle.documents):
+            target = directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            bundle.extract(name, target)
+            wanted = bundle.documents.get(name)
+            if wanted is not None and file_sha256(target) != wanted:
+                raise HowdahError(f"{name} is not what {MANIFEST} says", where=str(bundle.place))
+
+    cache.build(_TAKEN, content_key(bundle.digest), remember)
+    return entries

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes of what ``build`` and ``bundle`` print with ``--json`` (shapes.py)."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from howdah.command.shape import Shape
+
+
+class Build(Shape):
+    built: dict[str, str] = Field(description="what, and where it is")
+
+
+class BundleWritten(Shape):
+    bundle: str = Field(description="the file, or the directory that was filled")
+    digest: str = Field(description="SHA-256 of its bundle.json, which names all other files with theirs")
+    bytes: int

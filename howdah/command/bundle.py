@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah bundle``: write kernel, guest tree, modules and tools as one file, for machines that build nothing."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from howdah.build.bundle_file import read_bundle
+from howdah.build.corresponding import collect
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option
+from howdah.default import DEFAULT_KERNEL
+from howdah.engine.uml.bundling import make_bundle
+from howdah.errors import HowdahError
+from howdah.layout import write_stderr, write_stdout
+from howdah.number import size
+from howdah.verify.signature import sign_file
+from howdah.work.display import Display
+
+INCOMPLETE = 4
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("bundle")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="the bundle: a file, or a directory to fill"
+    )
+    parser.add_argument(
+        "--kernel",
+        action="append",
+        metavar="NAME",
+        help=f"debian-VERSION; may be given again (default: {DEFAULT_KERNEL})",
+    )
+    parser.add_argument(
+        "--with",
+        dest="traffic",
+        default="",
+        metavar="TRAFFIC",
+        help="also the guest trees of this traffic: flent, quic, or both with a comma",
+    )
+    parser.add_argument("--key", type=Path, metavar="FILE", help="sign it with this ssh key")
+    parser.add_argument(
+        "--sources", type=Path, metavar="DIR", help="write no bundle: fetch the sources that belong to the one in FILE"
+    )
+    add_json_option(parser)
+    parser.set_defaults(execute=execute, interrupted="what is built and packed is kept; the same command does the rest")
+
+
+def execute(options: argparse.Namespace) -> int:
+    if options.sources is not None:
+        return _sources(options)
+    traffic = [name for name in options.traffic.split(",") if name]
+    with Display(quiet=options.json) as display:
+        sign = None if options.key is None else lambda manifest: sign_file(manifest, options.key)
+        digest = make_bundle(options.output, options.kernel or [DEFAULT_KERNEL], traffic, display.build, sign=sign)
+    files = [options.output] if options.output.is_file() else [f for f in options.output.rglob("*") if f.is_file()]
+    written = sum(file.stat().st_size for file in files)
+    if options.json:
+        answer("bundle", {"bundle": str(options.output), "digest": digest, "bytes": written})
+    else:
+        write_stdout(f"{options.output}: {size(written)}\ndigest: {digest}\n")
+    return 0
+
+
+def _sources(options: argparse.Namespace) -> int:
+    try:
+        options.sources.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HowdahError(f"cannot be made: {error.strerror}", where=str(options.sources)) from error
+    with Display(quiet=options.json) as display:
+        missing = collect(read_bundle(options.output), options.sources.absolute(), display.build)
+    for each in missing:
+        write_stderr(f"howdah: not to be had: {each}\n")
+    write_stdout(f"{options.sources}: the sources of {options.output}\n")
+    return INCOMPLETE if missing else 0

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How packages are installed on this machine, in its own distribution's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+OS_RELEASE = Path("/etc/os-release")
+NAMES = Path(__file__).with_name("package-names.txt")
+# Distributions by their ID or one of ID_LIKE (os-release(5)): their column, and the command.
+_MANAGERS = {
+    "debian": ("debian", "apt install"),
+    "fedora": ("fedora", "dnf install"),
+    "rhel": ("fedora", "dnf install"),
+    "arch": ("arch", "pacman -S"),
+    "alpine": ("alpine", "apk add"),
+}
+_NONE = "-"
+
+
+@cache
+def names() -> dict[str, dict[str, str]]:
+    """Debian's name of each package to that of each column; a package that a distribution has not is left out."""
+    lines = [line.split() for line in NAMES.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    columns, rows = lines[0], lines[1:]
+    return {row[0]: {at: name for at, name in zip(columns, row, strict=True) if name != _NONE} for row in rows}
+
+
+def manager(text: str | None = None) -> tuple[str, str] | None:
+    """Column and command of this machine; None for a distribution that nobody wrote down. ``text`` is os-release."""
+    if text is None:
+        try:
+            text = OS_RELEASE.read_text(encoding="utf-8")
+        except OSError:
+            return None
+    fields = dict(re.findall(r'^(ID|ID_LIKE)="?([^"\n]*)"?$', text, re.MULTILINE))
+    known = [*fields.get("ID", "").split(), *fields.get("ID_LIKE", "").split()]
+    return next((_MANAGERS[name] for name in known if name in _MANAGERS), None)
+
+
+def install_command(packages: Sequence[str], text: str | None = None) -> str | None:
+    """The command that installs packages, which have Debian's names; None where one of them is not to be had."""
+    found = manager(text)
+    if found is None:
+        return None
+    column, command = found
+    wanted = [names().get(package, {"debian": package}).get(column) for package in packages]
+    return None if None in wanted else f"{command} {' '.join(dict.fromkeys(map(str, wanted)))}"

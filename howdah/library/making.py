@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs made by a program or a notebook: ``howdah.run``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from howdah.library.data import Data, load
+from howdah.number import counted
+from howdah.profile import load as load_profile
+from howdah.work.compiled import compile_plans
+from howdah.work.event import Events, RunEvent
+from howdah.work.experiment import set_latest
+from howdah.work.named import find_profile
+from howdah.work.prepared import hold, make, prepare
+
+Setting = str | int | float | bool
+
+
+def run(
+    profile: str | Path,
+    *,
+    settings: Mapping[str, Setting] | None = None,
+    runs: str | Path | None = None,
+    jobs: int | None = None,
+    kernel: str | None = None,
+    again: bool = False,
+    on_event: Callable[[RunEvent], None] | None = None,
+) -> Data:
+    """Make the runs of a profile that are not there yet, and load them all.
+
+    ``settings`` are those of ``--set``: ``{"path.rtt": "80 ms"}``. ``runs`` is the directory of experiments, by default
+    ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/event.py). It makes no report;
+    ``howdah report`` does. Raises HowdahError as the command does.
+    """
+    events = Events(on_event or (lambda _event: None))
+    overrides = [f"{name}={_written(value)}" for name, value in (settings or {}).items()]
+    read = load_profile(find_profile(str(profile)), overrides)
+    plans = compile_plans(read, kernel=kernel)
+    base = Path(runs) if runs is not None else Path(os.environ.get("HOWDAH_RUNS") or "runs")
+    with ExitStack() as locks:
+        experiment = hold(base / read.name, locks)
+        prepared = prepare(experiment, read, plans, events.build)
+        events.tell({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
+        workers = jobs or (len(os.sched_getaffinity(0)) if prepared.parallel else 1)
+        outcomes = make([prepared], workers, again, events.batch, tell=events.say)
+        set_latest(base, experiment)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    events.say(f"{counted(len(outcomes), 'run')} of {read.name}")
+    events.tell({"event": "end", "exit_code": 1 if errors else 0})
+    if errors:
+        raise errors[0]
+    return load(experiment.path)
+
+
+def _written(value: Setting) -> str:
+    """As a person writes it behind ``--set``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With the wheel howdah-guest a machine that has nothing makes the same runs as the one that built it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import howdah
+from howdah.cluster.result import results_sha256
+from howdah.default import DEFAULT_KERNEL
+from howdah.engine.uml.bundling import make_bundle
+from howdah.place import PROJECT
+from howdah.record.directory import RunDirectory
+from howdah.work.event import RunEvent
+from tests.guest.bare_root import run_in_bare_root
+from tests.guest.guest_run import require_engine
+from tests.wheel import build, install
+
+_EPOCH = "1764288000"
+
+
+def _guest_wheel(place: Path) -> Path:
+    """The wheel of the project in guest/, filled by the bundle in ``place``."""
+    project = place / "guest"
+    shutil.copytree(PROJECT / "guest", project, ignore=shutil.ignore_patterns("bundle"))
+    filled = project / "src/howdah_guest/bundle"
+    filled.mkdir()
+    make_bundle(filled, [DEFAULT_KERNEL], [], lambda *_: None, level=1)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place / "built")]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    (wheel,) = (place / "built").glob("howdah_guest-*.whl")
+    return wheel
+
+
+def _needs_namespaces() -> None:
+    if os.geteuid() and subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a root of its own takes root or user namespaces")
+
+
+def _results(runs: Path) -> dict[str, str]:
+    """Run to the digest of its measures and verdict."""
+    return {run.name: results_sha256(RunDirectory(run)) for run in sorted((runs / "quick").glob("*-r0-*"))}
+
+
+def test_a_root_without_anything_makes_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No C library, compiler, apt or shell; read-only, noexec, a container's seccomp filter, a plain user."""
+    require_engine()
+    _needs_namespaces()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
+    howdah_wheel, _ = build(PROJECT, tmp_path / "dist")
+    install(howdah_wheel, tmp_path / "env", _guest_wheel(tmp_path))
+    dependencies = Path(sysconfig.get_path("purelib"))
+    site = tmp_path / "env" / dependencies.relative_to(sys.prefix)
+    home = tmp_path / "home"
+    home.mkdir()
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o011)
+    done = run_in_bare_root(
+        ["-m", "howdah.command.main", "run", "quick", "--set", "path.rtt=47 ms", "--no-report"],
+        places=[Path(sys.base_prefix), tmp_path / "env", dependencies],
+        home=home,
+        PYTHONPATH=f"{site}:{dependencies}",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    events: list[RunEvent] = []
+    data = howdah.run("quick", settings={"path.rtt": "47 ms"}, runs=tmp_path / "runs", on_event=events.append)
+    there, here = _results(home / "runs"), _results(tmp_path / "runs")
+    assert len(here) == 2
+    assert there == here, "the names of runs have their keys in them: those are equal, too"
+    assert sorted(event["run"] for event in events if event["event"] == "run") == sorted(here)
+    assert {event["verdict"] for event in events if event["event"] == "run"} == {"pass"}
+    assert len(data.runs) == 2
