@@ -19,7 +19,6 @@ from howdah.command.common import (
     add_runs_option,
     check_jobs,
     cores,
-    find_profile,
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
@@ -34,6 +33,7 @@ from howdah.layout import fitted, write_stdout
 from howdah.number import counted, significant
 from howdah.profile import load
 from howdah.work.display import Display
+from howdah.work.named import find_profile
 from howdah.work.prepared import hold
 
 NOTHING_FOUND = 5
