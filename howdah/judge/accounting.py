@@ -175,7 +175,7 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
                 continue
             offered = item["packets"] + item["drops"]
             mean = ratio * offered
-            allowed = allowed_losses(offered, ratio, plan.path.loss_burst_packets, tolerance.deviations)
+            allowed = allowed_losses(item["drops"], offered, ratio, plan.path.loss_burst_packets, tolerance.deviations)
             ok = abs(item["drops"] - mean) <= allowed
             message = f"the delay line at {node}:{interface} dropped {item['drops']} of {offered} packets"
             if not ok:

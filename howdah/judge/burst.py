@@ -19,18 +19,19 @@ from howdah.record.directory import RunDirectory
 _READ = ("sent_packets", "drops_packets", "backlog_packets")
 
 
-def allowed_losses(count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:
-    """How far the losses of ``count`` packets may be from their mean: a binomial number of packets.
+def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:
+    """How far ``lost`` of ``count`` packets may be from the mean: a binomial number of packets.
 
     In bursts they are a number of bursts times a geometric length: the variance is larger by (1 + c) / (1 - c), with
-    the correlation c of neighbours, and few bursts have a long tail, which Bernstein's inequality bounds.
+    the correlation c of neighbours. Above the mean few bursts have a long tail, which Bernstein's inequality bounds.
     """
     variance = count * ratio * (1 - ratio)
     if not in_bursts(ratio, burst_packets):
         return deviations * math.sqrt(variance) + (1 if ratio else 0)
     assert burst_packets is not None
     begins, ends = transitions(ratio, burst_packets)
-    return deviations * math.sqrt(variance * (2 - begins - ends) / (begins + ends)) + deviations**2 / 2 * burst_packets
+    tail = deviations**2 / 2 * burst_packets if lost > count * ratio else 0.0
+    return deviations * math.sqrt(variance * (2 - begins - ends) / (begins + ends)) + tail
 
 
 def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
@@ -94,7 +95,10 @@ def bursts(
         found += drops > 0
         lost += drops
         was_lost = 1 / (1 + (count - drops) * ends) if drops else 0.0
-    allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
+    if found > expected:
+        allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
+    else:  # of what is not negative, the second moment bounds the lower tail alone
+        allowed = tolerance.deviations * math.sqrt(expected)
     ok = abs(found - expected) <= allowed
     message = f"the delay line at {place} lost {lost} packets between {found} pairs of readings"
     message += f", expected {expected:.4g} ± {allowed:.3g} with bursts of {burst_packets:g} packets"

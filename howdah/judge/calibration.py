@@ -162,7 +162,7 @@ def _loss(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -
         return Check("loss", stage, False, "the loss of the path was not measured", ratio, None, None, "ratio")
     lost = sent - received
     mean = ratio * sent
-    allowed = allowed_losses(sent, ratio, plan.path.loss_burst_packets, tolerance.deviations)
+    allowed = allowed_losses(lost, sent, ratio, plan.path.loss_burst_packets, tolerance.deviations)
     ok = abs(lost - mean) <= allowed
     message = f"{lost} of {sent} probes were lost, expected {mean:.4g} ± {allowed:.3g}"
     return Check("loss", stage, ok, message, mean, lost, allowed, "packets")

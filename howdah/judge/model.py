@@ -76,7 +76,7 @@ def packet_checks(plan: Plan, links: Links, tolerance: Tolerance) -> list[Check]
         ratio = plan.path.loss_ratio if direction == "forward" else 0.0
         passed = sent - dropped
         mean = ratio * passed
-        allowed = allowed_losses(passed, ratio, None, tolerance.deviations)
+        allowed = allowed_losses(missing, passed, ratio, None, tolerance.deviations)
         message = f"{direction}: {sent} packets sent, {received} received, {dropped} dropped at the bottleneck"
         message += f", {missing} lost behind it, expected {mean:.4g} ± {allowed:.3g}" if ratio or missing else ""
         ok = abs(missing - mean) <= allowed

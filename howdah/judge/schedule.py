@@ -76,7 +76,7 @@ def scheduled_loss(
     wrong, told = [], []
     for (low, high), numbers in groups.items():
         count, lost = int(entered[numbers].sum()), int(dropped[numbers].sum())
-        allowed = max(allowed_losses(count, ratio, burst_packets, tolerance.deviations) for ratio in (low, high))
+        allowed = max(allowed_losses(lost, count, ratio, burst_packets, tolerance.deviations) for ratio in (low, high))
         words = f"{lost} of {count} packets at {low:.4g}" + (f" to {high:.4g}" if high > low else "")
         told.append(words)
         if not count * low - allowed <= lost <= count * high + allowed:

@@ -155,6 +155,10 @@ def test_other_bursts_of_the_same_loss_are_seen(each: int, other: float) -> None
         assert judged(losses, [each] * (40_000 // each)) is False
 
 
+def test_a_line_that_loses_nothing_is_seen() -> None:
+    assert judged([False] * 40_000, [20] * 2000) is False
+
+
 def test_a_change_of_the_loss_ends_a_burst() -> None:
     """All packets are lost in the third reading, by an outage, and none of them counts."""
     samples = readings([False] * 20 + [True] * 10 + [False] * 10, [10] * 4)
@@ -171,8 +175,9 @@ def test_a_line_that_was_not_read_is_not_judged() -> None:
 
 def test_the_count_of_losses_keeps_within_what_is_allowed() -> None:
     """Also where there is one burst in two runs; and without bursts it is four deviations and a packet, as ever."""
-    assert allowed_losses(10_000, 0.01, None, 4) == pytest.approx(4 * 99**0.5 + 1)
-    assert allowed_losses(10_000, 0.0, None, 4) == 0
+    assert allowed_losses(0, 10_000, 0.01, None, 4) == pytest.approx(4 * 99**0.5 + 1)
+    assert allowed_losses(0, 10_000, 0.0, None, 4) == 0
     for seed in range(300):
         count = sum(lost(174, *transitions(0.02, 5), seed))
-        assert abs(count - 3.48) <= allowed_losses(174, 0.02, 5, 4) < 174
+        assert abs(count - 3.48) <= allowed_losses(count, 174, 0.02, 5, 4) < 174
+    assert allowed_losses(0, 10_000, 0.02, 5, 4) < 200, "none at all is too few"
