@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.judge.burst import allowed_losses
 from howdah.judge.check import ACCOUNTING, Check, none_of
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
@@ -175,7 +175,7 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
                 continue
             offered = item["packets"] + item["drops"]
             mean = ratio * offered
-            allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + (1 if ratio else 0)
+            allowed = allowed_losses(item["drops"], offered, ratio, plan.path.loss_burst_packets, tolerance.deviations)
             ok = abs(item["drops"] - mean) <= allowed
             message = f"the delay line at {node}:{interface} dropped {item['drops']} of {offered} packets"
             if not ok:

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from howdah.agent.calibration.train import train_packets
+from howdah.judge.burst import allowed_losses
 from howdah.judge.check import Check, within
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Calibration, CalibrationTarget, Plan
@@ -161,7 +162,7 @@ def _loss(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -
         return Check("loss", stage, False, "the loss of the path was not measured", ratio, None, None, "ratio")
     lost = sent - received
     mean = ratio * sent
-    allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + (1 if ratio else 0)
+    allowed = allowed_losses(lost, sent, ratio, plan.path.loss_burst_packets, tolerance.deviations)
     ok = abs(lost - mean) <= allowed
     message = f"{lost} of {sent} probes were lost, expected {mean:.4g} ± {allowed:.3g}"
     return Check("loss", stage, ok, message, mean, lost, allowed, "packets")

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 from howdah.ingest.ns2 import read_links
 from howdah.ingest.source import IngestReport
+from howdah.judge.burst import allowed_losses
 from howdah.judge.check import ACCOUNTING, ENGINE, Check, none_of
 from howdah.judge.collection import raw_files, reading_gaps
 from howdah.judge.coverage import readings, trace_to_the_end
@@ -76,7 +76,7 @@ def packet_checks(plan: Plan, links: Links, tolerance: Tolerance) -> list[Check]
         ratio = plan.path.loss_ratio if direction == "forward" else 0.0
         passed = sent - dropped
         mean = ratio * passed
-        allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + (1 if ratio else 0)
+        allowed = allowed_losses(missing, passed, ratio, None, tolerance.deviations)
         message = f"{direction}: {sent} packets sent, {received} received, {dropped} dropped at the bottleneck"
         message += f", {missing} lost behind it, expected {mean:.4g} ± {allowed:.3g}" if ratio or missing else ""
         ok = abs(missing - mean) <= allowed

@@ -10,6 +10,7 @@ from howdah.agent.wire_file import WIRE_FILE
 from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks
 from howdah.judge.agreement import agreement_checks
+from howdah.judge.burst import burst_checks
 from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import AFTER, BEFORE, Check
@@ -80,6 +81,7 @@ def _kernel_checks(
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
     checks += loss_schedule_checks(directory, plan, tolerance)
+    checks += burst_checks(directory, plan, tolerance)
     checks += tick_checks(data)
     checks += limit_checks(data, tolerance)
     checks += sending_checks(data, tolerance)

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from howdah.judge.burst import allowed_losses
 from howdah.judge.check import DURING, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.sampled import Samples, qdisc_samples
@@ -27,6 +26,7 @@ def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Toleran
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
     reverse = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}
     checks = []
+    bursts = path.loss_burst_packets
     for operation in plan.operations:
         arguments = operation.arguments
         if operation.op != "qdisc" or arguments["kind"] != "netem":
@@ -40,12 +40,19 @@ def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Toleran
             base = path.loss_ratio if ahead else 0.0
             samples = qdisc_samples(table, node, interface, arguments["handle"])
             changes = [(round(at_us * 1000), ratio) for at_us, ratio in steps]
-            checks.append(scheduled_loss(f"{node}:{interface}", samples, base, changes, tolerance))
+            checks.append(
+                scheduled_loss(f"{node}:{interface}", samples, base, changes, tolerance, bursts if ahead else None)
+            )
     return checks
 
 
 def scheduled_loss(
-    place: str, samples: Samples, base: float, changes: list[tuple[int, float]], tolerance: Tolerance
+    place: str,
+    samples: Samples,
+    base: float,
+    changes: list[tuple[int, float]],
+    tolerance: Tolerance,
+    burst_packets: float | None = None,
 ) -> Check:
     """Drops between readings against the ratios that held then; where one changed in between, anything between the
     least and the largest of them is allowed.
@@ -69,8 +76,7 @@ def scheduled_loss(
     wrong, told = [], []
     for (low, high), numbers in groups.items():
         count, lost = int(entered[numbers].sum()), int(dropped[numbers].sum())
-        allowed = tolerance.deviations * math.sqrt(count * max(low * (1 - low), high * (1 - high)))
-        allowed += 1 if high else 0
+        allowed = max(allowed_losses(lost, count, ratio, burst_packets, tolerance.deviations) for ratio in (low, high))
         words = f"{lost} of {count} packets at {low:.4g}" + (f" to {high:.4g}" if high > low else "")
         told.append(words)
         if not count * low - allowed <= lost <= count * high + allowed:

@@ -20,7 +20,8 @@ from howdah.record.directory import RunDirectory
 from howdah.record.raw import raw_value, read_raw_bytes
 
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
-TAIL = {"p95": 0.95, "p99": 0.99}  # each takes so many connections that one of them at least is beyond it
+# Each takes so many connections that one of them at least is beyond it.
+TAIL = {"p95": 0.95, "p99": 0.99, "p999": 0.999}
 _IP_AND_UDP_BYTES = 28
 _SAME_RTTS = 2  # agent and trace agree on a completion within so many round trips
 

@@ -117,7 +117,10 @@ def _netem(options: dict[str, Any]) -> _Words:
         words.append(_compact(options["jitter_us"]))
     if options["distribution"] is not None:
         words += ["distribution", f"table[{len(options['distribution'])}]"]
-    if options["loss_ratio"]:
+    if "burst_begins_ratio" in options:
+        ratios = (options["burst_begins_ratio"], options["burst_ends_ratio"])
+        words += ["loss", "gemodel", *(f"{ratio * 100:.10g}%" for ratio in ratios)]
+    elif options["loss_ratio"]:
         words += ["loss", f"{options['loss_ratio'] * 100:.10g}%"]
     if options["reorder_ratio"]:
         words += ["reorder", f"{options['reorder_ratio'] * 100:.10g}%", "gap", options["reorder_gap"]]

@@ -228,6 +228,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         tick_us=asked.tick or 0,
         reverse_buffer_bytes=reverse_bytes,
         reverse_buffer_packets=reverse_packets,
+        loss_burst_packets=asked.loss_burst,
     )
 
 

@@ -13,6 +13,7 @@ from howdah.errors import ProfileError
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.mix import LAWS, MOST_GENERATED, Connection, mix_connections, web_connections
 from howdah.plan.perturbation import derived_seed
+from howdah.plan.sizes import drawn_size_bytes
 from howdah.profile import Cell
 from howdah.profile.group import DatagramSection, GroupSection
 from howdah.profile.model import Scenario
@@ -96,6 +97,8 @@ def connections(group: GroupSection, duration_us: int, before_us: int, draw: ran
         )
         switched += len(bursts)
         size = group.http.object * group.http.requests if group.http is not None else group.size
+        if group.sizes is not None:
+            size = drawn_size_bytes(group.sizes, draw)
         if size is not None and group.http is None:
             size *= group.requests
         found.append(Connection(start, stop, size, bursts))

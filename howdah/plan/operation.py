@@ -162,8 +162,10 @@ CLASS_OPTIONS: dict[str, _Arguments] = {
 }
 
 
-# Of a change alone: what is not given stays as it is.
-_FURTHER_OPTIONS: dict[str, _Arguments] = {"netem": {"tick_us": _INTEGER}}
+# Options that need not be there. A tick is of a change alone: what is not given stays as it is.
+_FURTHER_OPTIONS: dict[str, _Arguments] = {
+    "netem": {"tick_us": _INTEGER, "burst_begins_ratio": _NUMBER, "burst_ends_ratio": _NUMBER}
+}
 
 
 class OperationError(ValueError):

@@ -84,6 +84,8 @@ class Path:
     # where it counts them.
     reverse_buffer_bytes: int | None = None
     reverse_buffer_packets: int | None = None
+    # Packets that random loss takes in a row, on average; in plan.json only where it comes in bursts.
+    loss_burst_packets: float | None = None
 
     @property
     def highest_rate_bits_per_second(self) -> int:

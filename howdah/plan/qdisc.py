@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.plan.burst import in_bursts, transitions
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import operation
 from howdah.plan.plan import Operation
@@ -40,8 +41,14 @@ class DelayLine:
     varying: bool
     reorder_ratio: float = 0.0
     reorder_gap: int = 0
+    loss_burst_packets: float | None = None
 
     def options(self, delay_us: int, seed: int | None, loss_ratio: float) -> dict[str, Any]:
+        bursts = {}
+        if in_bursts(loss_ratio, self.loss_burst_packets):
+            assert self.loss_burst_packets is not None
+            begins, ends = transitions(loss_ratio, self.loss_burst_packets)
+            bursts = {"burst_begins_ratio": begins, "burst_ends_ratio": ends}
         return {
             "delay_us": delay_us,
             "limit_packets": self.limit_packets,
@@ -52,6 +59,7 @@ class DelayLine:
             "rate_bits_per_second": ORDER_RATE_BITS_PER_SECOND if self.varying else None,
             "reorder_ratio": self.reorder_ratio,
             "reorder_gap": self.reorder_gap,
+            **bursts,
         }
 
 

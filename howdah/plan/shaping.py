@@ -166,6 +166,7 @@ def _delay_lines(cell: Cell, network: Network, path: Path, delays: Delays, varyi
                 loss_ratio=loss,
                 seed=_seed(cell, host, 0) if random else None,
                 varying=bool(steps),
+                loss_burst_packets=path.loss_burst_packets if role == "receiver" else None,
             )
             if overtake is not None:
                 line = dataclasses.replace(line, reorder_ratio=float(overtake.share), reorder_gap=overtake.gap)

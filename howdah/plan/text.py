@@ -122,7 +122,7 @@ def _path(plan: Plan) -> Iterator[str]:
         ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),
         ("sender interface", "unlimited" if sender is None else format_rate(sender)),
         ("gso_max_segs", "the kernel's" if path.gso_max_segs is None else path.gso_max_segs),
-        ("loss", f"{path.loss_ratio * 100:g} %"),
+        ("loss", f"{path.loss_ratio * 100:g} %" + _in_bursts(path)),
     ]
     if path.queue != "fifo":
         rows.append(("queue", path.queue + (", marks (ECN)" if path.ecn else "")))
@@ -146,6 +146,10 @@ def _path(plan: Plan) -> Iterator[str]:
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
     return _pairs(rows)
+
+
+def _in_bursts(path: Path) -> str:
+    return "" if path.loss_burst_packets is None else f", in bursts of {path.loss_burst_packets:g} packets on average"
 
 
 def _reverse_buffer(path: Path) -> str:

@@ -36,7 +36,7 @@ def written(plan: Any) -> dict[str, Any]:
     if not value["path"]["tick_us"]:
         del value["path"]["tick_us"]
     for place, names in (
-        (value["path"], ("reverse_buffer_bytes", "reverse_buffer_packets")),
+        (value["path"], ("reverse_buffer_bytes", "reverse_buffer_packets", "loss_burst_packets")),
         (value["calibration"], ("part_bytes",)),
     ):
         for name in names:

@@ -19,6 +19,7 @@ from howdah.profile.field import (
     fixed,
 )
 from howdah.profile.receiver import ReceiverName
+from howdah.profile.sizes import SizesSection
 
 MOST_HTTP_CONNECTIONS = 50  # each has a server and a client process of its own
 _DAY_US = 86_400_000_000
@@ -149,6 +150,7 @@ class GroupSection(Section):
         default=None, description="starts are uniform over this time, drawn again for each repetition"
     )
     size: Bytes | None = Field(default=None, description="bytes each connection transfers")
+    sizes: SizesSection | None = Field(default=None, description="instead of size: drawn for each connection")
     lifetime: PositiveDuration | None = Field(
         default=None, description="how long each connection sends; to the end of the run without size and lifetime"
     )
@@ -200,13 +202,16 @@ class GroupSection(Section):
         drawn = self.web or self.mix
         if (self.connections is None) + (self.web is None) + (self.mix is None) != 2:
             raise FieldError("expected one of connections (how many there are), web and mix", "connections")
-        for field in ("interval", "spread", "size", "lifetime", "udp"):
+        for field in ("interval", "spread", "size", "sizes", "lifetime", "udp"):
             if drawn is not None and getattr(self, field) is not None:
                 raise FieldError(f"{field} cannot be combined with web or mix, which draw it", field)
         if self.interval is not None and self.spread is not None:
             raise FieldError("interval and spread are both given; give one", "spread")
         if self.size is not None and self.lifetime is not None:
             raise FieldError("size and lifetime are both given; give one", "lifetime")
+        for field in ("size", "lifetime", "udp", "http"):
+            if self.sizes is not None and getattr(self, field) is not None:
+                raise FieldError(f"sizes cannot be combined with {field}", field)
         if self.udp is not None:
             self._check_datagrams()
         if self.http is not None:

@@ -178,6 +178,13 @@ class PathSection(Section):
         description="random loss after the bottleneck, forward",
         json_schema_extra={"x-default": "0 %"},
     )
+    loss_burst: float | None = Field(
+        default=None,
+        ge=1,
+        le=1000,
+        description="packets that the random loss takes in a row, on average (Gilbert's model); by default each packet "
+        "is lost or not whatever became of the one before",
+    )
     delay_variation: DelayVariation | None = Field(default=None, description="delay that varies during the run")
     reorder: ReorderSection | None = Field(default=None, description="packets that overtake others, forward")
     schedule: list[StepSection] = Field(
@@ -208,6 +215,8 @@ class PathSection(Section):
                 what = "this hop is slower than path.rate; give path.rate the slowest one and say which come before it"
                 raise FieldError(what, "hops", index, "rate")
         check_steps(self.schedule, "schedule")
+        if self.loss_burst is not None:
+            self._check_bursts(self.loss_burst)
         varying = [name for name in ("schedule", "trace", "rate_variation") if getattr(self, name)]
         if len(varying) > 1:
             raise FieldError(f"{' and '.join(varying)} are both given; give one", varying[1])
@@ -216,6 +225,19 @@ class PathSection(Section):
         if self.reorder is not None and self.forward_delay_us == 0:
             raise FieldError("without a forward delay nothing can overtake", "reorder")
         return self
+
+    def _check_bursts(self, mean: float) -> None:
+        losses: list[tuple[tuple[str | int, ...], Fraction]] = [(("loss",), self.loss)]
+        losses += [
+            (("schedule", index, "loss"), step.loss)
+            for index, step in enumerate(self.schedule)
+            if step.loss is not None and step.loss < 1
+        ]
+        if self.trace is None and not any(loss for _, loss in losses):
+            raise FieldError("there is no random loss that could come in bursts; give path.loss", "loss_burst")
+        for place, loss in losses:
+            if loss * (1 + Fraction(mean)) > Fraction(mean):
+                raise FieldError(f"bursts of {mean:g} packets cannot lose so much; make loss_burst longer", *place)
 
     @property
     def early_us(self) -> int:

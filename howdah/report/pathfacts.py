@@ -70,7 +70,9 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         segments = f", gso_max_segs {path.gso_max_segs}" if path.gso_max_segs is not None else ""
         facts.append(Fact("Senders", f"{rate(path.sender_interface_bits_per_second)}{segments}"))
     if path.loss_ratio:
-        facts.append(Fact("Random loss", f"{significant(path.loss_ratio * 100)} %"))
+        burst = path.loss_burst_packets
+        bursts = "" if burst is None else f", in bursts of {significant(burst)} packets"
+        facts.append(Fact("Random loss", f"{significant(path.loss_ratio * 100)} %{bursts}"))
     if path.delay_variation:
         facts.append(Fact("Delay variation", _variation(path.delay_variation)))
     initial = sorted({flow.initial_window_packets for flow in plans[0].flows})

@@ -59,6 +59,10 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "loss-schedule": (None, (*SMALL, "algorithm=cubic", "path.schedule=[{at: 700 ms, loss: 5 %}]")),
     "tick": (None, (*SMALL, "algorithm=cubic", "path.tick=5 ms")),
     "lossy": (None, (*SMALL, "algorithm=cubic", "path.loss=2 %")),
+    "bursty": (
+        None,
+        (*SMALL, "algorithm=bbr", "path.rate=50 Mbit/s", "duration=3 s", "path.loss=2 %", "path.loss_burst=5"),
+    ),
     "deep": (None, (*SMALL, "algorithm=cubic", "path.rate=500 kbit/s", "path.buffer=2000 packets")),
     "way-back": (None, (*SMALL, "algorithm=cubic", "path.reverse_rate=1 Mbit/s", "path.reverse_buffer=50 packets")),
     "unlimited": (None, ("algorithm=cubic", "path.sender_interface=unlimited")),

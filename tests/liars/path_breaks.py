@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from howdah.plan.plan import Event, Plan
 from tests.liars.breaking import Break, altered, bottleneck, named, netem, values, with_operations
@@ -63,6 +64,16 @@ def late_changes(plan: Plan) -> Plan:
         for event in plan.timeline
     ]
     return dataclasses.replace(plan, timeline=sorted(late, key=lambda event: event.at_us))
+
+
+def lost_one_by_one(plan: Plan) -> Plan:
+    """netem's plain random loss, of the same share."""
+
+    def plainly(item: dict[str, Any]) -> None:
+        for name in ("burst_begins_ratio", "burst_ends_ratio"):
+            item["options"].pop(name, None)
+
+    return altered(plan, named("qdisc", kind="netem"), plainly)
 
 
 def without_changes(plan: Plan) -> Plan:

@@ -17,6 +17,7 @@ from tests.liars.path_breaks import (
     another_flow,
     hystart_off,
     late_changes,
+    lost_one_by_one,
     netem_on_the_sender,
     other_algorithm,
     other_times,
@@ -169,6 +170,13 @@ PATHS = [
         check("accounting", "netem drops right:right-eth1", "dropped 0 of"),
         options("qdisc", {"loss_ratio": 0.0}, kind="netem", **FORWARD),
         honest="lossy",
+    ),
+    path_liar(
+        "loss-one-by-one",
+        "The plan asks for loss in bursts of five packets, and the path loses as many one by one.",
+        check("during", "loss bursts right:right-eth1", "its bursts are shorter than the plan's"),
+        lost_one_by_one,
+        honest="bursty",
     ),
     path_liar(
         "netem-limit-too-small",

@@ -149,6 +149,7 @@ def test_the_rows_of_a_group_are_over_its_members() -> None:
         "completion_time_p90_s": pytest.approx(1.8),
         "completion_time_p95_s": None,  # of five connections
         "completion_time_p99_s": None,
+        "completion_time_p999_s": None,
         "received_bytes": 3 * SIZE + MSS,
         "connection_goodput_median_bits_per_second": (bits / 2 + bits / 1) / 2,
         "retransmitted_packets": 10,
@@ -167,6 +168,16 @@ def test_the_rows_of_a_group_are_over_its_members() -> None:
         "large_transfer_time_p75_s": pytest.approx(1.46),
         "large_transfer_time_p90_s": pytest.approx(1.76),
     }
+
+
+def test_a_far_quantile_takes_as_many_connections_as_leave_one_beyond_it() -> None:
+    """The n-th of them is done after n ms."""
+    for count, known in ((999, False), (1000, True)):
+        records = {number: record(start_ns=0, end_ns=number * MS) for number in range(1, count + 1)}
+        sheet = Sheet({})
+        group_rows(sheet, planned([member(number) for number in records]), records)
+        found = rows_of(sheet)["completion_time_p999_s"]
+        assert found == (pytest.approx(0.999001) if known else None)
 
 
 def test_a_group_of_which_nothing_is_known_has_no_values_but_counts() -> None:

@@ -86,8 +86,8 @@ def test_a_name_that_nothing_is_like_gets_the_fields_of_its_section(tmp_path: Pa
     [
         (in_path("policer: 10 Mbit/s"), "", "policer", "path.buffer"),
         (in_path("policers: 10 Mbit/s"), "", "policer", "path.buffer"),
-        (in_path("loss: 1 % in bursts"), "", "burst loss (Gilbert-Elliott)", "path.trace.file"),
-        (in_path("loss: gemodel 1% 16.7%"), "", "burst loss (Gilbert-Elliott)", "path.trace.file"),
+        (in_path("loss: 1 % in bursts"), "", "burst loss in which", "path.loss_burst"),
+        (in_path("loss: gemodel 1% 16.7%"), "", "burst loss in which", "path.loss_burst"),
         (in_path("limit: 1000 packets"), "", "limit of a delay line", "path.buffer"),
         (in_path("queue: dualpi2"), "", "dualpi2", "path.queue: fq_codel"),
         (in_path("reverse_queue: fq_codel, reverse_loss: 1 %"), "", "of the way back", "path.reverse_buffer"),

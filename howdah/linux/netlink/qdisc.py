@@ -26,7 +26,7 @@ from howdah.linux.netlink.message import (
     u32,
     u64,
 )
-from howdah.linux.netlink.traffic_control import Fq, Htb, Netem, Tbf
+from howdah.linux.netlink.traffic_control import Fq, Htb, Netem, NetemLoss, Tbf
 
 RTM_NEWQDISC = 36
 RTM_GETQDISC = 38
@@ -148,7 +148,8 @@ def _fq(options: Options) -> bytes:
 def _netem(options: Options) -> bytes:
     delay_ns = options["delay_us"] * 1000
     jitter_ns = (options.get("jitter_us") or 0) * 1000
-    loss = round((options.get("loss_ratio") or 0.0) * _U32_MAX)
+    in_bursts = "burst_begins_ratio" in options
+    loss = 0 if in_bursts else round((options.get("loss_ratio") or 0.0) * _U32_MAX)
     reorder = round((options.get("reorder_ratio") or 0.0) * _U32_MAX)
     encoded = struct.pack(
         "=IIIIII",
@@ -161,6 +162,9 @@ def _netem(options: Options) -> bytes:
     )
     if reorder:
         encoded += attribute(Netem.REORDER, struct.pack("=II", reorder, 0))
+    if in_bursts:  # struct tc_netem_gemodel: begins, ends, arrives in a burst (never), lost outside of one (never)
+        ratios = (round(options[f"burst_{name}_ratio"] * _U32_MAX) for name in ("begins", "ends"))
+        encoded += nested(Netem.LOSS, attribute(NetemLoss.GE, struct.pack("=IIII", *ratios, 0, 0)))
     encoded += s64(Netem.LATENCY64, delay_ns) + s64(Netem.JITTER64, jitter_ns)
     distribution = options.get("distribution")
     if distribution:

@@ -30,12 +30,17 @@ class Fq(IntEnum):
 class Netem(IntEnum):
     DELAY_DIST = 2
     REORDER = 3
+    LOSS = 5
     RATE = 6
     RATE64 = 8
     LATENCY64 = 10
     JITTER64 = 11
     SLOT = 12
     PRNG_SEED = 14
+
+
+class NetemLoss(IntEnum):
+    GE = 2
 
 
 class Red(IntEnum):

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random loss: how far a count may be from its mean, and whether packets are lost in bursts where the plan says so."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from howdah.judge.check import DURING, Check
+from howdah.judge.tolerance import Tolerance
+from howdah.measure.sampled import Samples, qdisc_samples
+from howdah.plan.burst import in_bursts, transitions
+from howdah.plan.plan import Plan
+from howdah.plan.route import way
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+
+_READ = ("sent_packets", "drops_packets", "backlog_packets")
+
+
+def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:
+    """How far ``lost`` of ``count`` packets may be from the mean: a binomial number of packets.
+
+    In bursts they are a number of bursts times a geometric length: the variance is larger by (1 + c) / (1 - c), with
+    the correlation c of neighbours. Above the mean few bursts have a long tail, which Bernstein's inequality bounds.
+    """
+    variance = count * ratio * (1 - ratio)
+    if not in_bursts(ratio, burst_packets):
+        return deviations * math.sqrt(variance) + (1 if ratio else 0)
+    assert burst_packets is not None
+    begins, ends = transitions(ratio, burst_packets)
+    tail = deviations**2 / 2 * burst_packets if lost > count * ratio else 0.0
+    return deviations * math.sqrt(variance * (2 - begins - ends) / (begins + ends)) + tail
+
+
+def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
+    """One check of each delay line, forward; nothing where the plan has no bursts."""
+    path = plan.path
+    if path.loss_burst_packets is None:
+        return []
+    table = store.read(directory, "qdisc")
+    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    checks = []
+    for operation in plan.operations:
+        arguments = operation.arguments
+        if operation.op != "qdisc" or arguments["kind"] != "netem":
+            continue
+        node, interface = arguments["node"], arguments["interface"]
+        if (node, interface) in forward:
+            samples = qdisc_samples(table, node, interface, arguments["handle"])
+            changes = [(round(at_us * 1000), ratio) for at_us, ratio in path.forward_loss_steps]
+            place = f"{node}:{interface}"
+            checks.append(bursts(place, samples, path.loss_ratio, changes, path.loss_burst_packets, tolerance))
+    return checks
+
+
+def bursts(
+    place: str,
+    samples: Samples,
+    base: float,
+    changes: list[tuple[int, float]],
+    burst_packets: float,
+    tolerance: Tolerance,
+) -> Check:
+    """Times between readings in which something was lost, against as many as the model has.
+
+    Each expectation is what the model gives for as many packets as entered, after what happened before: that the last
+    packet was lost is certain after a time in which all were, impossible after one in which none was, and otherwise as
+    likely as one burst of so many packets reaches the end. Packets lost one by one are spread over more times.
+    """
+    name = f"loss bursts {place}"
+    if len(samples) < 2 or not all(samples.has(column) for column in _READ):
+        return Check(name, DURING, None, f"the delay line at {place} was not read", unit="readings")
+    entered = np.asarray(sum(np.diff(samples[column]) for column in _READ))
+    dropped = np.diff(samples["drops_packets"])
+    times = [time for time, _ in changes]
+    ratios = [base, *(ratio for _, ratio in changes)]
+    first = np.searchsorted(times, samples.time_ns[:-1], side="right")
+    last = np.maximum(np.searchsorted(times, samples.time_ns[1:], side="left"), first)
+    expected = variance = 0.0
+    found = lost = 0
+    was_lost = 0.0
+    for begin, end, count, drops in zip(first.tolist(), last.tolist(), entered.tolist(), dropped.tolist(), strict=True):
+        ratio = ratios[begin]
+        if begin != end or not in_bursts(ratio, burst_packets):
+            was_lost = 0.0  # a change begins the kernel's model anew, with no burst
+            continue
+        if not count:
+            continue
+        begins, ends = transitions(ratio, burst_packets)
+        clean = (was_lost * ends + (1 - was_lost) * (1 - begins)) * (1 - begins) ** (count - 1)
+        expected += 1 - clean
+        variance += clean * (1 - clean)
+        found += drops > 0
+        lost += drops
+        was_lost = 1 / (1 + (count - drops) * ends) if drops else 0.0
+    if found > expected:
+        allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
+    else:  # of what is not negative, the second moment bounds the lower tail alone
+        allowed = tolerance.deviations * math.sqrt(expected)
+    ok = abs(found - expected) <= allowed
+    message = f"the delay line at {place} lost {lost} packets between {found} pairs of readings"
+    message += f", expected {expected:.4g} ± {allowed:.3g} with bursts of {burst_packets:g} packets"
+    if not ok:
+        message += ": its bursts are " + ("shorter" if found > expected else "longer or fewer") + " than the plan's"
+    return Check(name, DURING, ok, message, expected, found, allowed, "readings")
