@@ -34,7 +34,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import UsageError
-from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width, write_stdout
+from howdah.layout import DEFAULT_WIDTH, fitted, glossary, terminal_width, write_stdout
 from howdah.number import counted
 from howdah.place import PROFILES
 from howdah.report.plot import draw
@@ -165,7 +165,7 @@ def _list(catalogue: Catalogue, rows: Rows, width: int) -> None:
         found = f"{word(_verdict(entry, rows))}" + (f"; claims: {claims}" if claims else "")
         shown.append((entry.id, f"{section.title} ({facts}): {found}"))
     verdicts = [row["verdict"] for row in rows.values()]
-    write_stdout("\n".join(glossary(shown, width)) + f"\n{claims_text(verdicts)}\n")
+    write_stdout("\n".join(glossary(shown, width)) + "\n" + fitted(f"{claims_text(verdicts)}\n"))
 
 
 def _row(entry: Entry, rows: Rows) -> dict[str, Any]:

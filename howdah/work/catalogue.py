@@ -31,7 +31,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "a small, a satellite and a long fat path",
     ),
     ("paths", ("paths/",), "ready-made; take one with --like NAME, or path: {like: paths/NAME}"),
-    ("families", ("family-",), "algorithms of one kind beside each other"),
+    ("families", ("family-", "search-authors"), "algorithms of one kind beside each other"),
     (
         "receivers and traffic",
         ("receivers", "receivers-", "senders-", "flent-", "quic"),
@@ -42,6 +42,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("validate", "machines-", "cpu/", "processor"),
         "engines against each other, several machines, processor time",
     ),
+    ("searches", ("search-",), "where howdah search looks for the smallest path on which a claim fails"),
     ("atlas", ("atlas/",), "published experiments; 'howdah atlas' runs and judges them"),
 )
 OTHER = "other"

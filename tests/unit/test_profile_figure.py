@@ -54,7 +54,7 @@ WRONG = [
     ),
     (
         "id: a, title: T, kind: cdf, metric: completion_time_s, at: {path.buffer: 1 bdp, path.rtt: 20 ms}",
-        "no measured group",
+        "no flow or group of the profile has a size",
     ),
     (
         "id: a, title: T, kind: time, series: [cwnd], window: [2 s, 1 s], at: {path.rtt: 20 ms}",

@@ -33,6 +33,7 @@ WORDS: dict[str, tuple[str, bool]] = {
     "rerun": ("nothing", True),
     "run": ("quick", True),
     "score": ("nothing", True),
+    "search": ("search-early-exit", True),
     "serve": ("", False),
     "sign": ("nothing --key k", True),
     "validate": ("", True),
