@@ -68,7 +68,7 @@ def build_run(run: Run, promtool: Path, target: Path) -> None:
 
 
 def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path, hint: str | None = None) -> None:
-    """The same of any OpenMetrics text; ``of`` is what it is about."""
+    """Build blocks of any OpenMetrics text; ``of`` names its subject in errors."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=PARTIAL, suffix=f"-{os.getpid()}", dir=target.parent) as name:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that is to be made, one that is being made, and how it ended."""
+"""The three states of a run in a batch: a job, work in progress, an outcome."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Work:
 
 @dataclass
 class Past:
-    """What is known of outcomes that are no longer held: how many there were, and sums over the runs that were made."""
+    """Summary of outcomes that are no longer held: their number, and sums over the runs that were made."""
 
     count: int = 0
     reused: int = 0
