@@ -58,7 +58,7 @@ class Publisher:
     def compare(self, result: dict[str, Any]) -> bool:
         """Whether the run is in its place already; the worker need not keep it then.
 
-        Raises HowdahError where the two are not equal. That is no noise: in virtual time there is none.
+        Raises HowdahError if the two differ. In virtual time that is never noise.
         """
         run = self._in_place(result)
         if run is None:

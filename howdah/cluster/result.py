@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs a run for transport with the digest of every file; checks and unpacks it at the client.
 
-What share/ has of the agent lies in the cache of both sides: it is named, not sent.
+The agent's part of share/ is in the cache of both sides, so it is named and not sent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place that workers and client name alike (a file system, an object store), where finished runs are put and stay.
 
-Of each key there is a directory, with a pack and a record of each time it was made, named by the hash of the pack. The
-record is written last: what has none is no run.
+Each key has a directory with a pack and a record for each time it was made, named by the hash of the pack. The record
+is written last, so a pack without a record does not count.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Store:
     def keep_kit(self, kit: dict[str, Any]) -> None:
         """``kit`` is ``{"id", "engine", "content", "programs"}`` and ``parcels``, which are here.
 
-        Where this is the cache of the client, ``own`` names the pieces instead, which lie in it as they were built.
+        If this is the client's own cache, ``own`` names the pieces instead, which are in it as built.
         """
         places = {name: self.cache.path(*name.split("/")) for name in kit.get("own", ())}
         for parcel in (Parcel(**each) for each in kit.get("parcels", ())):

@@ -159,7 +159,7 @@ def rows_of(name: str, runs: list[Run], types: Types) -> pa.Table:
 
 
 def can_be_known(run: Run, state: bytes | None) -> bool:
-    """Not a run of which something is told whenever it is read, nor one that somebody may be writing right now."""
+    """Whether the index may hold this run: reading it reports no problem, and nobody may be writing it."""
     said = run.provenance
     if state is None or run.plan is None or not said or not is_settled(state, time.time_ns()):
         return False

@@ -64,9 +64,9 @@ class Rows:
     def where(self, condition: pc.Expression | None = None, /, **values: Any) -> Rows:
         """Only rows for which a pyarrow expression holds, and whose columns have these values.
 
-        A list of values means any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. A column whose name is
-        no Python name goes into a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an unknown
-        column.
+        A list of values means any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. A column whose name
+        Python does not allow goes into a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an
+        unknown column.
         """
         self._known(values)
         parts = [] if condition is None else [condition]

@@ -103,7 +103,7 @@ def blocks_in(target: Path) -> list[Path]:
 def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path | None = None) -> list[Path]:
     """Block directories of every run of the experiment, building those that are missing or out of date.
 
-    They lie in ``root`` (default: ``prometheus/`` in the experiment), one directory a run, named by run and key.
+    They are in ``root`` (default: ``prometheus/`` in the experiment), one directory a run, named by run and key.
     """
     root = root or experiment.path / DIRECTORY
     blocks: list[Path] = []

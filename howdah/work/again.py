@@ -195,7 +195,7 @@ def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[F
 
 
 def _made_on(record: dict[str, Any], name: str) -> Any:
-    """What tells of a change: where a module's source lies does not, its ``srcversion`` does."""
+    """The values that show a change: a module's ``srcversion``, but not the place of its source."""
     value = record.get(name)
     if name != "modules" or not isinstance(value, dict):
         return value

@@ -2,7 +2,7 @@
 """Compresses the raw records of runs made by releases that did not.
 
 A new run compresses its own (``howdah/work/stage.py``). Here a copy of the run is made beside it, of hard links and
-compressed files, and the two change places in one step of the kernel: whoever is killed leaves the old or the new one.
+compressed files. The kernel exchanges the two in one step, so a killed command leaves the old run or the new one.
 """
 
 from __future__ import annotations

@@ -176,8 +176,8 @@ def simulated_s(outcomes: Iterable[Outcome]) -> float:
 def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:
     """Seconds until the batch is done, or None while they cannot be estimated.
 
-    Runs are unequal, so what is left is counted in expected core seconds (``run/cost.py``); how long such a second
-    takes here, with so many at once, is learnt from the runs made, and from those in progress by their share.
+    Runs are unequal, so what is left is counted in expected core seconds (``work/cost.py``). Finished runs, and those
+    in progress by their share, show how long such a second takes here.
     """
     now = time.monotonic()
     made = [each for each in outcomes if not each.reused and each.error is None]

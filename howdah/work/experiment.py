@@ -77,7 +77,7 @@ class ExperimentDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the experiment for one command; a second one is told who holds it instead of waiting unseen."""
+        """Hold the experiment for one command. A second one fails with the name of the first."""
         lock = self.path / ".lock"
         with lock.open("a+") as file:
             try:
@@ -259,16 +259,16 @@ class ExperimentDirectory:
 
 
 def from_here(place: str) -> str:
-    """``file:line`` with the file relative to the working directory, or its name alone where it lies elsewhere.
+    """``file:line`` with the file relative to the working directory, or its name alone if it is elsewhere.
 
-    A run travels: directories of the machine where it was made mean nothing to others, and tell of its owner.
+    A run travels: directories of the machine where it was made mean nothing to others, and reveal its owner.
     """
     here = f"{Path.cwd()}/"
     return place.removeprefix(here) if place.startswith(here) or not place.startswith("/") else place.rpartition("/")[2]
 
 
 def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str, str]) -> RunDirectory:
-    """The partial directory of a run that will lie at ``final``, with its plan in it, ready for a worker."""
+    """Make the partial directory of a run whose final name is ``final``, with its plan in it, ready for a worker."""
     directory = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
     shutil.rmtree(directory.path, ignore_errors=True)
     directory.raw.mkdir(parents=True)

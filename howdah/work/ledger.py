@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs of a long sweep are there: a line for each that ended, so that none is opened to find that it has.
+"""Lists the runs of a long sweep that ended, one a line, so that resuming does not open finished runs.
 
-A line counts while the four files of its run are those that were read (their inodes, sizes and times), while the sweep
-is made of the same plans, and if this user wrote it: a line carries a code of a secret in the user's cache. What does
-not count is looked at anew, as if there were no ledger; nothing is ever lost with it.
+A line counts while the inodes, sizes and times of its run's four files are unchanged and the sweep has the same plans.
+Each line carries an HMAC with a key in the user's cache, because a directory of runs may come from elsewhere. A run
+whose line does not count is read from its own files, so a lost ledger loses nothing.
 """
 
 from __future__ import annotations

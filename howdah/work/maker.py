@@ -82,7 +82,7 @@ class Makers:
         return Making(directory, process)
 
     def _start(self, errors: IO[str]) -> Process:
-        """Forked from a command of ours, which has loaded most of what it needs; a program is not known that well.
+        """Start a process: forked from a howdah command, which has most modules loaded; otherwise a new Python.
 
         It is in a session of its own, so that it can be ended together with its run.
         """

@@ -104,10 +104,9 @@ def check_results(path: Path, tell: Tell = say) -> None:
 def bring_up_to_date(
     path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1, without: Container[str] = ()
 ) -> int:
-    """Make results again that another analysis made, all of them with ``force``; the number of runs for which it did.
+    """Make results of another analysis again, all of them with ``force``; returns the number of runs it did.
 
-    What cannot be brought up to date (data that were not kept), and what cannot be checked (no digests), is told. Runs
-    that are named in ``without`` are not looked at.
+    Reports what cannot be brought up to date (data not kept) or checked (no digests). Skips runs named in ``without``.
     """
     unknown, old = [], []
     for run in runs_of(path):
@@ -185,7 +184,7 @@ def _runs_in(path: Path, index: dict[str, Any]) -> list[RunDirectory]:
 
 @dataclass(frozen=True)
 class Listed:
-    """A run in a list. ``verdict`` is empty where there is none, and where its file was ``changed``."""
+    """A run in a list. ``verdict`` is empty if it is missing or its file was ``changed``."""
 
     run: str
     status: str

@@ -49,9 +49,9 @@ def _core_s() -> float:
 
 @contextmanager
 def _told(directory: RunDirectory) -> Iterator[None]:
-    """Raw records come from other programs and may be damaged in any way: what trips over them is told in words.
+    """Turn errors of reading raw records, which may be damaged in any way, into an error in words.
 
-    It is the run that fails then, and no other. A disk that is full is everybody's.
+    Only this run fails then. A full disk is passed on, because every run would meet it.
     """
     from howdah.record.table import TRIPPED
 
@@ -118,7 +118,7 @@ def _algorithms(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _export(directory: RunDirectory) -> None:
-    """The run for flent, beside its tables. What flent has no place for (a run without TCP) is no fault of the run."""
+    """Write the run for flent beside its tables. A run that flent cannot hold (without TCP) is not at fault."""
     from howdah.export.flent import write_flent
     from howdah.record.result import load_run
 
