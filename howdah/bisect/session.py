@@ -51,7 +51,7 @@ class Session:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the session; a second command on the same repository is told."""
+        """Hold the session; a second command on the same repository fails."""
         taken = HowdahError("another howdah is bisecting this repository", where=str(self.worktree.repository))
         with alone(self.directory, taken):
             yield

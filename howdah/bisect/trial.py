@@ -28,7 +28,7 @@ GOOD, BAD, SKIP = "good", "bad", "skip"
 
 @dataclass(frozen=True)
 class Answer:
-    """What a revision is, and by what: claims as a person reads them, or why it cannot be told."""
+    """The verdict on a revision and its reason: the claims in words, or why there can be no verdict."""
 
     verdict: str
     why: str
@@ -38,7 +38,7 @@ Trial = Callable[[Path], Answer]  # judges what is checked out in a work tree
 
 
 def answer_of(claims: list[dict[str, Any]]) -> Answer:
-    """Good where all claims pass, bad where one fails; else it cannot be told.
+    """Good if all claims pass, bad if one fails; otherwise undecided.
 
     A claim that *differs* or *depends* fails on this kernel, whatever a control or a grid says of the reason.
     """
@@ -113,7 +113,7 @@ class KernelTrial:
 
 
 def chosen_claims(profile: Profile, name: str | None) -> list[str]:
-    """The ids of the claims that decide: the one of that name, or all. Raises HowdahError where there is none."""
+    """The ids of the claims that decide: the one of that name, or all. Raises HowdahError if nothing decides."""
     known = [claim.id for claim in profile.claims if claim.unsupported is None]
     if name is None and known:
         return known

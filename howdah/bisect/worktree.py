@@ -152,7 +152,7 @@ def _failed(done: subprocess.CompletedProcess[str], what: str) -> HowdahError:
 def find_repository(tree: Path) -> Path:
     """The directory of the repository (what all its work trees share) that a kernel tree belongs to.
 
-    Raises HowdahError where there is none.
+    Raises HowdahError if the tree belongs to no repository.
     """
     done = Worktree(tree, tree)._run(tree, "rev-parse", "--path-format=absolute", "--git-common-dir")
     if done.returncode != 0:

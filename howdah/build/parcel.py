@@ -79,7 +79,7 @@ def _all(directory: Path) -> Iterator[str]:
 
 
 def _add(archive: tarfile.TarFile, name: str, place: Path) -> None:
-    """Nothing of who packed it, where or when."""
+    """Add a file without owner, place and time, so that equal files give equal bytes."""
     status = place.lstat()
     member = tarfile.TarInfo(name)
     member.mode, member.mtime = stat.S_IMODE(status.st_mode) & 0o777, 0
@@ -96,7 +96,7 @@ def _add(archive: tarfile.TarFile, name: str, place: Path) -> None:
 
 
 def unpack_parcel(file: Path, parcel: Parcel, into: Path) -> None:
-    """Write what the file holds into a new directory. Raises HowdahError where the file is not the parcel."""
+    """Unpack the file into a new directory. Raises HowdahError if it is not the parcel."""
     found = file_sha256(file)
     if found != parcel.sha256:
         raise HowdahError(f"what was received as {parcel.name} has the hash {found[:12]}, not {parcel.sha256[:12]}")

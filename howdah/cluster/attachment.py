@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command that left a cluster at work: what it was, so that ``howdah attach`` gives it again.
+"""Remembers a command that left a cluster at work, so that ``howdah attach`` repeats it.
 
 A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. A runs directory may come
-from elsewhere, and a command may do anything: one counts only with a code of the user's secret.
+from elsewhere, and a command may do anything. So each has an HMAC with a key in the user's cache.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DetachedError(KeyboardInterrupt):
 
 @contextmanager
 def attachable(runs: Path, scheduler: str) -> Iterator[None]:
-    """Keep the command beside its runs until it has ended well."""
+    """Store the command beside its runs until it succeeds."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         raise DetachedError
@@ -52,9 +52,9 @@ def attachable(runs: Path, scheduler: str) -> Iterator[None]:
 
 
 def attached(runs: Path) -> tuple[list[str], Path]:
-    """Arguments and directory of the command that did not end.
+    """Arguments and directory of the stored command.
 
-    Raises HowdahError where there is none, or one that this user did not give.
+    Raises HowdahError if it is missing, or was not given by this user.
     """
     try:
         found = read_json(runs / _FILE)

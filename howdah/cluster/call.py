@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function called on a worker's event loop, directly and with a time limit."""
+"""Calls a function on a worker's event loop, with a time limit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LIMIT_S = 60.0
 
 
 class WorkerUnreachableError(HowdahError):
-    """Nothing is said of the worker: it may be there again in a moment."""
+    """The worker did not answer. It may still be alive and answer later."""
 
 
 def call(client: Client, address: str, function: Callable[..., Any], *arguments: Any, limit_s: float = LIMIT_S) -> Any:
-    """What the function answers. Raises UnreachableError, or HowdahError where it raised something."""
+    """Return what the function returns. Raises WorkerUnreachableError, or HowdahError if the function raised."""
 
     async def ask() -> Any:
         request = client.rpc(address).run(function=dumps(function), args=dumps(arguments), kwargs=dumps({}), wait=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS certificates of a cluster: an authority of its own, and one certificate for its scheduler, workers and clients.
 
-Who has the key belongs to the cluster: Dask asks both ends of each connection for a certificate of this authority.
+Whoever has the key belongs to the cluster: Dask demands a certificate of this authority at both ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AUTHORITY, CERTIFICATE, KEY = "ca.pem", "cluster.pem", "cluster.key"
 def make_certificates(directory: Path, days: int) -> list[Path]:
     """Write the three files into a directory that has none of them. The authority's own key is not kept.
 
-    Raises HowdahError where there are some, or they cannot be written.
+    Raises HowdahError if files exist, or cannot be written.
     """
     files = [directory / name for name in (AUTHORITY, CERTIFICATE, KEY)]
     if there := [file for file in files if file.exists()]:

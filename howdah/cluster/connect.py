@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of a scheduler that is there, or of a cluster that is started for one command."""
+"""Connects a client to a running scheduler, or to a cluster started for one command."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = {
 
 @contextmanager
 def connected(place: Place, tell: Tell) -> Iterator[Client]:
-    """Raises HowdahError where the scheduler does not answer, or no cluster can be started."""
+    """Yield a client. Raises HowdahError if the scheduler does not answer or no cluster can start."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told in our own words
     security = security_of(place.tls)
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of a cluster: looked at as they come, given what they lack, and refused where they cannot make the runs.
+"""Prepares the workers of a cluster: checks each, sends what it lacks, and refuses those that cannot make the runs.
 
-A worker gets a parcel from a neighbour that has it, and from here if there is none.
+A worker gets a parcel from another worker that has it, or else from the client.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Heard = Callable[[str, Any], None]  # what happened, and about what
 
 @dataclass
 class Load:
-    """What the runs of a batch are made with. It is packed when the first worker lacks it."""
+    """What the runs of a batch need. It is packed when the first worker lacks it."""
 
     kits: list[Kit]
     cache: Cache
@@ -45,7 +45,7 @@ class Load:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def packed(self) -> dict[str, tuple[Parcel, Path]]:
-        """Of each piece its parcel and the file. Raises HowdahError where one cannot be made."""
+        """Parcel and file of each piece. Raises HowdahError if one cannot be made."""
         with self._lock:
             for kit in self.kits:
                 for piece in kit.pieces.values():
@@ -54,7 +54,7 @@ class Load:
             return self._packed
 
     def described(self, kit: Kit, *, own: bool) -> dict[str, Any]:
-        """What a worker is told of a kit; ``own`` of one that has this very cache, to which nothing is sent."""
+        """Describe a kit for a worker. ``own``: the worker shares this cache, so nothing is sent to it."""
         programs = {piece.name: piece.programs for piece in kit.pieces.values() if piece.programs}
         about = {"id": identity(kit), "engine": kit.engine, "content": kit.content, "programs": programs}
         if own:
@@ -63,7 +63,7 @@ class Load:
 
 
 def identity(kit: Kit) -> str:
-    """Names a kit: pieces are named by what they are made of."""
+    """The name of a kit, from the keys of its pieces."""
     return content_key(kit.engine, json.dumps([kit.content, sorted(kit.pieces)], sort_keys=True))
 
 
@@ -121,7 +121,7 @@ class Crew:
         return sum(each.slots for each in self.ready)
 
     def forget(self, address: str) -> None:
-        """Make a worker ready, or once more: it said that it lacks something."""
+        """Prepare a worker again, because it reported that something is missing."""
         with self._lock:
             known = self._members.get(address)
             if known is not None and not known.ready:
@@ -130,7 +130,7 @@ class Crew:
         threading.Thread(target=self._make_ready, args=(member,), daemon=True).start()
 
     def store_of(self, address: str) -> str:
-        """Also of a worker that is gone; empty of one that was never made ready."""
+        """The store of a worker, also of a lost one; empty if it was never prepared."""
         return self._stores.get(address, "")
 
     def shares_our_disk(self, address: str) -> bool:
@@ -138,7 +138,7 @@ class Crew:
         return self.store_of(address) == self._store
 
     def refuse(self, address: str, why: str, *, full: bool = False) -> None:
-        """Use this worker no more; where its disk is ``full`` all that share it, until it has room again."""
+        """Stop using this worker. If its disk is ``full``, stop using all that share it until it has room."""
         with self._lock:
             first = self._members.get(address)
             chosen = [
@@ -208,7 +208,7 @@ class Crew:
         self._heard("ready", member)
 
     def _prepare(self, member: Member) -> list[dict[str, Any]]:
-        """What the worker has made that nobody has fetched. Raises HowdahError where it cannot be used."""
+        """Prepare a worker and return its runs that nobody has fetched. Raises HowdahError if it cannot be used."""
         about = call(self.client, member.address, worker.hello)
         check(about, self._own)
         member.host, member.store, member.slots = about["host"], about["store"], about["slots"]
@@ -246,7 +246,7 @@ class Crew:
 
 
 def check(about: dict[str, Any], wanted: dict[str, str]) -> None:
-    """Raises HowdahError for a worker whose runs would not be those of this machine."""
+    """Check a worker. Raises HowdahError if its runs would differ from this machine's."""
     if about["machine"] != platform.machine():
         raise HowdahError(f"it is a {about['machine']}, and the kernels are for {platform.machine()}")
     for name, own in wanted.items():

@@ -19,7 +19,7 @@ PAGES: dict[str, Any] = {_SCHEDULER: _ROUTES}
 
 
 def guard(scheduler: Any) -> None:
-    """Refuse what howdah/publish/guard.py refuses, also of what Bokeh adds."""
+    """Apply the rules of howdah/publish/guard.py to all of Dask's pages, Bokeh's included."""
     application, port = scheduler.http_application, scheduler.http_server.port
     found = application.find_handler
 

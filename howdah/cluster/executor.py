@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs made by the workers of a Dask cluster: given, waited for, given again where a worker was lost."""
+"""Makes runs on the workers of a Dask cluster, and submits them again if a worker is lost."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Given:
 class ClusterExecutor:
     """Use with a connected client. ``tell`` says what happens to workers; ``runs`` is where its numbers are written.
 
-    ``shared`` is where workers put finished runs.
+    ``shared`` is the store where workers put finished runs.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class ClusterExecutor:
             self._submit(given, at=next((each.address for each in self.crew.ready if key in each.making), None))
 
     def _submit(self, given: _Given, *, at: str | None = None) -> None:
-        """To any worker that is ready, or to that at an address."""
+        """Submit a job to any ready worker, or to the one at an address."""
         cell = given.job.cell
         order = {
             "key": cell.key,
@@ -304,7 +304,7 @@ class ClusterExecutor:
     # Publishing
 
     def _spooled(self, result: dict[str, Any]) -> list[Outcome]:
-        """A run that a worker made while nobody listened."""
+        """Take a run that a worker finished while no client was connected."""
         key = result["key"]
         given = self._given.get(key)
         if given is not None and self._publisher.fits(result, given.job):
@@ -335,7 +335,7 @@ class ClusterExecutor:
     # Watching
 
     def _watch(self, outcomes: list[Outcome]) -> None:
-        """Workers that are gone or silent, and a cluster that has none."""
+        """Watch for lost or silent workers, and for a cluster without any."""
         members = {each.address: each for each in self.crew.members}
         hopeless = bool(members) and all(each.refused for each in members.values())
         if not hopeless:
@@ -386,7 +386,7 @@ def _said(future: Future) -> dict[str, Any]:
 
 
 def _portable(job: Job) -> Portable:
-    """Raises HowdahError for an engine whose runs only this machine can make."""
+    """Check the engine. Raises HowdahError if only this machine can make its runs."""
     engine = find_engine(job.cell.plan.engine)
     if not isinstance(engine, Portable):
         raise HowdahError(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A preload of Dask's processes that were started over SSH: they end with the connection that started them.
+"""A Dask preload that ends processes started over SSH when their connection ends.
 
-Without it a command that is killed leaves scheduler and workers on every host: a process without a terminal hears
-nothing of the end of its connection.
+Without it a killed command leaves scheduler and workers on every host, because a process without a terminal gets no
+SIGHUP when its connection ends.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The executor of a place. Dask is imported when a cluster is asked for: it is an extra."""
+"""Opens the executor of a place. Imports Dask only for a cluster, because it is an optional extra."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def executor_at(
 ) -> Iterator[Executor | None]:
     """None stands for this machine; ``runs`` gets the command that leaves a cluster at work, and its numbers.
 
-    Raises HowdahError where the cluster cannot be had.
+    Raises HowdahError if the cluster cannot be reached or started.
     """
     if place.scheduler is None and place.kind is None:
         yield None
@@ -38,7 +38,7 @@ def executor_at(
 
 @contextmanager
 def needs_dask() -> Iterator[None]:
-    """Around imports of what needs Dask. Raises HowdahError where it is not installed."""
+    """Guard imports that need Dask. Raises HowdahError if it is not installed."""
     try:
         yield
     except ImportError as error:

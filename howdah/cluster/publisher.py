@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that workers made, put in their places. Only the client gives a run its name, so a key has one result."""
+"""Moves runs that workers made to their final directories. Only the client names runs, so a key has one result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Publisher:
         self._fetched: dict[str, list[str]] = {}
 
     def stored(self, job: Job) -> dict[str, Any] | None:
-        """A run that is in the shared store. Raises HowdahError where it has two results."""
+        """Fetch a run from the shared store. Raises HowdahError if it has two results."""
         key = job.cell.key
         if self._shared is None or key not in self.in_store:
             return None
@@ -52,13 +52,13 @@ class Publisher:
         return {**fitting[0], "stored": True, "worker": ""} if fitting else None
 
     def fits(self, result: dict[str, Any], job: Job) -> bool:
-        """Whether a run that was made before can be taken."""
+        """Whether a run made before matches and can be used."""
         return bool(result["keep_data"] == job.cell.keep_data) and not result.get("failed", False) and not self._again
 
     def compare(self, result: dict[str, Any]) -> bool:
         """Whether the run is in its place already; the worker need not keep it then.
 
-        Raises HowdahError where the two are not equal. That is no noise: in virtual time there is none.
+        Raises HowdahError if the two differ. In virtual time that is never noise.
         """
         run = self._in_place(result)
         if run is None:
@@ -92,7 +92,7 @@ class Publisher:
 
     @contextmanager
     def _pack(self, job: Job, result: dict[str, Any]) -> Iterator[Path]:
-        """The packed run as a file beside its place. Raises HowdahError where it cannot be fetched."""
+        """Fetch the packed run to a file beside its final directory. Raises HowdahError if that fails."""
         file = job.experiment.path / f"{WRITING}pack-{job.cell.key[:16]}-{os.getpid()}"
         try:
             with file.open("wb") as opened:
@@ -131,7 +131,7 @@ class Publisher:
         return outcome
 
     def acknowledge(self) -> None:
-        """Tell workers which of their runs are where they belong."""
+        """Tell workers which of their runs have been stored, so that they delete them."""
         fetched, self._fetched = self._fetched, {}
         for address, keys in fetched.items():
             with suppress(HowdahError):  # a worker that is gone tells of them when it is back
@@ -139,7 +139,7 @@ class Publisher:
 
 
 def unequal(run: str, host: str) -> HowdahError:
-    """The alarm."""
+    """The error for two results of one key that differ."""
     return HowdahError(
         "ALARM: the run was made twice with the same key and has two results",
         where=run,

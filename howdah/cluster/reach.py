@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may reach whom: a scheduler's certificates, asked before Dask tries, which says only that it timed out; and TLS
-wherever a connection leaves this machine, for whoever reaches a scheduler or worker can run programs on it."""
+"""Checks a scheduler's certificates before Dask connects, because Dask reports only a timeout. Demands TLS for each
+connection that leaves this machine, because whoever reaches a scheduler or worker can run programs on it."""
 
 from __future__ import annotations
 

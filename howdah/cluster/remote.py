@@ -69,7 +69,7 @@ def explain_ssh(error: Exception) -> str:
 
 
 def _certificates(security: Security | None) -> dict[str, Any]:
-    """As Dask's configuration: the certificates lie at the same path on every host."""
+    """As Dask's configuration: the certificates are at the same path on every host."""
     if security is None:
         return {}
     settings: dict[str, Any] = {"distributed.comm.require-encryption": True}
@@ -101,7 +101,7 @@ def _common(addresses: dict[str, str | None]) -> str | None:
 
 
 def read_hosts(file: Path) -> list[str]:
-    """One host a line; text after # is a comment. Raises HowdahError where there is none."""
+    """Read one host a line; text after # is a comment. Raises HowdahError for an empty list."""
     lines = read_text(file, "list of hosts").splitlines()
     hosts = [host for line in lines if (host := line.partition("#")[0].strip())]
     if not hosts:

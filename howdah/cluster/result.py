@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as it comes back: packed with the digest of every file, checked, and put together again.
+"""Packs a run for transport with the digest of every file; checks and unpacks it at the client.
 
-What share/ has of the agent lies in the cache of both sides: it is named, not sent.
+The agent's part of share/ is in the cache of both sides, so it is named and not sent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RESULTS = ("metrics.json", "verdict.json")
 
 
 def results_sha256(directory: RunDirectory) -> str:
-    """Of what must be equal wherever a run is made: its measures and its verdict."""
+    """SHA-256 of what must be equal wherever a run is made: its measures and its verdict."""
     return sha256_text("".join(file_sha256(directory.path / name) for name in _RESULTS))
 
 

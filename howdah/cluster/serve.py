@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scheduler and a worker as processes of their own: on loopback unless another address is named."""
+"""Runs a scheduler or a worker as a process, on loopback unless another address is given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Say = Callable[[str], None]
 
 
 def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None, say: Say) -> None:
-    """Until SIGINT or SIGTERM. Raises OSError where the port is taken, HowdahError for no certificates beyond loopback.
+    """Run until SIGINT or SIGTERM. Raises OSError if the port is taken, HowdahError beyond loopback without
+    certificates.
 
     Dask's own pages, which know no certificate, are on loopback.
     """
@@ -54,7 +55,7 @@ def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None,
 
 
 def run_worker(address: str, threads: int, host: str | None, tls: Path | None, say: Say) -> None:
-    """Until SIGINT or SIGTERM. A scheduler that is gone, or not yet there, is waited for.
+    """Run until SIGINT or SIGTERM. Waits for a scheduler that does not answer.
 
     Raises HowdahError where its certificates and ours do not fit together, or are missing beyond loopback.
     """

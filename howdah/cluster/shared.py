@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place that workers and client name alike (a file system, an object store), where finished runs are put and stay.
 
-Of each key there is a directory, with a pack and a record of each time it was made, named by the hash of the pack. The
-record is written last: what has none is no run.
+Each key has a directory with a pack and a record for each time it was made, named by the hash of the pack. The record
+is written last, so a pack without a record does not count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SharedStore:
         self._root = str(root).rstrip("/")
 
     def put(self, result: dict[str, Any], pack: Path) -> None:
-        """Keep a finished run. Raises HowdahError where it cannot be kept."""
+        """Store a finished run. Raises HowdahError if that fails."""
         place = f"{self._root}/{result['key']}"
         try:
             self._files.makedirs(place, exist_ok=True)
@@ -46,13 +46,13 @@ class SharedStore:
             raise HowdahError(f"the run cannot be put into the store: {_explain(error)}", where=self.url) from error
 
     def _write(self, target: str, content: bytes) -> None:
-        """Under another name first: on a file system a file that is being written can be read."""
+        """Write under another name and rename, so that no reader sees half a file."""
         partial = f"{target}.writing-{secrets.token_hex(4)}"
         self._files.pipe_file(partial, content)
         self._files.mv(partial, target)
 
     def keys(self) -> set[str]:
-        """Of the runs that may be here. Raises HowdahError where the store does not answer."""
+        """Keys of runs that may be here. Raises HowdahError if the store does not answer."""
         try:
             return {str(name).rstrip("/").rpartition("/")[2] for name in self._files.ls(self._root, detail=False)}
         except FileNotFoundError:
@@ -61,7 +61,7 @@ class SharedStore:
             raise HowdahError(f"the store cannot be read: {_explain(error)}", where=self.url) from error
 
     def find(self, key: str) -> list[dict[str, Any]]:
-        """The record of each time that a run of this key was made. One that cannot be read is none."""
+        """The records of all runs of this key. Unreadable ones are skipped."""
         found = []
         with suppress(Exception):
             self._files.invalidate_cache()
@@ -74,7 +74,7 @@ class SharedStore:
         return found
 
     def read(self, result: dict[str, Any]) -> bytes:
-        """The pack of a record. Raises HowdahError."""
+        """Read the pack of a record. Raises HowdahError if that fails."""
         try:
             return bytes(self._files.cat_file(f"{self._root}/{result['key']}/{result['sha256']}{_PACK}"))
         except Exception as error:
@@ -82,5 +82,5 @@ class SharedStore:
 
 
 def _explain(error: Exception) -> str:
-    """Each kind of store raises errors of its own library."""
+    """Turn the errors of each kind of store into HowdahError."""
     return explain(error) if isinstance(error, OSError) else str(error) or type(error).__name__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine of workers keeps in its cache: parcels that were sent, kits of them, and runs nobody has fetched yet.
+"""Keeps parcels, kits and unfetched runs in the cache of a machine of workers.
 
 All workers of a machine that have one cache share it.
 """
@@ -34,7 +34,7 @@ _KEY = re.compile(r"[0-9a-f]{8,64}")
 
 
 class Store:
-    """Raises HowdahError as the cache does."""
+    """The store in the user's cache. Raises HowdahError if the cache cannot be used."""
 
     def __init__(self, cache: Cache | None = None) -> None:
         self.cache = cache or Cache()
@@ -60,7 +60,7 @@ class Store:
     # Parcels and kits
 
     def parcel(self, sha256: str) -> Path | None:
-        """The file of a parcel that is here."""
+        """The file of a stored parcel."""
         entry = self.cache.find(_SENT, _checked(sha256))
         return entry / _FILE if entry else None
 
@@ -74,7 +74,7 @@ class Store:
         return place / f"{_checked(sha256)}-{os.getpid()}"
 
     def take(self, parcel: Parcel, file: Path) -> None:
-        """Keep a parcel that was received, unpacked. Raises HowdahError where it is not what it should be."""
+        """Check, unpack and keep a received parcel. Raises HowdahError if its content is wrong."""
 
         def build(directory: Path, _log: Path) -> None:
             unpack_parcel(file, parcel, directory / parcel.name.rpartition("/")[2])
@@ -91,7 +91,7 @@ class Store:
     def keep_kit(self, kit: dict[str, Any]) -> None:
         """``kit`` is ``{"id", "engine", "content", "programs"}`` and ``parcels``, which are here.
 
-        Where this is the cache of the client, ``own`` names the pieces instead, which lie in it as they were built.
+        If this is the client's own cache, ``own`` names the pieces instead, which are in it as built.
         """
         places = {name: self.cache.path(*name.split("/")) for name in kit.get("own", ())}
         for parcel in (Parcel(**each) for each in kit.get("parcels", ())):
@@ -107,7 +107,7 @@ class Store:
         self.cache.build(_KIT, _checked(kit["id"]), build)
 
     def kit(self, identity: str) -> Path | None:
-        """The file of a kit whose parcels are all here."""
+        """The file of a kit whose parcels are all stored."""
         entry = self.cache.find(_KIT, _checked(identity))
         if entry is None:
             return None
@@ -127,7 +127,7 @@ class Store:
         return place
 
     def spooled(self) -> list[dict[str, Any]]:
-        """Results of runs that nobody has fetched."""
+        """Results of finished runs that nobody has fetched."""
         found = []
         for file in sorted(self.scratch.glob(f"[!.]*/{_RESULT}")):
             with suppress(FileNotFoundError):  # fetched meanwhile
@@ -168,14 +168,14 @@ class Store:
         return self.cache.root / SPOOL / ".made"
 
     def drop(self, key: str) -> None:
-        """The run has been fetched."""
+        """Delete a run that has been fetched."""
         place = self.cache.root / SPOOL / _checked(key)
         (place / _RESULT).unlink(missing_ok=True)  # first: without it there is no result
         shutil.rmtree(place, ignore_errors=True)
 
 
 def _checked(name: str) -> str:
-    """A name of hexadecimal digits: no other leaves its directory."""
+    """Accept only hexadecimal names, so that a name cannot leave its directory."""
     if not _KEY.fullmatch(name):
         raise HowdahError(f"{name!r} is not a hash")
     return name

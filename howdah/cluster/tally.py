@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of the runs that a cluster makes for a command, written for ``howdah serve`` while they change."""
+"""Writes the numbers of a cluster's runs while a command goes on, for ``howdah serve``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EVERY_S = 1.0
 
 
 class Tally:
-    """Of all batches of a command; ``runs`` is where it is written (None: nowhere)."""
+    """Counts all batches of a command. ``runs`` is the directory for the file; None writes nothing."""
 
     def __init__(self, runs: Path | None) -> None:
         self.sweep = Sweep()
@@ -26,7 +26,7 @@ class Tally:
         self._due = 0.0
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """These ended."""
+        """Count outcomes that ended."""
         made = [each for each in outcomes if each.error is None]
         self.sweep.runs["made"] += len(made)
         self.sweep.runs["failed"] += len(outcomes) - len(made)
@@ -49,7 +49,7 @@ class Tally:
             self.sweep.write(self._runs)
 
     def close(self, crew: Crew) -> None:
-        """The batch is over."""
+        """Remove the file at the end of a batch."""
         self._sent_before += crew.sent_bytes
         self._due = 0.0
         if self._runs is not None:

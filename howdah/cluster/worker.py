@@ -47,7 +47,7 @@ _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in se
 
 
 async def hello(dask_worker: Any) -> dict[str, Any]:
-    """What this worker is, and what it has made that nobody has fetched."""
+    """Describe this worker and its runs that nobody has fetched."""
 
     def look() -> dict[str, Any]:
         store = Store()
@@ -72,12 +72,12 @@ async def hello(dask_worker: Any) -> dict[str, Any]:
 
 
 async def free_bytes() -> int:
-    """Room on the disk of the cache."""
+    """Free bytes on the disk of the cache."""
     return shutil.disk_usage(Store().cache.root).free
 
 
 async def lacks(parcels: list[dict[str, Any]]) -> list[str]:
-    """Hashes of those that are not here."""
+    """Hashes of the parcels that this worker lacks."""
     return [parcel.sha256 for parcel in Store().lacks([Parcel(**each) for each in parcels])]
 
 
@@ -92,7 +92,7 @@ async def _told(function: Any, *arguments: Any) -> Any:
 
 
 def read_parcel(sha256: str, offset: int) -> bytes:
-    """A part of a parcel that this worker has; nothing at its end."""
+    """Read a part of a stored parcel; empty at its end."""
     file = Store().parcel(sha256)
     if file is None:
         raise HowdahError(f"parcel {sha256[:12]} is not here")
@@ -102,7 +102,7 @@ def read_parcel(sha256: str, offset: int) -> bytes:
 
 
 async def take_chunk(parcel: dict[str, Any], offset: int, chunk: bytes) -> Any:
-    """A part of a parcel from the client; the last one completes it."""
+    """Take a part of a parcel from the client; the last one completes it."""
 
     def write() -> dict[str, Any]:
         wanted, store = Parcel(**parcel), Store()
@@ -151,14 +151,14 @@ async def take_kit(kit: dict[str, Any]) -> Any:
 
 
 def read_run(key: str, offset: int) -> bytes:
-    """A part of a packed run that this worker has."""
+    """Read a part of a stored packed run."""
     with Store().pack_of(key).open("rb") as opened:
         opened.seek(offset)
         return opened.read(CHUNK_BYTES)
 
 
 def drop_runs(keys: list[str]) -> None:
-    """These runs are where they belong."""
+    """Delete runs that the client has stored."""
     store = Store()
     for key in keys:
         store.drop(key)
@@ -293,7 +293,7 @@ def _kept(store: Store, directory: RunDirectory, verdict: str, order: dict[str, 
 
 
 def _listen(making: Making, key: str, worker: Any) -> None:
-    """Until the run has ended; tells the client how far it is."""
+    """Report progress to the client until the run has ended."""
     said = time.monotonic() - _SAY_EVERY_S
     going = True
     while going:

@@ -86,7 +86,7 @@ def workers_of(options: argparse.Namespace) -> Place:
 
 
 def check_jobs(options: argparse.Namespace) -> None:
-    """Raise HowdahError for a number of runs at once that makes none."""
+    """Raise UsageError for --jobs below 1."""
     if options.jobs is not None and options.jobs < 1:
         raise UsageError("--jobs must be at least 1")
 

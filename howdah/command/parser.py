@@ -202,7 +202,7 @@ def grouped(
 
 
 def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser, then those of its commands and of theirs."""
+    """A parser, then those of its commands, recursively."""
     yield parser
     commands = commands_of(parser)
     for each in dict.fromkeys(commands.choices.values()) if commands else ():

@@ -7,6 +7,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Shape(BaseModel):
-    """Strict about types: a number is no text."""
+    """Strict about types: a number does not pass as text."""
 
     model_config = ConfigDict(extra="allow", strict=True)

@@ -107,7 +107,7 @@ def _verify(path: Path, options: argparse.Namespace, display: Display, place: Pa
 
 
 def _signature(path: Path, options: argparse.Namespace) -> Report:
-    """A signature that nobody vouches for is no proof: it is a gap."""
+    """Check a signature. One without a trusted key proves nothing and counts as a gap."""
     report = Report(f"{path} (signature)")
     try:
         signed = check_signature(path, options.allowed_signers, options.public_key)

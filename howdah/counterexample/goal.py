@@ -24,7 +24,7 @@ SMALLEST = 1e-12
 class CandidateScore:
     """``value`` is larger for a better counterexample, None where its runs do not say; ``found`` whether it is one.
 
-    ``text`` is the measured number in words, or why there is none; ``written`` the number as a claim has it.
+    ``text`` is the measured number in words, or why it is missing; ``written`` the number as a claim has it.
     """
 
     value: float | None
@@ -171,7 +171,7 @@ class Extreme:
         return CandidateScore(self.sign * value, True, f"{text} ({sides})", text)
 
     def _side(self, field: Field, side: SelectorSection) -> Any:
-        """The sample, or why there is none."""
+        """The sample, or the reason why it is missing."""
         try:
             found = sample(field.at(side.at), side)
         except SelectionError as error:

@@ -37,7 +37,7 @@ class Tried:
 
 @dataclass
 class Trials:
-    """Makes runs of candidates and scores them. A candidate that cannot be run is told why by its score."""
+    """Makes runs of candidates and scores them. The score of a candidate that cannot run has the reason."""
 
     space: Space
     goal: Goal

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as a data file of flent (``.flent.gz``, version 4 of its format), which flent then plots as its own.
 
-The run is filed under the test of flent that its flows come nearest to: ``tcp_nup`` where all data go from the senders'
-side to the receivers', ``tcp_ndown`` where all go back, ``rrul_be_nflows`` where they go both ways. A run has no pings,
-so there is no series of them: nothing is put in their place. docs/flent.md says what stands for what.
+The run is filed under the test of flent that its flows come nearest to. That is ``tcp_nup`` where all data go from the
+senders' side to the receivers', ``tcp_ndown`` where all go back, ``rrul_be_nflows`` where they go both ways. A
+run has no pings, so the file has no series of them. docs/flent.md says what stands for what.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axes of many runs as columns: each has one type in all of them."""
+"""Makes columns of the axes of many runs; a column has one type in all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_axes(run: Run) -> Axes:
 
 
 def own_axes(run: Run) -> dict[str, Scalar]:
-    """What tells the rows of a run from those of others, the experiment first."""
+    """Axes that distinguish a run's rows from others', the experiment first."""
     return {EXPERIMENT: run.experiment, **run_axes(run).run}
 
 
@@ -34,7 +34,7 @@ def axis_types(runs: Iterable[Run]) -> dict[str, pa.DataType]:
 
 
 def types_in(axes: Iterable[dict[str, Scalar]]) -> dict[str, pa.DataType]:
-    """The same from the axes of each run."""
+    """As ``axis_types``, from the axes of each run."""
     values: dict[str, list[Any]] = {name: [] for name in (EXPERIMENT, *AXES)}
     for each in axes:
         for name, value in each.items():

@@ -30,10 +30,10 @@ def load(*places: Place, runs: Place | None = None, every: bool = False) -> Data
     """Experiments and runs as tables.
 
     A place is a directory, or a name as ``howdah list runs`` shows it (``quick``, ``quick/cubic-r0``, ``latest``);
-    without one it is ``latest``. Names are looked up in ``runs`` (default: $HOWDAH_RUNS, or ./runs).
+    the default is ``latest``. Names are looked up in ``runs`` (default: $HOWDAH_RUNS, or ./runs).
 
     Tables and metrics have the runs that count; with ``every`` also those that are invalid. Raises HowdahError for a
-    place that there is not. Results are read later, when a table is asked for.
+    missing place. Results are read later, when a table is asked for.
     """
     root = Path(runs if runs is not None else os.environ.get("HOWDAH_RUNS") or "runs")
     return Data([find(root, os.fspath(place)) for place in places or ("latest",)], every=every)
@@ -69,7 +69,7 @@ class Data:
 
     @cached_property
     def _runs(self) -> list[Run]:
-        """Those that the tables have."""
+        """The runs that the tables contain."""
         return [run for run in self._all_runs if run.plan is not None and (run.counts or self._every)]
 
     @cached_property
@@ -176,7 +176,7 @@ class Data:
     def plot(self, what: str = "cwnd_packets", **options: Any) -> Axes:
         """Draw a column of the ACKs over time, or a metric over an axis, with matplotlib; see ``howdah.library.plot``.
 
-        Raises HowdahError where there is nothing of that name, and without matplotlib.
+        Raises HowdahError for an unknown name, and without matplotlib.
         """
         from howdah.library.plot import plot
 

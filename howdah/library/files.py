@@ -46,5 +46,5 @@ def _write(rows: Rows, target: Path, form: Format) -> Path:
 
 
 def _plain(column: pa.Field) -> pa.Field:
-    """CSV has no dictionaries."""
+    """Decode dictionary columns, which CSV cannot hold."""
     return column.with_type(pa.string()) if pa.types.is_dictionary(column.type) else column

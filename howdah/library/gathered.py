@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tidy tables of one experiment: from its index as far as that is true, from the runs' own files otherwise."""
+"""Builds the tidy tables of one experiment from its index where that is current, else from the runs' files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Gathered:
             self._read(None)
 
     def _take(self, piece: list[Run]) -> Types:
-        """Make the rows of some runs, after which nobody needs them; the axes' types in these rows."""
+        """Make the rows of some runs, whose data may then be dropped; returns the axes' types."""
         axes = {run.name: own_axes(run) for run in piece}
         types = {**types_in(axes.values()), **self._given}
         self._axes |= axes
@@ -84,7 +84,7 @@ class Gathered:
         return types_in(axes for part in (self, *others) for axes in part._axes.values())
 
     def take_types(self, types: Types) -> None:
-        """Give rows with these axes from now on."""
+        """Use these types of axes for all further rows."""
         if types == self._given and list(types) == list(self._given):
             return
         self._given = types
@@ -123,7 +123,7 @@ class Gathered:
         return table.set_column(number, table.schema.field(number), found)
 
     def of(self, name: str, runs: Iterable[str]) -> pa.Table:
-        """The rows of some runs."""
+        """Select the rows of some runs."""
         table = self.table(name)
         wanted = set(runs)
         if len(wanted) == len(self._names):
@@ -131,7 +131,7 @@ class Gathered:
         return of_runs(table, wanted)
 
     def _keep(self) -> None:
-        """Write the index where it has become another; where that is not possible, the next reader reads as we did."""
+        """Write the index if it has changed. If that fails, the next reader opens the runs' files again."""
         if not self._indexed or len(self._others.names) < LEAST_RUNS:
             return
         kept = self._index.known if self._index else {}
@@ -154,12 +154,12 @@ def has_measures(run: Run) -> bool:
 
 
 def rows_of(name: str, runs: list[Run], types: Types) -> pa.Table:
-    """The rows that runs have in the table ``name`` of ``ROWS``."""
+    """The rows of some runs in the table ``name`` of ``ROWS``."""
     return ROWS[name]([run for run in runs if name in ("runs", "checks") or has_measures(run)], types)
 
 
 def can_be_known(run: Run, state: bytes | None) -> bool:
-    """Not a run of which something is told whenever it is read, nor one that somebody may be writing right now."""
+    """Whether the index may hold this run: reading it reports no problem, and nobody may be writing it."""
     said = run.provenance
     if state is None or run.plan is None or not said or not is_settled(state, time.time_ns()):
         return False

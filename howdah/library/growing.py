@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of an index that are written while a sweep is made, so that its first reading finds nearly all rows there.
+"""Writes parts of an index during a sweep, so that the first ``howdah.load`` need not open its runs.
 
 A part is written whole or not at all, so a command that is killed leaves parts of which each is right. It holds for a
 run as long as the index does: while the run's files are those that were read.

@@ -50,12 +50,12 @@ _DAMAGED = (pa.ArrowException, OSError, ValueError, LookupError, RecursionError,
 
 
 class UnusableError(Exception):
-    """The index cannot be used: what it holds is to be read anew."""
+    """The index cannot be used, so the runs' own files must be read."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A run in the index."""
+    """A run whose rows the index has."""
 
     state: bytes
     axes: dict[str, Scalar]
@@ -69,7 +69,7 @@ def _made_by() -> bytes:
 
 @cache
 def _code_sha256() -> str:
-    """Once in a process, before anything is read: the files may change while it is at work."""
+    """Hash of the code, taken once before anything is read, because the files may change during a process."""
     digest = hashlib.sha256(repr(known_metrics()).encode())
     here = Path(__file__).parent
     for file in sorted([*here.glob("*.py"), *(here.parent / "record").glob("*.py")]):
@@ -113,7 +113,7 @@ class Index:
 
 
 class _File:
-    """A file of the index."""
+    """One open file of the index."""
 
     def __init__(self, archive: zipfile.ZipFile, known: dict[str, Known], digests: dict[bytes, bytes]) -> None:
         self._archive, self.known, self._digests = archive, known, digests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of several experiments below each other: an axis has one type in all of them, a run is there once."""
+"""Concatenates tables of several experiments: an axis has one type in all, and a run appears once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _below(name: str, parts: Sequence[Gathered], runs: list[list[str]]) -> pa.Ta
 
 
 def _wanted(parts: Sequence[Gathered], *, every: bool) -> list[list[str]]:
-    """Of each part the runs that are wanted, and that no part before it has."""
+    """The wanted runs of each part, without those of earlier parts."""
     seen: set[Path] = set()
     found = []
     for part in parts:
@@ -56,6 +56,6 @@ def _wanted(parts: Sequence[Gathered], *, every: bool) -> list[list[str]]:
 
 
 def _measured(exits: pa.Table, metrics: pa.Table) -> pa.Table:
-    """The exits without the measures that no flow has a row of."""
+    """Drop measures without any row from the exits."""
     there = set(pc.unique(metrics["metric"].filter(metrics["flow"].is_valid())).cast(pa.string()).to_pylist())
     return exits.drop_columns([name for name in exit_measures() if name not in there])

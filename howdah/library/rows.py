@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a table that are read when somebody asks for them, in the form that each library wants."""
+"""Rows of a table, read on demand and in each library's own form."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rows:
 
     @cached_property
     def dataset(self) -> ds.Dataset:
-        """The pyarrow dataset behind, without what ``where`` and ``select`` leave out."""
+        """The pyarrow dataset, filtered by ``where`` and ``select``."""
         return self._opened()
 
     @property
@@ -64,9 +64,9 @@ class Rows:
     def where(self, condition: pc.Expression | None = None, /, **values: Any) -> Rows:
         """Only rows for which a pyarrow expression holds, and whose columns have these values.
 
-        A list of values means any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. A column whose name is
-        no Python name goes into a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for a column that
-        there is not.
+        A list of values means any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. A column whose name
+        Python does not allow goes into a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for an
+        unknown column.
         """
         self._known(values)
         parts = [] if condition is None else [condition]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables with rows of several runs, put below each other."""
+"""Concatenates tables with rows of several runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def positions(table: pa.Table, runs: Iterable[str]) -> npt.NDArray[np.int64]:
 
 
 def of_runs(table: pa.Table, runs: Iterable[str]) -> pa.Table:
-    """The rows of some runs."""
+    """Select the rows of some runs."""
     return table.filter(pa.array(positions(table, runs) >= 0))
 
 

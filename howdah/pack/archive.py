@@ -33,7 +33,7 @@ _LARGEST_INDEX = 256 * 1024 * 1024  # of 10 000 runs it has 60 MB
 
 
 class PackError(HowdahError):
-    """The file is no pack, or a damaged one, or one that would write where it must not."""
+    """The file is not a pack, is damaged, or would write outside its directory."""
 
 
 def write_archive(

@@ -155,7 +155,7 @@ def _is_bulk(file: Path, name: str) -> bool:
 
 
 def _rewritten(file: Path, paths: Paths) -> bytes | None:
-    """The content of a text without paths of this machine; None where it has none, or is no text."""
+    """The content of a text without paths of this machine; None if it has no such paths or is not text."""
     plain = content_name(file)
     packed = file.suffix == ".gz"
     if not packed and plain.suffix not in _TEXTS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the growing trace of a run in virtual time says of its flows so far: every ACK that is already on the disk.
+"""Reads the growing trace of a run in virtual time: every ACK that is already on disk.
 
 The guest empties its trace into tcp_probe.bin as the run goes on, and this reads the file's end from outside. Times are
 simulated seconds. Nothing here is a result: the analysis reads the whole trace when the run has ended.
@@ -55,7 +55,7 @@ class FlowSoFar:
     start_up: list[tuple[Integers, Integers, Reals]] = field(default_factory=list)
 
     def take(self, time_ns: Integers, columns: dict[str, Integers], step_ns: int) -> None:
-        """Records that follow those before."""
+        """Append records that follow the earlier ones."""
         cwnd, ssthresh, srtt = columns["snd_cwnd"], columns["ssthresh"], columns["srtt"]
         self.acks += time_ns.size
         self.time_ns, self.cwnd_packets, self.srtt_us = int(time_ns[-1]), int(cwnd[-1]), int(srtt[-1])
@@ -139,7 +139,7 @@ class AckTrace:
 
 
 def _ends(flow: Flow) -> tuple[str, int]:
-    """What tells a flow where the kernel chose the sender's port."""
+    """The addresses that identify a flow when the kernel chose the sender's port."""
     return flow.source_address, flow.destination_port
 
 

@@ -68,7 +68,7 @@ def build_run(run: Run, promtool: Path, target: Path) -> None:
 
 
 def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path, hint: str | None = None) -> None:
-    """The same of any OpenMetrics text; ``of`` is what it is about."""
+    """Build blocks of any OpenMetrics text; ``of`` names its subject in errors."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=PARTIAL, suffix=f"-{os.getpid()}", dir=target.parent) as name:
@@ -103,7 +103,7 @@ def blocks_in(target: Path) -> list[Path]:
 def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path | None = None) -> list[Path]:
     """Block directories of every run of the experiment, building those that are missing or out of date.
 
-    They lie in ``root`` (default: ``prometheus/`` in the experiment), one directory a run, named by run and key.
+    They are in ``root`` (default: ``prometheus/`` in the experiment), one directory a run, named by run and key.
     """
     root = root or experiment.path / DIRECTORY
     blocks: list[Path] = []

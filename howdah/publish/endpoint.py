@@ -35,7 +35,7 @@ class _Reading(Collector):
         self._reading = threading.Lock()
 
     def describe(self) -> list[Metric]:
-        """Nothing in advance: the registry must not read in order to learn names."""
+        """Describe nothing, so that the registry does not read to learn names."""
         return []
 
     def collect(self) -> Iterable[Metric]:
@@ -59,12 +59,12 @@ class _ScrapeHandler(WSGIRequestHandler):
     timeout = _REQUEST_LIMIT_S
 
     def handle(self) -> None:
-        """One request. Who goes away before the answer gets none, which is no error of ours."""
+        """Handle one request. A client that disconnects early is not an error."""
         with contextlib.suppress(ConnectionError):
             super().handle()
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """A scrape a second is nothing to write down."""
+        """Log nothing: a scrape comes every second."""
 
 
 class ScrapeEndpoint(FewAtOnce, WSGIServer):
@@ -85,7 +85,7 @@ class ScrapeEndpoint(FewAtOnce, WSGIServer):
         return answer
 
     def server_bind(self) -> None:
-        """Without the look-up of its own name that http.server adds, which may wait for a name server."""
+        """Bind without the look-up of its own name in http.server, which may wait for a name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
         self.setup_environ()
@@ -142,7 +142,7 @@ def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIA
 
 
 class _Told:
-    """What an application told of its answer before the body."""
+    """Status and headers that a WSGI application sets before the body."""
 
     def __init__(self) -> None:
         self.status = ""

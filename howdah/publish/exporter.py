@@ -69,7 +69,7 @@ class Exporter(FewAtOnce, http.server.HTTPServer):
         super().__init__((address, port), _Handler)
 
     def server_bind(self) -> None:
-        """Without the look-up of its own name that http.server adds, which may wait for a name server."""
+        """Bind without the look-up of its own name in http.server, which may wait for a name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.place
 
@@ -81,7 +81,7 @@ class Exporter(FewAtOnce, http.server.HTTPServer):
 
     @property
     def place(self) -> tuple[str, int]:
-        """Address and port, of which 0 has become a free one."""
+        """Address and port; a requested port 0 is replaced by the real one."""
         name = self.socket.getsockname()
         return str(name[0]), int(name[1])
 
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(options: argparse.Namespace) -> None:
-    """Until interrupted. Raises AddressError, OSError, or OverflowError for a port that is none."""
+    """Serve until interrupted. Raises AddressError, OSError, or OverflowError for an invalid port."""
     with Exporter(options.address, options.port, LiveMachine(options.node)) as exporter:
         sys.stdout.write(f"metrics: {exporter.url}/metrics\n")
         sys.stdout.flush()

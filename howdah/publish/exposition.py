@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the exporter tells of a machine: names, kinds and meaning, and one reading in Prometheus' formats.
+"""Defines the exporter's metrics, and formats one reading of them for Prometheus.
 
-Queues and interfaces have the names and units that runs have (howdah/publish/metric.py); connections are told of only
-together, by congestion control, so that the number of series does not grow with theirs. Standard library only.
+Queues and interfaces have the names and units of runs (howdah/publish/metric.py). Connections are summed by congestion
+control, so that the number of series does not grow with them. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BY_NAME = {metric.name: metric for metric in SERIES}
 
 
 def _of_runs(name: str, labels: tuple[str, ...]) -> PublishedMetric:
-    """A metric of runs, with the labels it has here: nothing is known of roles."""
+    """A metric of runs, without the labels of roles, which a machine does not know."""
     metric = _BY_NAME[name]
     return PublishedMetric(metric.name, metric.kind, metric.help, labels)
 

@@ -25,7 +25,7 @@ _OF_EVERY_RUN = (INFO[0], END)
 
 
 class Finished:
-    """What the page shows now. ``stamp`` is another object whenever that has changed."""
+    """The results on the page. ``stamp`` becomes another object when they change."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

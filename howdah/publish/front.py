@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person's browser speaks to in place of a Prometheus: it refuses what guard.py refuses, and passes on the rest.
+"""A proxy between browser and Prometheus: refuses what guard.py refuses, and forwards the rest.
 
-Prometheus itself looks at no ``Host`` and takes any ``Origin``; it is behind this with a password.
+It is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself wants a password.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "upgrade"
 
 
 class Front(FewAtOnce, http.server.HTTPServer):
-    """``inner`` is the port of what is behind, ``authorization`` what it wants to hear. Raises OSError."""
+    """``inner`` is the port of Prometheus, ``authorization`` the header it wants. Raises OSError."""
 
     def __init__(self, port: int, inner: int, authorization: str) -> None:
         self.inner, self.authorization = inner, authorization
         super().__init__((LOOPBACK, port), _Passing)
 
     def server_bind(self) -> None:
-        """Without the look-up of its own name that http.server adds, which may wait for a name server."""
+        """Bind without the look-up of its own name in http.server, which may wait for a name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
 
@@ -41,7 +41,7 @@ class _Passing(http.server.BaseHTTPRequestHandler):
     server: Front
 
     def handle(self) -> None:
-        """Who goes away before the answer gets none, which is no error of ours."""
+        """Handle requests. A client that disconnects early is not an error."""
         with contextlib.suppress(ConnectionError):
             super().handle()
 
@@ -93,12 +93,12 @@ class _Passing(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """A page that looks each second is nothing to write down."""
+        """Log nothing: a page asks every second."""
 
 
 @contextmanager
 def fronted(front: Front) -> Iterator[None]:
-    """Answer from a thread for the length of a ``with`` block."""
+    """Serve from a thread for the length of a ``with`` block."""
     thread = threading.Thread(target=front.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

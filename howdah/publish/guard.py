@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What our own HTTP servers refuse: requests that a page of the web sends by a name of its own, and too many at once.
+"""Refuses requests that a web page sends under its own host name (DNS rebinding), and too many at once.
 
 A browser sends any page's requests to loopback. A page's name that a name server turns into 127.0.0.1 makes them
 readable for that page, but the request still says the name in ``Host``. Standard library only.
@@ -17,7 +17,7 @@ MOST_AT_ONCE = 16  # a Prometheus needs one, a person's browser six
 
 
 def is_loopback(host: str) -> bool:
-    """Of a name only ``localhost`` is: what others mean is for name servers to say."""
+    """Whether a host is loopback. ``localhost`` is the only name that counts: name servers decide on others."""
     try:
         return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
     except ValueError:
@@ -35,7 +35,7 @@ def is_addressed(host: str | None, address: str, port: int) -> bool:
 
 
 class RequestHeaders(Protocol):
-    """Of a request, by name in any case."""
+    """The headers of a request, by name in any case."""
 
     def get(self, name: str, /) -> Any: ...
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the live page shows of experiments and runs, as one JSON file beside it that is written anew at every scrape."""
+"""Writes what the live page shows of experiments and runs, as one JSON file beside it, at every scrape."""
 
 from __future__ import annotations
 

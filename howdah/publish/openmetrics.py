@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs as samples, and samples as OpenMetrics text for ``promtool tsdb create-blocks-from openmetrics``.
 
-Virtual time is mapped to the host time at which the run started plus the offset from the epoch, so runs of one
-experiment lie where they were made and differ in their labels.
+Virtual time is mapped to the host time at which the run started plus the offset from the epoch. So runs of one
+experiment stand at the time when they were made and differ in their labels.
 """
 
 from __future__ import annotations

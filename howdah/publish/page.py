@@ -24,8 +24,8 @@ _REQUEST_LIMIT_S = 10.0
 def negotiated(accept: str | None) -> str:
     """The content type for a request with this Accept header.
 
-    OpenMetrics has to be asked for by name, and not be liked less than text. Who asks for nothing that there is gets
-    text, as from Prometheus' own clients.
+    OpenMetrics must be named, with a weight not below that of text. A client that accepts neither gets text, as from
+    Prometheus' own libraries.
     """
     wanted = 0.0
     text = 0.0
@@ -62,13 +62,13 @@ def _quality(parameters: dict[str, str]) -> float:
 
 
 class Page(http.server.BaseHTTPRequestHandler):
-    """What pages of metrics have in common: the way they answer, and that they write nothing down."""
+    """The common part of pages of metrics: how they answer. They log nothing."""
 
     timeout = _REQUEST_LIMIT_S
     server: socketserver.TCPServer
 
     def handle(self) -> None:
-        """Requests of one connection. Who goes away before the answer gets none, which is no error of ours."""
+        """Handle the requests of one connection. A client that disconnects early is not an error."""
         with contextlib.suppress(ConnectionError):
             super().handle()
 
@@ -108,4 +108,4 @@ class Page(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """A scrape a second is nothing to write down."""
+        """Log nothing: a scrape comes every second."""

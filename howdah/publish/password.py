@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps others from servers that we start and that look at no ``Host``: a password of the moment.
+"""A random password for servers that howdah starts and that do not check ``Host``.
 
-A page of the web has a name of its own turned into 127.0.0.1 and reads whatever answers there. Prometheus and its
-node_exporter know no names, but they ask for a password (Prometheus: HTTPS and authentication).
+A web page can have its host name resolve to 127.0.0.1 and read what answers there (DNS rebinding). Prometheus and
+node_exporter cannot check names, but they can ask for a password (Prometheus: HTTPS and authentication).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Password:
 
 
 def new_password() -> Password:
-    """Raises PrometheusUnavailableError."""
+    """Make a password. Raises PrometheusUnavailableError if libcrypt is missing."""
     word = secrets.token_urlsafe(32)
     salt = "".join(secrets.choice(_ALPHABET) for _ in range(21)) + secrets.choice(".Oeu")  # 128 bits in 22 letters
     for name in _LIBRARIES:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far experiments and runs are, from what lies on the disk: nobody is asked, and nothing is written for it."""
+"""Reads from disk how far experiments and runs are, without asking any process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Position:
 
 
 def position(directory: RunDirectory) -> Position:
-    """Of a run that is being made."""
+    """The position of a run in progress."""
     said = _said(directory.raw / "progress.json")
     if said is None:
         return Position("boot" if directory.console.exists() else "prepare")
@@ -52,7 +52,7 @@ def _said(file: Path) -> Position | None:
 
 
 def _analysis_phase(directory: RunDirectory) -> str:
-    """Each stage leaves a file: the next one has begun."""
+    """The running stage of the analysis, from the files that earlier stages left."""
     for phase, left in (("conclude", directory.verdict), ("judge", directory.metrics)):
         if left.exists():
             return phase
@@ -70,7 +70,7 @@ class ExperimentPhase:
 
 
 def held_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
-    """Those whose lock somebody holds, as the kernel's list of locks says it: trying a lock could be in the way."""
+    """Experiments whose lock is held, from the kernel's list: trying a lock could make a command fail."""
     holders = _flock_holders()
     found = []
     for lock in sorted(runs.glob("*/.lock")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ``prometheus`` and ``promtool`` programs are, and how to get them without installing a service."""
+"""Finds the programs ``prometheus`` and ``promtool``, or fetches them without installing a service."""
 
 from __future__ import annotations
 

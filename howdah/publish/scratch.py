@@ -21,8 +21,8 @@ _LOCK = ".lock"
 def scratch_directory() -> Iterator[Path]:
     """An empty directory, removed at the end. Those of commands that were killed are removed first.
 
-    A directory is in use while somebody holds the lock on the file ``.lock`` in it, and before there is such a file
-    while the process lives whose number is in its name: locks end with their process.
+    A directory is in use while a process holds the lock on its file ``.lock``. Until that file exists, the directory is
+    in use while the process whose number is in its name lives. Locks end with their process.
     """
     sweep_scratch()
     with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as name:

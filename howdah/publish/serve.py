@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah serve``: one Prometheus over all runs, which learns of new ones while it runs."""
+"""``howdah serve``: one Prometheus over all runs, which imports new ones as they appear."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def serve(
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """A polite end from outside is the same as Ctrl-C: the server and its directory go."""
+    """Treat SIGTERM as Ctrl-C: end the server and remove its directory."""
     raise KeyboardInterrupt
 
 

@@ -71,7 +71,7 @@ class Server:
         return f"http://{LOOPBACK}:{self.port}"
 
     def client(self) -> Client:
-        """Of this process, past the front."""
+        """A client that asks the server directly, past its front."""
         return Client(f"http://{LOOPBACK}:{self.own_port}", self.password.authorization)
 
     def alive(self) -> bool:
@@ -94,13 +94,13 @@ class Server:
         raise PrometheusUnavailableError(f"prometheus was not ready after {_READY_LIMIT_S:.0f} s", where=str(self.log))
 
     def complaint(self) -> str:
-        """The last thing the server said."""
+        """The server's last error, or else its last line of output."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if self.log.exists() else []
         errors = [line for line in lines if "level=error" in line]
         return (errors or lines or ["it said nothing"])[-1]
 
     def stop(self) -> None:
-        """End the server: politely, then surely."""
+        """End the server with SIGTERM, then with SIGKILL."""
         if not self.alive():
             return
         self.process.send_signal(signal.SIGTERM)
@@ -182,7 +182,7 @@ def running(prometheus: Prometheus, data: Path, port: int | None = None, live: L
 
 @contextmanager
 def queried(prometheus: Prometheus, data: Path) -> Iterator[Client]:
-    """One that only this process speaks to, for the length of a ``with`` block."""
+    """A server without a front, for this process alone, for the length of a ``with`` block."""
     server = start(prometheus, data)
     try:
         yield server.client()

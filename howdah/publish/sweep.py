@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command says of the runs that a cluster makes for it: a file in the directory of runs, read at each scrape.
+"""The numbers of a cluster's sweep as a file in the directory of runs, which each scrape reads.
 
 The command writes it once a second, so it need not listen anywhere, and a scrape never asks scheduler or workers.
 """
@@ -62,7 +62,7 @@ class Sweep:
     sent_bytes: int = 0
 
     def write(self, runs: Path) -> None:
-        """Raises OSError."""
+        """Write the file in one step. Raises OSError."""
         write_whole(_file(runs, self.process), json.dumps(asdict(self)))
 
     def remove(self, runs: Path) -> None:
@@ -88,7 +88,7 @@ class Sweep:
 
 
 def sweep_families(runs: Path) -> Families:
-    """Of each command at work below ``runs``. What a killed one left is removed; what cannot be read is passed over."""
+    """Metrics of each command at work below ``runs``. Removes what a killed one left; skips unreadable files."""
     found: Families = {}
     for file in sorted(runs.glob(f"{_FILE}*")):
         if is_abandoned(file):

@@ -143,7 +143,7 @@ class LiveRun:
         self._roles = {host.name: host.role for host in self.plan.hosts}
 
     def families(self) -> Families:
-        """What a scrape sees now."""
+        """The metrics of this run now."""
         found: Families = {}
         labels = run_labels(self.run)
 
@@ -284,11 +284,11 @@ class Watch:
 
     @property
     def underway(self) -> list[LiveRun]:
-        """Those that the last look found, by their place."""
+        """Runs that the last look found, by directory."""
         return [self._known[path] for path in sorted(self._known)]
 
     def families(self) -> Families:
-        """What they show now, together. A directory whose maker is gone is not looked at."""
+        """The metrics of all runs now. Skips directories whose maker has ended."""
         present = {path for path in self._runs.glob(f"*/{PARTIAL}*") if _is_alive(path)}
         self._known = {path: live for path, live in self._known.items() if path in present}
         found: Families = {}

@@ -40,7 +40,7 @@ class Queues:
     _made: dict[tuple[Path, int], _Made] = field(default_factory=dict)  # by the time at which run.json was written
 
     def of(self, experiment: Path) -> Queue | None:
-        """None where experiment.json does not list the runs yet."""
+        """The queue of an experiment; None until experiment.json lists its runs."""
         try:
             cells = json.loads((experiment / "experiment.json").read_bytes())["cells"]
             rows = [(str(cell["run"]), _kind(cell)) for cell in cells]
@@ -85,7 +85,7 @@ class Queues:
 
 
 def _kind(cell: dict[str, Any]) -> str:
-    """What repetitions of a run have in common: they take about as long."""
+    """What repetitions of a run have in common, because they take about as long."""
     axes = {name: value for name, value in dict(cell.get("axes") or {}).items() if name not in _REPEATED}
     return json.dumps([cell.get("algorithm"), axes], sort_keys=True)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether runs are what they say they are: digests, everything computed anew, signatures (docs/verify.md)."""
+"""Verifies runs: digests, everything computed again, signatures (docs/verify.md)."""

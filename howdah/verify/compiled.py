@@ -75,7 +75,7 @@ def check_plans(path: Path, index: dict[str, Any], report: Report) -> None:
 
 
 def check_plan(run: RunDirectory, report: Report) -> None:
-    """Of a run that is looked at by itself: its plan against the profile of the experiment that it lies in."""
+    """Check a single run: its plan against the profile of its experiment."""
     home = run.path.parent
     index = read_object(home / "experiment.json")
     if not (home / PROFILE).exists() or not isinstance(index.get("cells"), list):

@@ -35,7 +35,7 @@ def runs_below(path: Path) -> list[RunDirectory]:
 
 
 def verify_experiment(path: Path) -> Report:
-    """The files beside the runs: they are derived from the profile and the runs, so each is made anew and compared."""
+    """The files beside the runs: they are derived from the profile and the runs, so each is made again and compared."""
     report = Report(str(path))
     try:
         index = read_index(path / "experiment.json")

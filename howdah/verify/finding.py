@@ -11,7 +11,7 @@ VERIFIED, DIGESTS_ONLY, DIFFERS, UNCHECKED = "verified", "digests only", "differ
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """Something that is not what it should be. ``said`` is what the file says, ``found`` what came out anew."""
+    """Something that is not what it should be. ``said`` is what the file says, ``found`` the recomputed value."""
 
     file: str
     what: str

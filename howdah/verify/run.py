@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run: its files against their digests, and its results against what comes out when they are computed anew."""
+"""Verifies one run: its files against their digests, and its results against recomputed ones."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A finished run made once more from its own plan, and what of it came out otherwise."""
+"""Repeats a finished run from its own plan and lists what differs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ METRICS, VERDICT = "metrics.json", "verdict.json"
 
 @dataclass(frozen=True)
 class FileDifference:
-    """Something in ``file`` that is not what it was: ``what`` in words, ``said`` before and ``found`` now."""
+    """A value in ``file`` that differs: ``what`` names it, ``said`` is the old value and ``found`` the new one."""
 
     file: str
     what: str
@@ -46,7 +46,7 @@ class FileDifference:
 
 @dataclass(frozen=True)
 class Again:
-    """``differences``: the first one of the tables, and all of the measures and of the verdict.
+    """A repeated run. ``differences`` has the first one of the tables, and all of the measures and the verdict.
 
     ``changed`` maps what the run was made on to how it was then and is now.
     """
@@ -62,7 +62,7 @@ class Again:
         return not self.differences
 
     def changes_text(self) -> list[str]:
-        """One line for each thing the run was made on that has changed."""
+        """One line for each changed thing that the run depends on."""
         shown = [(name, _short(name, before), _short(name, now)) for name, (before, now) in self.changed.items()]
         return [f"{name}: {before}, now {now}" for name, before, now in shown]
 
@@ -144,7 +144,7 @@ def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
 
 
 def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[FileDifference]:
-    """Every measure that has another value, or that only one of the two has."""
+    """Every measure whose values differ, or that only one of the two runs has."""
     found = []
     left, right = _named(before), _named(after)
     for name in dict.fromkeys([*left, *right]):
@@ -163,7 +163,7 @@ def _between(file: str, what: str, said: Any, found: Any) -> FileDifference:
 
 
 def _named(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Rows by what a person calls them; a number tells those of one name apart."""
+    """Rows by their readable names; a number distinguishes rows of the same name."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         name = f"{row['metric']} of flow {row['flow']}" if row["flow"] is not None else str(row["metric"])
@@ -178,7 +178,7 @@ def _named(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[FileDifference]:
-    """Another verdict, and every check that came out otherwise."""
+    """The verdict, if it differs, and every check whose outcome differs."""
     found = []
     if before.get("verdict") != after.get("verdict"):
         found.append(_between(VERDICT, "verdict", before.get("verdict"), after.get("verdict")))
@@ -195,7 +195,7 @@ def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[F
 
 
 def _made_on(record: dict[str, Any], name: str) -> Any:
-    """What tells of a change: where a module's source lies does not, its ``srcversion`` does."""
+    """The values that show a change: a module's ``srcversion``, but not the place of its source."""
     value = record.get(name)
     if name != "modules" or not isinstance(value, dict):
         return value
@@ -208,7 +208,7 @@ def _made_on(record: dict[str, Any], name: str) -> Any:
 
 
 def _short(name: str, value: Any) -> str:
-    """What a person tells two versions of it apart by."""
+    """A short text that distinguishes two versions of it."""
     if name == "addresses":
         return (
             "the same in every run" if value else "random, because this container forbids personality(2) and prctl(2)"

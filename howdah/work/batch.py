@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs at once: in one order wherever they are made, interrupted cleanly, resumed for free."""
+"""Makes many runs in a fixed order. An interruption leaves only finished runs, which a repeated command finds."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class JobQueue(Protocol):
 
     @property
     def past(self) -> Past:
-        """Of outcomes that are no longer held."""
+        """The sums over outcomes that are no longer held."""
         ...
 
     @property
@@ -91,15 +91,15 @@ class JobQueue(Protocol):
     def waiting_core_s(self) -> float: ...
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of jobs that wait."""
         ...
 
     def take(self) -> Job | Outcome:
-        """The next, or its outcome where nothing is to be made."""
+        """The next job, or its outcome if its run exists."""
         ...
 
     def settle(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Outcomes were told; returns those that are to be held on to."""
+        """Take outcomes that were reported; returns those that the caller keeps."""
         ...
 
 
@@ -147,7 +147,7 @@ def run_queue(queue: JobQueue, place: Executor, listen: Listener, *, keep_going:
 
 
 class _Jobs:
-    """A queue of jobs that are all there from the beginning."""
+    """A queue whose jobs are all known from the beginning."""
 
     past = Past()
     planned = True
@@ -187,7 +187,7 @@ class _Jobs:
 
 
 def _sorted_out(jobs: Sequence[Job], again: bool) -> tuple[list[Outcome], list[Job]]:
-    """The outcomes of those that are there, and those that are to be made."""
+    """The outcomes of runs that exist, and the jobs whose runs do not."""
     outcomes: list[Outcome] = []
     unfinished: list[Job] = []
     for job in jobs:
@@ -201,7 +201,7 @@ def _sorted_out(jobs: Sequence[Job], again: bool) -> tuple[list[Outcome], list[J
 
 
 def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:
-    """Whether no further run should be begun: an error (no space, no engine) that the others would meet as well."""
+    """Whether every other run would meet this error (no space, no engine) too, so that none should start."""
     if outcome.error is None:
         return False
     free = free_bytes(outcome.job.experiment)

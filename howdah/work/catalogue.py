@@ -82,8 +82,7 @@ def expected_s(core_s: float) -> str:
 
 
 def profile_core_s(profile: Profile) -> float:
-    """What all runs of a profile are expected to cost. One repetition of each point is planned; the others cost the
-    same."""
+    """The expected cost of all runs of a profile. Plans one repetition of each point; the others cost the same."""
     cells = profile.cells()
     repetitions = Counter(cell.run.rpartition("-r")[0] for cell in cells)
     first = [cell for cell in cells if cell.repetition == 0]
@@ -128,7 +127,7 @@ def _kept() -> dict[str, dict[str, Any]]:
 
 
 def index() -> str:
-    """What the file is to hold."""
+    """The content of ``profiles/index.json`` for the profiles as they are now."""
     rows = []
     for name, file in shipped_profiles().items():
         digest = sha256_text(file.read_text(encoding="utf-8"))

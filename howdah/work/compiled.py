@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plans of all runs of a profile. Nothing is loaded here but what plans need: who plans makes no runs."""
+"""Compiles the plans of all runs of a profile. Imports only what plans need, so that ``howdah plan`` starts quickly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from howdah.profile.long import LongCells
 def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Sequence[Plan]:
     """The plan of every run of a profile; ``engine`` and ``kernel`` take the place of the profile's own.
 
-    Those of a long sweep are compiled when they are asked for.
+    Plans of a long sweep are compiled when they are asked for.
     """
     cells = profile.cells()
     if isinstance(cells, LongCells):
@@ -25,7 +25,7 @@ def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | 
 
 
 def stand_for_all(plans: Sequence[Plan]) -> Sequence[Plan]:
-    """The plans; of a long sweep those of the points that stand for all."""
+    """The plans; of a long sweep, those of the representative points."""
     if isinstance(plans, list):
         return plans
     from howdah.work.long import LongPlans  # and numpy

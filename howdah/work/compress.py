@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs whose raw records lie as the guest wrote them, made small: those of releases that did not compress them.
+"""Compresses the raw records of runs made by releases that did not.
 
 A new run compresses its own (``howdah/work/stage.py``). Here a copy of the run is made beside it, of hard links and
-compressed files, and the two change places in one step of the kernel: whoever is killed leaves the old or the new one.
+compressed files. The kernel exchanges the two in one step, so a killed command leaves the old run or the new one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Compressed:
 
 
 def refused(directory: RunDirectory) -> str | None:
-    """Why a run stays as it is although it has large files, in words; None where it may be compressed."""
+    """The reason why a run with large files must stay as it is; None if it may be compressed."""
     try:
         record = read_record(directory)
     except RecordError as error:
@@ -61,8 +61,8 @@ def is_large(directory: RunDirectory) -> bool:
 def compress_run(directory: RunDirectory) -> Compressed | None:
     """Compress what is large in raw/ of a finished run that nothing speaks against (``refused``).
 
-    None where nothing becomes smaller. The caller holds the experiment's lock. A run without digests gets none: nothing
-    says what its files were. Raises HowdahError where it cannot be done; the run is then as it was.
+    Returns None if nothing becomes smaller. The caller holds the experiment's lock. A run without digests gets none,
+    because nothing records what its files were. Raises HowdahError if it fails; the run is then unchanged.
     """
     copy = RunDirectory(directory.path.with_name(f"{PARTIAL}{directory.path.name}-{os.getpid()}"))
     shutil.rmtree(copy.path, ignore_errors=True)
@@ -91,12 +91,12 @@ def _size(folder: Path) -> int:
 
 
 def _link(source: Path, target: Path) -> None:
-    """A tree of hard links; copies where the file system has no links."""
+    """Copy a tree as hard links, or as files if the file system has no links."""
     shutil.copytree(source, target, symlinks=True, copy_function=link_file)
 
 
 def _compare(directory: RunDirectory, copy: RunDirectory) -> None:
-    """Raises OSError where a compressed file does not hold what the guest wrote."""
+    """Compare compressed files with what the guest wrote. Raises OSError if one differs."""
     for file in raw_files(directory.raw):
         if (copy.path / file.relative_to(directory.path)).exists():
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a run is expected to take, from its plan: to begin with the longest, and to say how much time is left."""
+"""Estimates from its plan how long a run takes, to start the longest first and to show the time left."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown while long work goes on: bars on a terminal, a line an event in a log, nothing with --json."""
+"""Shows the progress of long work: bars on a terminal, a line for each event in a log, nothing with --json."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Display:
             self._progress.stop()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays above the bars."""
         if not self.quiet:
             self.console.print(visible(text), markup=False)
 
@@ -168,16 +168,16 @@ class Display:
 
 
 def simulated_s(outcomes: Iterable[Outcome]) -> float:
-    """Seconds that passed in these runs, from boot to end; of one that failed nobody knows."""
+    """Simulated seconds of these runs, from boot to end. Failed runs do not count, because theirs are unknown."""
     whole = [each for each in outcomes if not each.failed]
     return sum(each.cell.plan.epoch_us + each.cell.plan.duration_us for each in whole) / 1e6
 
 
 def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:
-    """Seconds until the batch is done, or None while nothing tells.
+    """Seconds until the batch is done, or None while they cannot be estimated.
 
-    Runs are unequal, so what is left is counted in expected core seconds (``run/cost.py``); how long such a second
-    takes here, with so many at once, is learnt from the runs made, and from those in progress by their share.
+    Runs are unequal, so what is left is counted in expected core seconds (``work/cost.py``). Finished runs, and those
+    in progress by their share, show how long such a second takes here.
     """
     now = time.monotonic()
     made = [each for each in outcomes if not each.reused and each.error is None]

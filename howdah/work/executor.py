@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the runs of a batch are made: processes of this machine (local.py), or workers elsewhere (howdah/cluster)."""
+"""The interface of what makes the runs of a batch: processes of this machine (local.py) or a cluster's workers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from howdah.work.job import Job, Outcome, Rest, Work
 
 
 class Executor(Protocol):
-    """Takes jobs in the order in which they are given. One batch after the other may use it, each with its ``open``."""
+    """Makes runs in the order of the jobs it is given. Several batches may use it in turn, each with its ``open``."""
 
     @property
     def active(self) -> Sequence[Work]:
@@ -34,15 +34,15 @@ class Executor(Protocol):
         ...
 
     def give(self, job: Job) -> None:
-        """Begin a job, or have it begin as soon as it can. Raises HowdahError where that is not possible."""
+        """Start a job now or as soon as possible. Raises HowdahError if that fails."""
         ...
 
     def wait(self, timeout_s: float) -> list[Outcome]:
-        """Those that have ended; returns after ``timeout_s`` at the latest. Finished runs have their final names."""
+        """Outcomes of jobs that have ended, after ``timeout_s`` at the latest. Finished runs have their final names."""
         ...
 
     def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
-        """How far the batch is, for those who look at it from elsewhere."""
+        """Publish how far the batch is, for ``howdah serve``."""
         ...
 
     def kill(self) -> None:
@@ -50,5 +50,5 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """The batch is over: give back what no further batch needs."""
+        """Release at the end of a batch what no further batch needs."""
         ...

@@ -37,7 +37,7 @@ EXPERIMENT_FORMAT = 1
 
 @dataclass
 class PlannedRun:
-    """One run the profile asks for: its plan, its key and where it will lie.
+    """One run that the profile asks for: its plan, its key and its directory.
 
     Without ``keep_data`` only its results stay when it is done (see ``run/retention.py``).
     """
@@ -77,7 +77,7 @@ class ExperimentDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the experiment for one command; a second one is told who holds it instead of waiting unseen."""
+        """Hold the experiment for one command. A second one fails with the name of the first."""
         lock = self.path / ".lock"
         with lock.open("a+") as file:
             try:
@@ -114,7 +114,7 @@ class ExperimentDirectory:
     def finished(self, cell: PlannedRun) -> RunDirectory | None:
         """The run of this cell, when a finished one with the same key and all that is to be kept is there.
 
-        A run of which only the results were kept must be as this analysis would have it: nothing can be measured anew.
+        A run that kept only its results must have those of today's analysis, because it cannot be measured again.
         """
         directory = RunDirectory(self.path / cell.directory_name)
         if not directory.provenance.exists():
@@ -162,7 +162,7 @@ class ExperimentDirectory:
         quick: bool = False,
         axes: dict[str, list[str]] | None = None,
     ) -> dict[str, Any]:
-        """experiment.json from what lies on disk, so it is true however the last command ended.
+        """Write experiment.json from what is on disk, so that it is right however the last command ended.
 
         ``axes`` are the swept fields with all the values they have in the profile; ``quick`` may leave some out.
         """
@@ -228,7 +228,7 @@ class ExperimentDirectory:
             raise
 
     def _state(self, run: str) -> tuple[str, str | None]:
-        """Status and verdict of a run as they lie on disk; ``pending`` where it is not there."""
+        """Status and verdict of a run on disk; ``pending`` if it is missing."""
         directory = RunDirectory(self.path / run)
         if not directory.provenance.exists():
             return "pending", None
@@ -259,16 +259,16 @@ class ExperimentDirectory:
 
 
 def from_here(place: str) -> str:
-    """``file:line`` with the file relative to the working directory, or its name alone where it lies elsewhere.
+    """``file:line`` with the file relative to the working directory, or its name alone if it is elsewhere.
 
-    A run travels: directories of the machine where it was made mean nothing to others, and tell of its owner.
+    A run travels: directories of the machine where it was made mean nothing to others, and reveal its owner.
     """
     here = f"{Path.cwd()}/"
     return place.removeprefix(here) if place.startswith(here) or not place.startswith("/") else place.rpartition("/")[2]
 
 
 def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str, str]) -> RunDirectory:
-    """The partial directory of a run that will lie at ``final``, with its plan in it, ready for a worker."""
+    """Make the partial directory of a run whose final name is ``final``, with its plan in it, ready for a worker."""
     directory = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
     shutil.rmtree(directory.path, ignore_errors=True)
     directory.raw.mkdir(parents=True)
@@ -328,7 +328,7 @@ def find(runs: Path, name: str) -> Path:
 
 
 def _as_given(path: Path) -> Path:
-    """The same directory with the names that it has itself, after what the person wrote before them."""
+    """The same directory by its real names, after the leading part that the user wrote."""
     names = 2 if (path / "plan.json").exists() else 1  # a run has that of its experiment as well
     found = path.resolve()
     before = path.parents[names - 1] if len(path.parts) >= names else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that is forked from this one, which has loaded what it needs, and talks to it over pipes."""
+"""Forks a process that talks over pipes. It needs to load nothing, because this one has."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _STANDARD = 3  # input, output and error output are the descriptors below
 
 
 def can_fork() -> bool:
-    """Another thread may hold what the new process, in which that thread is not, would wait for.
+    """Whether forking is safe: no other thread may hold a lock, because the child would wait for it for ever.
 
-    That which draws bars holds nothing but the terminal, of which the new process knows nothing.
+    The thread that draws bars may run: it locks only the terminal, which the child does not use.
     """
     others = (each for each in threading.enumerate() if each is not threading.current_thread())
     return all(type(each).__module__ == "rich.live" for each in others)
 
 
 class Forked:
-    """As much of ``subprocess.Popen`` as is needed of a process in a session of its own."""
+    """The part of ``subprocess.Popen`` that howdah needs, for a forked process in a session of its own."""
 
     def __init__(self, main: Callable[[], object], errors: int) -> None:
-        """A process that does ``main``. ``errors`` is the descriptor of where it complains.
+        """Start a process that calls ``main``. ``errors`` is the descriptor of its standard error.
 
-        Raises OSError where there can be none.
+        Raises OSError if it cannot fork.
         """
         ends: list[int] = []
         try:
@@ -53,7 +53,7 @@ class Forked:
         self._status: int | None = None
 
     def poll(self) -> int | None:
-        """Its status, if it has ended: negative for a signal."""
+        """Its exit status, negative for a signal; None while it runs."""
         return self._look(os.WNOHANG)
 
     def wait(self) -> int:
@@ -73,7 +73,7 @@ class Forked:
 
 
 def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[int | signal.Signals]) -> NoReturn:
-    """Be a process of its own. Nothing of what this one was at is gone on with, or finished."""
+    """Run the child and leave without the parent's clean-up: its open work is the parent's to finish."""
     status = 1
     try:
         os.setsid()

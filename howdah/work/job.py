@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run that is to be made, one that is being made, and how it ended."""
+"""The three states of a run in a batch: a job, work in progress, an outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Job:
 
     @cached_property
     def expected_core_s(self) -> float:
-        """Of ``work/cost.py``; kept, since the time left is told from that of every job, several times a second."""
+        """Expected core seconds (``work/cost.py``). Kept, because the time left needs it often."""
         return expected_core_s(self.cell.plan)
 
 
@@ -71,7 +71,7 @@ class Work:
 
 @dataclass
 class Past:
-    """What is known of outcomes that are no longer held: how many there were, and sums over the runs that were made."""
+    """Summary of outcomes that are no longer held: their number, and sums over the runs that were made."""
 
     count: int = 0
     reused: int = 0
@@ -95,8 +95,8 @@ class Past:
 
 @dataclass(frozen=True)
 class Rest:
-    """How far a batch is: jobs in all, the expected core seconds (of ``work/cost.py``) of those not begun, of how
-    many experiments they are, and the outcomes of a long sweep that were told before."""
+    """How far a batch is: all jobs, the expected core seconds (``work/cost.py``) of those not begun, the number of
+    their experiments, and the outcomes of a long sweep that were reported before."""
 
     total: int
     waiting_core_s: float = 0.0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs of a long sweep are there: a line for each that ended, so that none is opened to find that it has.
+"""Lists the runs of a long sweep that ended, one a line, so that resuming does not open finished runs.
 
-A line counts while the four files of its run are those that were read (their inodes, sizes and times), while the sweep
-is made of the same plans, and if this user wrote it: a line carries a code of a secret in the user's cache. What does
-not count is looked at anew, as if there were no ledger; nothing is ever lost with it.
+A line counts while the inodes, sizes and times of its run's four files are unchanged and the sweep has the same plans.
+Each line carries an HMAC with a key in the user's cache, because a directory of runs may come from elsewhere. A run
+whose line does not count is read from its own files, so a lost ledger loses nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TICK_S = 0.05  # a file may change without its time changing for as long, on an
 
 
 def stamp(directory: str) -> list[int] | None:
-    """What changes when one of a run's files does; zeros for one that is missing, and None where run.json is."""
+    """A value that changes with any of a run's files. Zeros stand for a missing file; None if run.json is missing."""
     found: list[int] = []
     for name in _FILES:
         try:
@@ -45,7 +45,7 @@ def stamp(directory: str) -> list[int] | None:
 
 
 def is_settled(found: list[int]) -> bool:
-    """Whether a file that is written from now on gets another time than it has."""
+    """Whether a file written from now on gets a later time, so that equal times mean an equal file."""
     return time.time_ns() - max(found[3::4]) > _TICK_S * 1e9
 
 
@@ -64,7 +64,7 @@ class Ledger:
         self._unsettled: deque[tuple[int, RunDirectory, Read]] = deque()
 
     def read(self) -> None:
-        """Take what the file has and what still holds of it, and open it for what is to come."""
+        """Read the lines that still hold, and open the file to append."""
         base, header, last = str(self.experiment), self._header(), b""
         with suppress(FileNotFoundError), self.file.open("rb") as opened:
             if opened.readline() == header:
@@ -80,7 +80,7 @@ class Ledger:
             self._begin()
 
     def _begin(self) -> None:
-        """Write the file anew, with the lines that hold."""
+        """Replace the file by one with only the lines that hold."""
         kept = [line for _, line in self._lines()]
         write_whole(self.file, self._header() + b"".join(kept))
         offset = len(self._header())
@@ -126,7 +126,7 @@ class Ledger:
             self._opened.write(b"%d %s %s" % (number, mark.encode(), text))
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """What is known, in the order in which it was written."""
+        """The rows that hold, in the order in which they were written."""
         for _, line in self._lines():
             number, row = self._row(line)
             if row is not None:
@@ -143,7 +143,7 @@ class Ledger:
                 offset += len(line)
 
     def flush(self) -> None:
-        """A command that is killed from now on leaves what was added."""
+        """Write what was added to disk, so that it survives a killed command."""
         if self._opened is not None:
             self._opened.flush()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on this machine: one process a core, each on one run at a time."""
+"""Makes runs on this machine: one process for each core, each with one run at a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LocalExecutor:
         return []
 
     def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
-        """What they need is in the cache."""
+        """Do nothing: what the jobs need is in the cache."""
 
     def has_room(self) -> bool:
         return len(self._making) < self.workers
@@ -82,7 +82,7 @@ class LocalExecutor:
         return outcome
 
     def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
-        """Nobody looks at it from elsewhere."""
+        """Do nothing: the command's own display shows the batch."""
 
     def kill(self) -> None:
         self._makers.kill()
@@ -97,7 +97,7 @@ class LocalExecutor:
 
 
 def failure(making: Making, status: int | None, run: str, where: str) -> HowdahError:
-    """Why a process came to no verdict of a run."""
+    """The reason why a process ended without a verdict."""
     if "error" in making.last:
         return HowdahError(making.last["error"], where=making.last["where"], hint=making.last["hint"])
     tail = making.directory.log.read_text(errors="replace").strip().splitlines()[-8:]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long sweep as it is made: a plan is compiled when its run is handed out, and forgotten when that has ended.
+"""Makes a long sweep run by run: compiles a plan when its run starts, and drops it when that has ended.
 
-What is kept for each run is its place in the order and its place in the ledger, some 20 bytes.
+Keeps some 20 bytes for each run: its place in the order and its place in the ledger.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LongPlans(Computed[Plan]):
 
 
 def needs(plan: Plan) -> set[tuple[str, ...]]:
-    """What an engine makes ready for a plan."""
+    """What the engine must prepare for a plan."""
     modules = {("module", *plan.kernels, name) for name in (*plan.modules, *(plan.required_modules or ()))}
     modules |= {("module build", path, str(build)) for path, build in plan.module_builds.items()}
     return {("engine", plan.engine), *(("kernel", name) for name in plan.kernels), *modules} | (
@@ -126,7 +126,7 @@ class LongQueue:
 
     @property
     def some(self) -> list[Job]:
-        """Jobs that need all that any needs."""
+        """Jobs that together need everything that any job needs."""
         return [Job(self.experiment, self.cell(place, plan)) for place, plan in self.plans.some.items()]
 
     @property
@@ -151,7 +151,7 @@ class LongQueue:
         return self.past.count
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of jobs that wait."""
         return len(self._order) - self._next
 
     def take(self) -> Job | Outcome:
@@ -173,7 +173,7 @@ class LongQueue:
             return Outcome(job or self._unplanned(place), error=error)
 
     def _unplanned(self, place: int) -> Job:
-        """A job of a point that is wrong: by its name, with the plan of another."""
+        """The job of a point that cannot be compiled: it has the point's name and the plan of another one."""
         run, axes = self.plans.cells.name(place)
         return Job(self.experiment, PlannedRun(replace(self.plans.some[0], run=run, axes=axes), "", number=place))
 
@@ -189,7 +189,7 @@ class LongQueue:
         return Outcome(job, verdict=verdict, reused=True)
 
     def settle(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """Take outcomes that were told; those that are to be held on to."""
+        """Take outcomes that were reported; returns those that the caller keeps."""
         for outcome in outcomes:
             self.past.add(outcome)
             run = RunDirectory(self.experiment.path / outcome.cell.directory_name)
@@ -202,13 +202,13 @@ class LongQueue:
         return []
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of experiment.json: of the runs that ended."""
+        """The rows of experiment.json for the runs that ended."""
         for _, row in self.ledger.rows():
             yield {name: row[name] for name in ("run", "axes", "algorithm", "repetition", "status", "verdict")}
 
 
 def _reader(run: RunDirectory, cell: PlannedRun) -> Any:
-    """Reads a row of the ledger; it holds on to no plan."""
+    """A function that reads a row of the ledger and keeps no plan alive."""
     plan = cell.plan
     about = {"axes": plan.axes, "algorithm": plan.algorithm, "repetition": plan.repetition}
     repeatable = plan.traits.virtual_clock

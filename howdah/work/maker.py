@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes that make runs (``howdah/work/worker.py``): started, told which run, listened to, ended."""
+"""Starts the processes that make runs (``howdah/work/worker.py``), gives them runs, reads them and ends them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 @dataclass
 class Making:
-    """A run that a process makes. ``last`` is what the process said of its end; empty while it goes on."""
+    """A run in progress. ``last`` is the process's last message about it; empty until the run ends."""
 
     directory: RunDirectory
     process: Process
@@ -39,11 +39,11 @@ class Making:
 
     @property
     def output(self) -> IO[bytes]:
-        """Becomes readable when there is something to read."""
+        """The file that becomes readable when the process has written."""
         return pipe(self.process.stdout)
 
     def read(self) -> bool:
-        """Take what the process has said; False when it has said all, of this run or for ever."""
+        """Read the process's messages; False after the last one of this run or of the process."""
         said = self.output.read(65536)
         *lines, self.unread = (self.unread + said).split(b"\n")
         for message in map(json.loads, lines):
@@ -55,7 +55,7 @@ class Making:
 
 
 class Makers:
-    """One that waits for work is used before another is started."""
+    """A set of processes. One that waits for work is used before another is started."""
 
     def __init__(self, command: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None) -> None:
         self.command = command
@@ -82,7 +82,7 @@ class Makers:
         return Making(directory, process)
 
     def _start(self, errors: IO[str]) -> Process:
-        """Forked from a command of ours, which has loaded most of what it needs; a program is not known that well.
+        """Start a process: forked from a howdah command, which has most modules loaded; otherwise a new Python.
 
         It is in a session of its own, so that it can be ended together with its run.
         """
@@ -111,7 +111,7 @@ class Makers:
         return process.poll() is None
 
     def finish(self, making: Making) -> int | None:
-        """Take the process of a run that has ended back; the status of one that died, None of one that did not."""
+        """Take back the process of a run that has ended. Returns its exit status if it died, else None."""
         if making.last:
             self._idle.append(making.process)
             status: int | None = making.last.get("died")
@@ -125,7 +125,7 @@ class Makers:
             end(process)
 
     def end(self) -> None:
-        """End those that wait for work."""
+        """End the processes that wait for work."""
         while self._idle:
             reap(self._idle.pop())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that must not outlive the one that started it, and its name."""
+"""Binds a process's life to its parent's, and names it."""
 
 from __future__ import annotations
 

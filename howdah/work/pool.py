@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that analyse side by side and end with this one."""
+"""A pool of processes for analysis, which end with this one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from howdah.work.parent import die_with_parent
 
 @contextmanager
 def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of ``workers`` processes; what has not begun when the block ends is not begun.
+    """A pool of ``workers`` processes. Tasks that have not started when the block ends never start.
 
-    Ctrl-C ends what the processes are at: whatever they write is whole or is not there.
-    Raises HowdahError where one of them was ended from outside.
+    Ctrl-C ends running tasks. That is safe: each file is written whole or not at all.
+    Raises HowdahError if one of them was killed from outside.
     """
     # Forked: a new interpreter would look for its modules in the user's directory.
     context = multiprocessing.get_context("fork")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of runs as every command reads them: by today's analysis, and from files that are what was recorded.
+"""Reads results for every command: of today's analysis, from files whose digests match.
 
 Nobody else calls ``load_experiment`` or ``refresh`` (tests/unit/test_work_reading.py): a command that read results by
 itself could print numbers of another analysis, or of a file that somebody changed.
@@ -31,14 +31,14 @@ _told: set[tuple[Path, str]] = set()
 
 
 def say(text: str) -> None:
-    """A line beside the results, which go to standard output."""
+    """Print a line to standard error: results go to standard output."""
     write_stderr(f"howdah: {text}\n")
 
 
 def read_results(
     path: Path, tell: Tell = say, *, workers: int = 1, kept: Callable[[Run], Run] | None = None
 ) -> Experiment:
-    """The experiment, or the one run, in a directory; of each run what ``kept`` leaves of it.
+    """Read the experiment, or the one run, in a directory. ``kept`` reduces each run to what the caller keeps.
 
     Results of another analysis are made again first. Raises HowdahError when that is not possible, when the directory
     holds neither experiment nor run, and (MismatchError) when a file is not the one that was recorded.
@@ -61,7 +61,7 @@ class Others:
     states: dict[str, bytes]  # of all but the unchanged, from before they are read
 
     def pieces(self) -> Iterator[list[Run]]:
-        """All but the unchanged, some at a time. Their kernels are their own alone (``Run.likely_kernel``)."""
+        """All runs that changed, some at a time. Each has only its own kernel (``Run.likely_kernel``)."""
         names = list(self.states)
         for start in range(0, len(names), PIECE):
             yield load_experiment(self.path, only=set(names[start : start + PIECE])).runs
@@ -71,7 +71,7 @@ def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Oth
     """As ``read_results``, without those of an experiment's runs whose files have the state that is ``known``, and
     without all of them in memory.
 
-    Who knows a run's state has its results from an earlier call, which checked them.
+    A caller that knows a run's state has its results from an earlier call, which checked them.
     """
     index = read_index(path / "experiment.json")
     name = str(index.get("name", path.name))
@@ -84,7 +84,7 @@ def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Oth
 
 
 def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
-    """Runs that the caller has just made in an experiment, without those that cannot be read."""
+    """Read runs that the caller has just made in an experiment; skip those that cannot be read."""
     for name in names:
         with suppress(HowdahError, OSError):
             run = load_run(experiment / name, experiment.name)
@@ -93,7 +93,7 @@ def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
 
 
 def check_results(path: Path, tell: Tell = say) -> None:
-    """As ``read_results``, for what it raises and tells: no run stays in memory."""
+    """Check as ``read_results`` does, with the same errors and messages, but keep no run in memory."""
     if not (path / "experiment.json").exists():
         read_results(path, tell)
         return
@@ -104,10 +104,9 @@ def check_results(path: Path, tell: Tell = say) -> None:
 def bring_up_to_date(
     path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1, without: Container[str] = ()
 ) -> int:
-    """Make results again that another analysis made, all of them with ``force``; the number of runs for which it did.
+    """Make results of another analysis again, all of them with ``force``; returns the number of runs it did.
 
-    What cannot be brought up to date (data that were not kept), and what cannot be checked (no digests), is told. Runs
-    that are named in ``without`` are not looked at.
+    Reports what cannot be brought up to date (data not kept) or checked (no digests). Skips runs named in ``without``.
     """
     unknown, old = [], []
     for run in runs_of(path):
@@ -171,7 +170,7 @@ def _refreshed(run: RunDirectory, force: bool) -> tuple[RunDirectory | None, How
 
 
 def runs_of(path: Path) -> list[RunDirectory]:
-    """The runs that an experiment lists and that are there; of the directory of one run, itself."""
+    """The runs of an experiment that exist on disk; for the directory of one run, that run."""
     index = path / "experiment.json"
     if not index.exists():
         return [RunDirectory(path)] if (path / "plan.json").exists() else []
@@ -185,7 +184,7 @@ def _runs_in(path: Path, index: dict[str, Any]) -> list[RunDirectory]:
 
 @dataclass(frozen=True)
 class Listed:
-    """A run in a list. ``verdict`` is empty where there is none, and where its file was ``changed``."""
+    """A run in a list. ``verdict`` is empty if it is missing or its file was ``changed``."""
 
     run: str
     status: str
@@ -195,7 +194,7 @@ class Listed:
 
     @property
     def shown(self) -> str:
-        """The verdict, and what is to be known of it."""
+        """The verdict and a remark on it, as a list shows them."""
         return "(changed)" if self.changed else self.verdict + (" (outdated)" if self.outdated else "")
 
 
@@ -222,7 +221,7 @@ def listed(path: Path) -> list[Listed]:
 
 
 def _tell_once(path: Path, text: str, tell: Tell) -> None:
-    """A command that reads an experiment several times says what is wrong with it once."""
+    """Print a warning once, even if a command reads an experiment several times."""
     if (path, text) not in _told:
         _told.add((path, text))
         tell(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Room on the disk of an experiment."""
+"""Free space on the disk of an experiment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEAST_FREE_BYTES = 64_000_000  # with less no further run is begun after one has
 
 
 def free_bytes(experiment: ExperimentDirectory) -> int | None:
-    """None where the file system does not say."""
+    """Free bytes, or None if the file system does not report them."""
     try:
         return shutil.disk_usage(experiment.path).free
     except OSError:
@@ -20,7 +20,7 @@ def free_bytes(experiment: ExperimentDirectory) -> int | None:
 
 
 def tell_of_room(error: HowdahError, experiment: ExperimentDirectory) -> None:
-    """A full disk is not always named by what fails on it: not even the log can be written."""
+    """Report a full disk: what fails on it often gives another reason, and even the log cannot be written."""
     free = free_bytes(experiment)
     if free is not None and free < LEAST_FREE_BYTES:
         room = f"Only {free / 1e6:.1f} MB are free there. Make room and run the command again: finished runs are kept."

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stages of one run after its plan: engine, ingest, measure, judge. Each can be done alone, from the directory.
 
-What reads tables is loaded by who analyses a run: loading it takes longer than to plan or to start one.
+Modules that read tables are imported only to analyse, because importing them takes longer than planning a run.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def _timed(record: dict[str, Any], stage: str) -> Iterator[None]:
 
 
 def _core_s() -> float:
-    """Seconds of a processor that this process and those that have ended below it have used: a guest's, too."""
+    """Processor seconds of this process and its ended children, guests among them."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 @contextmanager
 def _told(directory: RunDirectory) -> Iterator[None]:
-    """Raw records come from other programs and may be damaged in any way: what trips over them is told in words.
+    """Turn errors of reading raw records, which may be damaged in any way, into an error in words.
 
-    It is the run that fails then, and no other. A disk that is full is everybody's.
+    Only this run fails then. A full disk is passed on, because every run would meet it.
     """
     from howdah.record.table import TRIPPED
 
@@ -77,7 +77,7 @@ def _log_analysis(directory: RunDirectory) -> None:
 
 
 def load() -> None:
-    """Load what an analysis needs, for processes that inherit it."""
+    """Import what an analysis needs, so that forked processes inherit it."""
     import howdah.export.flent
     import howdah.work.analysis  # noqa: F401
 
@@ -118,7 +118,7 @@ def _algorithms(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _export(directory: RunDirectory) -> None:
-    """The run for flent, beside its tables. What flent has no place for (a run without TCP) is no fault of the run."""
+    """Write the run for flent beside its tables. A run that flent cannot hold (without TCP) is not at fault."""
     from howdah.export.flent import write_flent
     from howdah.record.result import load_run
 
@@ -130,7 +130,7 @@ def _export(directory: RunDirectory) -> None:
 
 
 def _invalid(directory: RunDirectory, message: str) -> None:
-    """A run without usable data is invalid, and its verdict says why."""
+    """Write the verdict of a run without usable data: invalid, with the reason."""
     check = {
         "name": "engine",
         "stage": "engine",
@@ -214,7 +214,7 @@ def _conclude(directory: RunDirectory, record: dict[str, Any]) -> None:
 
 @contextmanager
 def _alone(directory: RunDirectory) -> Iterator[None]:
-    """One process at a time changes the results of a run; others wait. Where there are no locks, nobody does."""
+    """Lock a run, because one process at a time changes its results. Without locks on the file system nobody waits."""
     handle = os.open(directory.path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -225,7 +225,7 @@ def _alone(directory: RunDirectory) -> Iterator[None]:
 
 
 def is_current(record: dict[str, Any]) -> bool:
-    """Whether the results that run.json tells of were made by today's analysis, or are those of no analysis."""
+    """Whether the results in run.json were made by today's analysis, or by none."""
     return record["status"] != "finished" or record.get("analysis_sha256") == analysis_sha256()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a run that is made again may have this machine do what its plan names (docs/trust.md).
+"""Decides whether a repeated run may execute what its plan names on this machine (docs/trust.md).
 
 A plan that this user's howdah made runs what the user named. Any other plan is a stranger's, wherever its directory
 came from: what it names is listed, with digests, and nothing of it is done before the user says so. What was allowed is
@@ -32,7 +32,7 @@ _FILE = "trusted"
 
 
 class UntrustedError(HowdahError):
-    """A stranger's plan asks for more than howdah's own."""
+    """A stranger's plan names something that the user has not allowed."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _reaching(plan: Plan) -> list[Named]:
 
 
 def _unconfined(plan: Plan) -> str | None:
-    """Why a guest of this plan could reach what the user can; None if it cannot."""
+    """The reason why a guest of this plan could reach the user's files; None if it cannot."""
     if plan.engine not in CONFINING:
         return f"the engine {plan.engine} does not"
     from howdah.engine.uml.needs import unconfined  # it tries what the machine can: only where it matters
@@ -105,7 +105,7 @@ def _code(plan_json: str) -> str:
 
 
 def _digest(named: Named, plan: Plan, plan_json: str) -> str | None:
-    """Of all files that would be read; of an engine, of the plan that it would run."""
+    """SHA-256 of all files that would be read; for an engine of its plan, for a flow's program of its command."""
     if named.kind == ENGINE:
         return sha256_text(plan_json)
     if named.kind == PROGRAM:

@@ -49,7 +49,7 @@ def _run(directory: RunDirectory, keep_data: bool) -> None:
 
 
 def _fork(directory: RunDirectory, keep_data: bool) -> None:
-    """The run in a child. Single-threaded until here, so a fork is safe.
+    """Make the run in a child. This process has one thread until here, so a fork is safe.
 
     Complaints go to the run's log, also those of the worker itself: the log of the run before is concluded.
     """
@@ -74,7 +74,7 @@ def _fork(directory: RunDirectory, keep_data: bool) -> None:
 
 
 def prepare() -> None:
-    """Once for all runs, whose processes inherit it."""
+    """Import once what all runs need; their processes inherit it."""
     load()
     analysis_sha256()
     known_metrics()

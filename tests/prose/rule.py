@@ -57,11 +57,17 @@ def _long_lines(paragraph: Paragraph) -> Iterator[Finding]:
 
 
 def _long_sentences(paragraph: Paragraph) -> Iterator[Finding]:
-    for begin, sentence in sentences(paragraph.text):
+    for begin, message in long_sentences(paragraph.text):
+        yield Finding(paragraph.line_at(begin), "sentence", message)
+
+
+def long_sentences(text: str) -> Iterator[tuple[int, str]]:
+    """Where each sentence that is too long begins, and what is wrong with it."""
+    for begin, sentence in sentences(text):
         words = len([word for word in sentence.split() if any(map(str.isalpha, word))])
         if words > LONGEST_SENTENCE:
-            message = f"{words} words in a sentence, more than {LONGEST_SENTENCE}: make two of it"
-            yield Finding(paragraph.line_at(begin), "sentence", message)
+            first = begin + len(sentence) - len(sentence.lstrip())
+            yield first, f"{words} words in a sentence, more than {LONGEST_SENTENCE}: make two of it"
 
 
 def _sentences_of_a_line(paragraph: Paragraph) -> Iterator[Finding]:

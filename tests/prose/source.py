@@ -2,7 +2,7 @@
 """What programs say: help, messages and descriptions in Python code, and texts of data, templates and scripts of pages.
 
 They are searched for the phrases of the list alone: a message is no page, so its lines and sentences have no rule.
-Docstrings and comments of Python are for who reads the code.
+Docstrings of `DOCSTRINGS` are checked for phrases and for the length of their sentences. Comments are not checked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.prose.rule import Finding, phrases
+from tests.prose.page import plain
+from tests.prose.rule import Finding, long_sentences, phrases
 
 PLACES = (
     "howdah/**/*.py",
@@ -33,12 +34,52 @@ PLACES = (
     "stacks/*.yaml",
 )
 
+# Packages whose docstrings are checked.
+DOCSTRINGS = (
+    "bisect",
+    "cluster",
+    "command",
+    "counterexample",
+    "export",
+    "library",
+    "pack",
+    "publish",
+    "validate",
+    "verify",
+    "work",
+)
+_PACKAGE = Path(__file__).resolve().parents[2] / "howdah"
+
 
 def check_source(file: Path) -> list[Finding]:
     """Phrases of the list in a file, in the order of its lines."""
     text = file.read_text(encoding="utf-8")
     lines = _of_code(text) if file.suffix == ".py" else enumerate(text.splitlines(), 1)
-    return sorted({finding for number, line in lines for finding in _phrases(number, line)})
+    found = {finding for number, line in lines for finding in _phrases(number, line)}
+    if _has_checked_docstrings(file):
+        found |= set(check_docstrings(text))
+    return sorted(found)
+
+
+def _has_checked_docstrings(file: Path) -> bool:
+    return file.suffix == ".py" and any(file.resolve().is_relative_to(_PACKAGE / name) for name in DOCSTRINGS)
+
+
+def check_docstrings(text: str) -> Iterator[Finding]:
+    """Phrases of the list and sentences that are too long, in every docstring of a module's text."""
+    for number, docstring in _docstrings(ast.parse(text)):
+        prose = plain(docstring)
+        yield from _phrases(number, prose)
+        for begin, message in long_sentences(prose):
+            yield Finding(number + prose.count("\n", 0, begin), "sentence", message)
+
+
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node)
+            if docstring is not None:
+                yield node.body[0].lineno, docstring
 
 
 def _phrases(number: int, text: str) -> Iterator[Finding]:

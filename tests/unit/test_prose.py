@@ -9,7 +9,7 @@ import pytest
 
 from tests.prose.__main__ import main, pages, sources
 from tests.prose.rule import check, phrases
-from tests.prose.source import check_source
+from tests.prose.source import DOCSTRINGS, check_docstrings, check_source
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -94,6 +94,22 @@ def test_what_a_program_says_is_searched_and_what_it_is_told_is_not(tmp_path: Pa
     page = tmp_path / "page.html.j2"
     page.write_text("<p>Plain.</p>\n<p>Runs that cannot be begun.</p>\n")
     assert [finding.line for finding in check_source(page)] == [2]
+
+
+def test_docstrings_are_searched_for_phrases_and_long_sentences() -> None:
+    long = " ".join(["word"] * 37)
+    text = f'"""Plain.\n\n{long}.\n"""\n\n# Told of.\nclass A:\n    """Tells of ``anew``."""\n'
+    assert [(finding.line, finding.rule) for finding in check_docstrings(text)] == [(3, "sentence"), (8, "phrase")]
+
+
+def test_docstrings_of_checked_packages_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.prose.source._PACKAGE", tmp_path)
+    for package in (DOCSTRINGS[0], "other"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "a.py").write_text('"""It tells of itself."""\n')
+    assert len(check_source(tmp_path / DOCSTRINGS[0] / "a.py")) == 1
+    assert check_source(tmp_path / "other" / "a.py") == []
+    assert all((ROOT / "howdah" / package).is_dir() for package in DOCSTRINGS)
 
 
 def test_a_finding_names_page_line_and_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
