@@ -73,6 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
                 options = build_parser(words).parse_args(arguments)
             except KeyboardInterrupt:  # a command takes a moment to load
                 return _interrupted("nothing was begun", as_data="--json" in words)
+            except MemoryError:
+                return _end(argparse.Namespace(json="--json" in words), _too_little_memory())
+            except OSError as error:
+                return _end(argparse.Namespace(json="--json" in words), _refused(error))
             return _execute(options)
     except WrongUsageError as error:
         if "--json" in words:
@@ -130,11 +134,19 @@ def _execute(options: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 0
     except MemoryError:
-        hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
-        return _end(options, HowdahError("there is not enough memory", hint=hint))
+        return _end(options, _too_little_memory())
     except OSError as error:
-        place = str(error.filename) if error.filename else None
-        return _end(options, HowdahError(explain(error), where=place, hint=remedy(error)))
+        return _end(options, _refused(error))
+
+
+def _too_little_memory() -> HowdahError:
+    hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
+    return HowdahError("there is not enough memory", hint=hint)
+
+
+def _refused(error: OSError) -> HowdahError:
+    """What the system refused, in words."""
+    return HowdahError(explain(error), where=str(error.filename) if error.filename else None, hint=remedy(error))
 
 
 def _end(options: argparse.Namespace, error: HowdahError) -> int:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from howdah.errors import HowdahError
 from howdah.work.parent import die_with_parent
@@ -31,13 +32,31 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         for process in multiprocessing.active_children():
             process.terminate()
         raise
+    except (OSError, MemoryError):
+        _end_all()
+        raise
     except BrokenProcessPool:
         raise HowdahError(
             "a process that worked for this command was ended from outside",
             hint="It was killed, or memory ran out (see dmesg). What was finished is kept: run the command again.",
         ) from None
+    except RuntimeError as error:
+        if not str(error).startswith("can't start new thread"):
+            raise
+        _end_all()
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from None
     finally:
-        executor.shutdown(cancel_futures=True)
+        with suppress(RuntimeError):  # its thread was never started
+            executor.shutdown(cancel_futures=True)
+
+
+def _end_all() -> None:
+    """Where the last process or the executor's thread could not be started, nobody tells the first ones to end.
+
+    They may not have come to ``_begin`` yet, so that SIGTERM would meet the command's own handler.
+    """
+    for process in multiprocessing.active_children():
+        process.kill()
 
 
 def _begin(parent: int) -> None:

@@ -18,7 +18,9 @@ from howdah.claim.comparison import (
     spearman,
     welch_difference,
 )
+from howdah.claim.expectation import compare
 from howdah.claim.points import axis_order
+from howdah.claim.sample import Sample
 from howdah.measure.statistics import statistic
 
 NUMBERS = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False).map(lambda value: round(value, 3))
@@ -169,3 +171,20 @@ def test_no_value_lies_further_out_than_the_extremes() -> None:
     least, largest = extremes(found.mean, found.half_width, 10)
     assert largest == pytest.approx(10)
     assert least <= 0
+
+
+@pytest.mark.parametrize(
+    ("value", "than", "paired", "difference"),
+    [
+        ({1: 5.0}, {1: 2.0}, True, 3),
+        ({1: 5.0}, {2: 2.0}, False, 3),  # one each, but not of one repetition
+        ({1: 5.0, 2: 7.0}, {1: 2.0, 3: 4.0}, False, 3),  # one in common is no sample: all four count
+        ({1: 5.0, 2: 7.0, 3: 99.0}, {1: 2.0, 2: 5.0}, True, 2.5),
+    ],
+)
+def test_pairs_are_of_the_same_repetition(
+    value: dict[int, float | str], than: dict[int, float | str], paired: bool, difference: float
+) -> None:
+    found = compare(Sample(values=value), Sample(values=than))
+    assert found.paired is paired
+    assert found.difference.value == pytest.approx(difference)

@@ -153,3 +153,17 @@ def test_an_argument_that_is_missing_or_too_many_is_named_with_its_command(
         main(arguments)
     assert raised.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EMFILE, "Too many open files", "howdah")])
+def test_limits_met_while_a_command_loads_are_told(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_words: object = None) -> None:
+        raise error
+
+    monkeypatch.setattr(command, "build_parser", refuse)
+    assert main(["list", "profiles", "--json"]) == 1
+    said = capsys.readouterr()
+    assert _error(said.out)["what"] in said.err
+    assert "Traceback" not in said.err

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import errno
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -90,3 +94,38 @@ def test_what_they_answer_and_what_they_raise_comes_back() -> None:
         assert processes.submit(abs, -3).result() == 3
         with pytest.raises(ZeroDivisionError):
             processes.submit(divmod, 1, 0).result()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
+def test_the_first_ends_where_the_second_cannot_be_started(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Else this process waits for it at its exit, for ever."""
+    start, started = ForkProcess.start, []
+
+    def start_one(process: ForkProcess) -> None:
+        if started:
+            raise error
+        started.append(process)
+        start(process)
+
+    monkeypatch.setattr(ForkProcess, "start", start_one)
+    with pytest.raises(type(error)), pool(2) as processes:
+        processes.submit(abs, -3)
+    assert len(started) == 1
+    started[0].join(30)
+    assert started[0].exitcode == -signal.SIGKILL
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.timeout(60)
+def test_they_end_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched, pytest.raises(BlockingIOError) as caught, pool(2) as processes:
+        patched.setattr(threading.Thread, "start", refuse)
+        processes.submit(abs, -3)
+    assert caught.value.errno == errno.EAGAIN
+    for process in multiprocessing.active_children():
+        process.join(30)
+        assert process.exitcode == -signal.SIGKILL
