@@ -86,7 +86,7 @@ def sign(path: Path, key: Path) -> Path:
 
 
 def sign_file(file: Path, key: Path) -> Path:
-    """Sign a file with an ssh key; the signature lies beside it. Raises HowdahError."""
+    """Sign a file with an ssh key and write the signature next to it. Raises HowdahError."""
     if not key.is_file():
         raise HowdahError("there is no such key", where=str(key))
     _run([_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(file)], asks=True)

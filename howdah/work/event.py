@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens while runs are made, as data: for ``howdah run --json-events`` and for programs (``howdah.run``).
 
-An event is an object with ``event`` and, for each kind, the fields of ``RunEvent``. Events are told in the order in
+An event is an object with ``event`` and, for each kind, the fields of ``RunEvent``. Events come in the order in
 which they happen. An event more, or a field more, changes nothing for a reader that passes over what it does not know.
 """
 

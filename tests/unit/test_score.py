@@ -167,9 +167,7 @@ def test_every_shipped_threshold_has_a_source() -> None:
     assert all("transperf" in each.source for section in sections for each in section.thresholds)
 
 
-def test_one_second_after_convergence_is_enough_for_fairness(
-    runs: list[Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_second_after_convergence_is_enough_for_fairness(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
     """Two edges are one second: Jain's index of it is the score."""
     made = _made(runs[0], monkeypatch, {1: [1e6] * 5, 2: [1e6] * 4 + [3e6]})
     assert run_scores(made, 4)["fairness"] == pytest.approx(100 * 16 / (2 * (1 + 9)))

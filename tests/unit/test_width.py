@@ -31,7 +31,20 @@ SUITE = (
     "suite: test\nprimary: [exit_cwnd_packets]\ncells: [{profile: made.yaml, algorithms: [cubic], repetitions: 5}]\n"
 )
 # What they print is another program's (completion), a path or nothing, or they serve and print when they end.
-NOT_HERE = {"completion", "schema", "serve", "exporter", "cluster", "attach", "build", "bisect", "bundle", "explain", "search", "sign"}
+NOT_HERE = {
+    "completion",
+    "schema",
+    "serve",
+    "exporter",
+    "cluster",
+    "attach",
+    "build",
+    "bisect",
+    "bundle",
+    "explain",
+    "search",
+    "sign",
+}
 # Lines to copy stay whole; a word or a path is never broken.
 _TO_COPY = re.compile(r"^\s*(?:again: |next: |\d+  (?:ip|tc|sysctl|ethtool) )")
 

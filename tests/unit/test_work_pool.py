@@ -100,7 +100,8 @@ def test_what_they_answer_and_what_they_raise_comes_back() -> None:
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
 def test_the_first_ends_where_the_second_cannot_be_started(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """Else this process waits for it at its exit, for ever."""
-    start, started = ForkProcess.start, []
+    start = ForkProcess.start
+    started: list[ForkProcess] = []
 
     def start_one(process: ForkProcess) -> None:
         if started:
