@@ -11,6 +11,7 @@ from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError, UsageError
 from howdah.layout import folded, terminal_width, write_stderr, write_stdout
 from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, check_choice, draw, parse_length_inches
+from howdah.sourcedate import source_date
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -66,6 +67,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def execute(options: argparse.Namespace) -> int:
+    source_date()  # matplotlib, which takes it, says nothing of where a wrong one is
     paths = [find(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
     choice = Choice(tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole)

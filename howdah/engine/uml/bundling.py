@@ -16,7 +16,6 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from howdah import __version__
@@ -32,13 +31,13 @@ from howdah.build.uml_kernel import Kernel, headers_recipe, kernel_recipe
 from howdah.engine.uml.build import Built, build
 from howdah.errors import HowdahError, UsageError
 from howdah.place import PACKAGE
+from howdah.sourcedate import source_date
 
 LEVEL = 19  # of zstd: a minute of a processor once, and a third less to fetch for everybody
 _LICENCES = ("LICENSES", "LICENSE")
 _KERNEL_FILES = (RECORD, "linux", "build/.config", "build/modules.builtin", "build/modules.builtin.modinfo")
 # Kbuild writes its own directories into these; modules of others do not need them.
 _OF_A_PLACE, _NAMES = (".cmd", ".s", ".d"), ("build/Makefile", "build/source")
-_EPOCH = "SOURCE_DATE_EPOCH"
 
 
 @dataclass
@@ -143,22 +142,13 @@ def _add_licences(making: _Making) -> None:
             making.documents[str(file.relative_to(PACKAGE.parent))] = file.read_bytes()
 
 
-def _date() -> str:
-    seconds = os.environ.get(_EPOCH)
-    try:
-        moment = datetime.now(UTC) if not seconds else datetime.fromtimestamp(int(seconds), UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        raise UsageError(f"{_EPOCH}={seconds} does not say seconds since 1970") from error
-    return moment.date().isoformat()
-
-
 def _write(making: _Making, target: Path, sign: Callable[[Path], Path] | None) -> str:
     pieces = sorted(making.pieces.values(), key=lambda each: (each[0].kind, each[0].recipe))
     named = dict(sorted(making.documents.items()))
     manifest = {
         "format": FORMAT,
         "machine": MACHINE,
-        "made": _date(),
+        "made": source_date().date().isoformat(),
         "howdah": __version__,
         "pieces": [asdict(ready) for ready, _file in pieces],
         "documents": {name: _sha256(content) for name, content in named.items()},
