@@ -83,7 +83,7 @@ def make_bundle(
             )
         for packages in sets:
             _add(making, kernel, build(kernel, (), progress, making.cache, packages=packages), packages)
-    making.documents["spdx.json"] = inventory(making.components, _date()).encode()
+    making.documents["spdx.json"] = inventory(making.components, source_date().date().isoformat()).encode()
     _add_licences(making)
     return _write(making, target, sign)
 
