@@ -147,3 +147,14 @@ def test_on_paper_they_are_whole(visit: Open, declared_page: Path) -> None:
     page.emulate_media(media="print")
     assert page.locator("[data-figure=sweep] svg.wide").is_visible()
     assert page.evaluate("getComputedStyle(document.querySelector('.declared')).breakInside") == "avoid"
+
+
+def test_dashes_are_drawn_as_the_legend_shows_them(visit: Open, declared_page: Path) -> None:
+    page = visit(declared_page).page
+    found = page.evaluate(
+        """[...document.querySelectorAll("figure.declared [stroke-dasharray]")].map((each) => [
+             Boolean(each.closest(".chart-legend")), each.getAttribute("stroke-dasharray"),
+             getComputedStyle(each).strokeDasharray.replaceAll("px", "").replaceAll(",", "")])"""
+    )
+    assert {in_legend for in_legend, _, _ in found} == {True, False}
+    assert [(asked, drawn) for _, asked, drawn in found if asked != drawn] == []
