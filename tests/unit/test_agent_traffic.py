@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import socket
 import struct
@@ -20,9 +21,11 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.connection import make_endpoint
 from howdah.agent.traffic.endpoint import Transferred
+from howdah.agent.traffic.generated import GeneratedFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow, block_bytes, client_command, server_command
-from howdah.agent.traffic.kernel import parse_status
+from howdah.agent.traffic.kernel import KernelEndpoint, parse_status
 from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
+from howdah.linux.clock import TICK_NS
 from howdah.linux.output import Output
 
 ESTABLISHED = 1
@@ -133,6 +136,31 @@ def test_a_sink_that_knows_the_size_tells_when_it_had_it(connection: tuple[socke
     reader.join()
     assert results[0].last_ns is not None
     assert results[0].last_ns < before_fin
+
+
+def test_a_receiver_whose_data_wait_for_a_worker_is_not_looked_at_without_a_pause(
+    connection: tuple[socket.socket, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker runs only while the agent sleeps; until it has read, the socket is readable and its sink is open."""
+    sender, receiver = connection
+    sender.sendall(b"x")
+    looks = []
+
+    def state(_end: KernelEndpoint) -> Transferred:
+        looks.append(time.monotonic_ns())
+        return Transferred(1, 1, 1, done=len(looks) == 3)
+
+    monkeypatch.setattr(KernelEndpoint, "__init__", lambda *_arguments, **_more: None)
+    monkeypatch.setattr(KernelEndpoint, "attach", lambda *_arguments: None)
+    monkeypatch.setattr(KernelEndpoint, "state", state)
+    loop = Loop(virtual_time=False)
+    flow = GeneratedFlow({**FLOW, "traffic": "kernel", "size_bytes": 1}, {}, loop, Output(tmp_path))
+    flow._make_ends()
+    flow._established(receiver, 0, sends=False)
+    loop.run_until(time.monotonic_ns() + 10 * TICK_NS)
+    assert len(looks) == 3
+    assert all(later - earlier >= TICK_NS // 2 for earlier, later in itertools.pairwise(looks))
+    assert receiver.fileno() == -1
 
 
 def test_shutting_down_ends_a_bulk_writer_and_loses_nothing(connection: tuple[socket.socket, socket.socket]) -> None:

@@ -7,11 +7,12 @@ import socket
 from typing import Any
 
 from howdah.agent.error import AgentError
-from howdah.agent.loop import Loop
+from howdah.agent.loop import Loop, align_to_tick
 from howdah.agent.traffic.connection import NOTHING, ConnectedFlow
 from howdah.agent.traffic.endpoint import Transferred
 from howdah.agent.traffic.kernel import KernelEndpoint
 from howdah.agent.traffic.python import PythonEndpoint
+from howdah.linux.clock import TICK_NS
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 
@@ -96,12 +97,25 @@ class GeneratedFlow(ConnectedFlow):
             super()._established(self._sender, now, sends=True)
             self._watch_sender(self._sender)
 
-    def _receiver_readable(self, _now: int) -> None:
+    def _receiver_readable(self, now: int) -> None:
+        """Its FIN, or a reset; or data that a worker of the module's has yet to read.
+
+        The worker may be one that the kernel made after the start, over which the agent has precedence: if the agent
+        looked again at once, it would never sleep, and the worker never run.
+        """
         assert self._sink is not None and self._receiver is not None
         state = self._sink.state()
         if state.done or state.error:
             self._received = state
             self._end(self._receiver)
+        else:
+            self._loop.when_readable(self._receiver.fileno(), None)
+            self._loop.at(align_to_tick(now) + TICK_NS, self._look_again)
+
+    def _look_again(self, _now: int) -> None:
+        assert self._receiver is not None
+        if self._receiver.fileno() >= 0:
+            self._loop.when_readable(self._receiver.fileno(), self._receiver_readable)
 
     def _sender_readable(self, _now: int) -> None:
         """The receiver's FIN has arrived, or a reset: it never sends anything else by now."""
