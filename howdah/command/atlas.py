@@ -4,21 +4,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import wrong_causes
 from howdah.atlas.chapter import check, chosen, published_of, read_chapters
-from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.finding import tell
+from howdah.atlas.ledger import Rows, claims_of, verdict_of
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.tally import tally
-from howdah.atlas.verdict import claims_text, count, count_words, entry_verdict, word, words_text
+from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make, publish_complete
 from howdah.cluster.opened import executor_at
@@ -42,7 +41,6 @@ from howdah.work.display import Display
 
 FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
 RECORD = "atlas.json"
-Rows = Mapping[str, dict[str, Any]]  # published claims by profile/claim
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -161,24 +159,15 @@ def _list(catalogue: Catalogue, rows: Rows, width: int) -> None:
     for entry in catalogue.entries:
         section = entry.section
         facts = f"{entry.kind}, {section.where}" + (f"; {', '.join(section.profiles)}" if section.profiles else "")
-        claims = words_text(_claims_of(entry, rows))
-        found = f"{word(_verdict(entry, rows))}" + (f"; claims: {claims}" if claims else "")
+        claims = words_text(claims_of(entry, rows))
+        found = f"{word(verdict_of(entry, rows))}" + (f"; claims: {claims}" if claims else "")
         shown.append((entry.id, f"{section.title} ({facts}): {found}"))
     verdicts = [row["verdict"] for row in rows.values()]
     write_stdout("\n".join(glossary(shown, width)) + "\n" + fitted(f"{claims_text(verdicts)}\n"))
 
 
 def _row(entry: Entry, rows: Rows) -> dict[str, Any]:
-    section, verdict = entry.section, _verdict(entry, rows)
+    section, verdict = entry.section, verdict_of(entry, rows)
     row = {"id": entry.id, "kind": entry.kind, "paper": entry.paper.key, "where": section.where, "title": section.title}
     found = {"central": section.central, "verdict": verdict, "word": word(verdict)}
-    return {**row, "profiles": section.profiles, **found, "claims": count(_claims_of(entry, rows))}
-
-
-def _verdict(entry: Entry, rows: Rows) -> str:
-    central = [rows[name]["verdict"] if name in rows else NOT_RUN for name in entry.section.central]
-    return entry_verdict(entry.kind, central)
-
-
-def _claims_of(entry: Entry, rows: Rows) -> list[str]:
-    return [row["verdict"] for row in rows.values() if entry.id in row["entries"]]
+    return {**row, "profiles": section.profiles, **found, "claims": count(claims_of(entry, rows))}

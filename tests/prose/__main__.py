@@ -12,8 +12,8 @@ from tests.prose.source import PLACES, check_source
 ROOT = Path(__file__).resolve().parents[2]
 _PLACES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/algorithms/*.md", "modules/README.md")
 _MORE = ("tests/decision/README.md",)
-# Written by `make references` from docstrings and descriptions in the code.
-GENERATED = ("docs/profile-reference.md",)
+# Written by `make references` from docstrings and descriptions in the code, and from the texts of the atlas.
+GENERATED = ("docs/profile-reference.md", "docs/atlas-verdicts.md")
 
 
 def pages() -> list[Path]:

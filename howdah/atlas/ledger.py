@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``docs/atlas-verdicts.md``: each entry with its verdict before and now, what is unexplained, what is not measured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.atlas.catalogue import ATLAS, Catalogue, Entry, read_catalogue
+from howdah.atlas.cause import UNEXPLAINED
+from howdah.atlas.chapter import published_of, read_chapters
+from howdah.atlas.encoding import NOT_RUN
+from howdah.atlas.published import rows_of
+from howdah.atlas.source import items_of, section_of
+from howdah.atlas.verdict import WORDS, claims_text, count_words, entry_verdict, word, words_text
+from howdah.claim.finding import UNSUPPORTED
+from howdah.errors import HowdahError
+from howdah.layout import write_stderr
+from howdah.number import counted
+from howdah.place import DOCS, PROFILES
+from howdah.profile.field import Section
+
+PAGE_NAME = "atlas-verdicts.md"
+BEGIN = "<!-- Made by `make references` from the published results: do not edit below. -->"
+_NONE = "–"
+
+Rows = Mapping[str, dict[str, Any]]  # published claims by profile/claim
+
+
+class BeforeSection(Section):
+    """What an entry had: its verdict, and how many of its claims had each."""
+
+    id: str
+    verdict: str
+    claims: dict[str, int]
+
+
+def verdict_of(entry: Entry, rows: Rows) -> str:
+    """The verdict of an entry by the published claims."""
+    central = [rows[name]["verdict"] if name in rows else NOT_RUN for name in entry.section.central]
+    return entry_verdict(entry.kind, central)
+
+
+def claims_of(entry: Entry, rows: Rows) -> list[str]:
+    """The verdicts of the published claims of an entry."""
+    return [row["verdict"] for row in rows.values() if entry.id in row["entries"]]
+
+
+def read_before(file: Path = ATLAS / "before.yaml") -> dict[str, BeforeSection]:
+    """The verdicts of the entries before they were read to the letter. Raises ProfileError with file and line."""
+    sections = [section_of(BeforeSection, *item) for item in items_of(file)]
+    return {section.id: section for section in sections}
+
+
+def ledger(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeSection]) -> str:
+    """Everything below ``BEGIN``."""
+    verdicts = words_text(verdict_of(entry, rows) for entry in catalogue.entries)
+    parts = [
+        "## Every entry\n",
+        f"{len(catalogue.entries)} entries: {verdicts}.",
+        f"{claims_text([row['verdict'] for row in rows.values()])}.\n",
+        *_entries(catalogue, rows, before),
+        "\n## Unexplained\n",
+        *_unexplained(catalogue),
+        "\n## Not measurable here\n",
+        *_not_measurable(catalogue, rows),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _entries(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeSection]) -> list[str]:
+    words = list(dict.fromkeys(each.word for verdict, each in WORDS.items() if verdict not in ("invalid", NOT_RUN)))
+    lines = _head(["entry", "before", "now", *words])
+    for entry in catalogue.entries:
+        earlier = before.get(entry.id)
+        then = word(earlier.verdict) if earlier else "no entry"
+        now = word(verdict_of(entry, rows))
+        had = count_words(key for key, number in earlier.claims.items() for _ in range(number)) if earlier else {}
+        has = count_words(claims_of(entry, rows))
+        numbers = [_change(had.get(each, 0), has.get(each, 0), is_new=earlier is None) for each in words]
+        lines.append(_row([entry.id, then, now if now == then else f"**{now}**", *numbers]))
+    return lines
+
+
+def _change(then: int, now: int, *, is_new: bool) -> str:
+    if is_new or then == now:
+        return str(now or "")
+    return f"{then} → {now}"
+
+
+def _unexplained(catalogue: Catalogue) -> list[str]:
+    items: dict[str, list[str]] = {}
+    for name, cause in catalogue.causes.items():
+        if cause.key == UNEXPLAINED:
+            items.setdefault(cause.says, []).append(f"`{name}`")
+    number = sum(map(len, items.values()))
+    lines = [f"{counted(number, 'claim')}, with the run that would decide each and what that needs.\n"]
+    return (
+        lines
+        + _head(["claims", "what was tried, and what would decide"])
+        + [_row([", ".join(names), says]) for says, names in items.items()]
+    )
+
+
+def _not_measurable(catalogue: Catalogue, rows: Rows) -> list[str]:
+    """Entries without a measurement, then claims that have a reason and no number."""
+    entries = [(entry.id, entry.section.reason) for entry in catalogue.entries if entry.section.reason]
+    claims = [(f"`{name}`", row["why"]) for name, row in rows.items() if row["verdict"] == UNSUPPORTED]
+    return _head(["entry or claim", "why"]) + [_row(list(each)) for each in (*entries, *claims)]
+
+
+def _head(cells: list[str]) -> list[str]:
+    return [_row(cells), "|" + "---|" * len(cells)]
+
+
+def _row(cells: list[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") or _NONE for cell in cells) + " |"
+
+
+def page(text: str) -> str:
+    """The page as it should be, from its text as it is."""
+    head, begin, _ = text.partition(BEGIN)
+    if not begin:
+        raise HowdahError(f"{PAGE_NAME} lacks the mark above its tables: {BEGIN}")
+    rows = rows_of(published_of(read_chapters(PROFILES / "atlas", Path("runs"), quick=False)))
+    return f"{head}{BEGIN}\n\n{ledger(read_catalogue(), rows, read_before())}"
+
+
+def main(arguments: list[str]) -> int:
+    path = DOCS / PAGE_NAME
+    present = path.read_text(encoding="utf-8")
+    made = page(present)
+    if "--check" not in arguments:
+        path.write_text(made, encoding="utf-8")
+    elif made != present:
+        write_stderr(f"{PAGE_NAME} is not current: run make references\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

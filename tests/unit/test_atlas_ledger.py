@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of all entries: current, complete, and before beside now."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from howdah.atlas import ledger as module
+from howdah.atlas.catalogue import read_catalogue
+from howdah.atlas.cause import Cause
+from howdah.atlas.chapter import published_of, read_chapters
+from howdah.atlas.ledger import BEGIN, PAGE_NAME, BeforeSection, ledger, main, page, read_before
+from howdah.atlas.published import rows_of
+from howdah.atlas.verdict import claims_text
+from howdah.errors import HowdahError
+from howdah.place import DOCS, PROFILES
+from tests.atlas_factory import make_atlas
+
+
+def test_the_page_is_current_and_has_every_entry_and_claim(tmp_path: Path) -> None:
+    assert main(["--check"]) == 0, "run make references"
+    text = (DOCS / PAGE_NAME).read_text(encoding="utf-8")
+    rows = rows_of(published_of(read_chapters(PROFILES / "atlas", tmp_path, quick=False)))
+    catalogue = read_catalogue()
+    table = text.partition("\n## Every entry\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| (\w+_\w+) \|", table, re.MULTILINE) == [entry.id for entry in catalogue.entries]
+    assert claims_text([row["verdict"] for row in rows.values()]) in text
+    unsupported = [f"`{name}`" for name, row in rows.items() if row["verdict"] == "unsupported"]
+    assert unsupported
+    assert [name for name in unsupported if f"| {name} |" not in text] == []
+    unexplained = [name for name, cause in catalogue.causes.items() if cause.key == "unexplained"]
+    assert [name for name in unexplained if f"`{name}`" not in text.partition("\n## Unexplained\n")[2]] == []
+
+
+def test_what_was_before_is_of_entries_that_exist() -> None:
+    before = read_before()
+    known = {entry.id for entry in read_catalogue().entries}
+    assert len(before) == 73
+    assert before.keys() <= known
+
+
+def test_before_and_now_stand_side_by_side(tmp_path: Path) -> None:
+    catalogue = make_atlas(tmp_path).read()
+    rows = {
+        "made/losses": {"verdict": "fail", "entries": ["Astart_tab1"]},
+        "made/window": {"verdict": "pass", "entries": ["Astart_tab1"]},
+        "made/gone": {"verdict": "unsupported", "entries": ["Astart_tab1"], "why": "It | is\nnot."},
+    }
+    catalogue.causes["made/losses"] = Cause("unexplained", "A run would decide it.", "", "")
+    before = {"Astart_tab1": BeforeSection(id="Astart_tab1", verdict="pass", claims={"pass": 2, "unsupported": 1})}
+    text = ledger(catalogue, rows, before)
+    assert "| Astart_tab1 | reproduced | **not reproduced** | 0 → 1 | – | – | 2 → 1 | – | 1 |" in text
+    assert "| Astart_fig16 | no entry | **not measurable here** | – | – | – | – | – | – |" in text
+    assert "| `made/losses` | A run would decide it. |" in text
+    assert "| `made/gone` | It \\| is not. |" in text
+
+
+def test_a_page_that_is_behind_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / PAGE_NAME).write_text(f"# Verdicts\n\n{BEGIN}\n\nold\n")
+    monkeypatch.setattr(module, "DOCS", tmp_path)
+    assert main(["--check"]) == 1
+    assert "run make references" in capsys.readouterr().err
+    assert main([]) == 0
+    assert main(["--check"]) == 0
+    assert (tmp_path / PAGE_NAME).read_text().startswith(f"# Verdicts\n\n{BEGIN}\n\n## Every entry\n")
+    with pytest.raises(HowdahError, match="lacks the mark"):
+        page("# Verdicts\n")
