@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from howdah.judge.check import DURING, Check
+from howdah.judge.loss_readings import Changes, changes_of, delay_lines, loss_readings
 from howdah.judge.tolerance import Tolerance
-from howdah.measure.sampled import Samples, qdisc_samples
+from howdah.measure.sampled import Samples
 from howdah.plan.burst import in_bursts, transitions
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-
-_READ = ("sent_packets", "drops_packets", "backlog_packets")
 
 
 def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:
@@ -41,25 +38,19 @@ def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> l
         return []
     table = store.read(directory, "qdisc")
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
-    checks = []
-    for operation in plan.operations:
-        arguments = operation.arguments
-        if operation.op != "qdisc" or arguments["kind"] != "netem":
-            continue
-        node, interface = arguments["node"], arguments["interface"]
-        if (node, interface) in forward:
-            samples = qdisc_samples(table, node, interface, arguments["handle"])
-            changes = [(round(at_us * 1000), ratio) for at_us, ratio in path.forward_loss_steps]
-            place = f"{node}:{interface}"
-            checks.append(bursts(place, samples, path.loss_ratio, changes, path.loss_burst_packets, tolerance))
-    return checks
+    changes = changes_of(path.forward_loss_steps)
+    return [
+        bursts(":".join(place), samples, path.loss_ratio, changes, path.loss_burst_packets, tolerance)
+        for place, samples in delay_lines(table, plan)
+        if place in forward
+    ]
 
 
 def bursts(
     place: str,
     samples: Samples,
     base: float,
-    changes: list[tuple[int, float]],
+    changes: Changes,
     burst_packets: float,
     tolerance: Tolerance,
 ) -> Check:
@@ -70,19 +61,15 @@ def bursts(
     likely as one burst of so many packets reaches the end. Packets lost one by one are spread over more times.
     """
     name = f"loss bursts {place}"
-    if len(samples) < 2 or not all(samples.has(column) for column in _READ):
+    read = loss_readings(samples, base, changes)
+    if read is None:
         return Check(name, DURING, None, f"the delay line at {place} was not read", unit="readings")
-    entered = np.asarray(sum(np.diff(samples[column]) for column in _READ))
-    dropped = np.diff(samples["drops_packets"])
-    times = [time for time, _ in changes]
-    ratios = [base, *(ratio for _, ratio in changes)]
-    first = np.searchsorted(times, samples.time_ns[:-1], side="right")
-    last = np.maximum(np.searchsorted(times, samples.time_ns[1:], side="left"), first)
     expected = variance = 0.0
     found = lost = 0
     was_lost = 0.0
-    for begin, end, count, drops in zip(first.tolist(), last.tolist(), entered.tolist(), dropped.tolist(), strict=True):
-        ratio = ratios[begin]
+    columns = (each.tolist() for each in (read.first, read.last, read.entered, read.dropped))
+    for begin, end, count, drops in zip(*columns, strict=True):
+        ratio = read.ratios[begin]
         if begin != end or not in_bursts(ratio, burst_packets):
             was_lost = 0.0  # a change begins the kernel's model anew, with no burst
             continue

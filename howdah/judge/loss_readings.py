@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a delay line lost between its readings, and the ratios of loss that held then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from howdah.measure.sampled import Samples, qdisc_samples
+from howdah.plan.plan import Plan
+
+_READ = ("sent_packets", "drops_packets", "backlog_packets")
+
+Changes = list[tuple[int, float]]  # when, in nanoseconds, and the ratio from then on
+
+
+def changes_of(steps: list[list[float]]) -> Changes:
+    """Of steps as a plan has them, in microseconds."""
+    return [(round(at_us * 1000), ratio) for at_us, ratio in steps]
+
+
+@dataclass(frozen=True)
+class LossReadings:
+    """Of each time between two readings: packets that entered and were dropped, and which of ``ratios``, from ``first``
+    to ``last``, held in it.
+
+    Loss is decided when a packet enters the delay line; what entered between two readings has left, was dropped, or is
+    held.
+    """
+
+    entered: np.ndarray
+    dropped: np.ndarray
+    ratios: list[float]
+    first: np.ndarray
+    last: np.ndarray
+
+
+def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], Samples]]:
+    """Node and interface of each delay line, and its readings."""
+    for operation in plan.operations:
+        arguments = operation.arguments
+        if operation.op == "qdisc" and arguments["kind"] == "netem":
+            node, interface = arguments["node"], arguments["interface"]
+            yield (node, interface), qdisc_samples(table, node, interface, arguments["handle"])
+
+
+def loss_readings(samples: Samples, base: float, changes: Changes) -> LossReadings | None:
+    """``base`` is the ratio before the first of ``changes``. None where nothing was read."""
+    if len(samples) < 2 or not all(samples.has(column) for column in _READ):
+        return None
+    times = [time_ns for time_ns, _ in changes]
+    first = np.searchsorted(times, samples.time_ns[:-1], side="right")
+    last = np.maximum(np.searchsorted(times, samples.time_ns[1:], side="left"), first)
+    entered = np.asarray(sum(np.diff(samples[column]) for column in _READ))
+    ratios = [base, *(ratio for _, ratio in changes)]
+    return LossReadings(entered, np.diff(samples["drops_packets"]), ratios, first, last)
