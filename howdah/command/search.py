@@ -7,6 +7,7 @@ import argparse
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
+from typing import get_args
 
 from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
@@ -25,6 +26,7 @@ from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
 from howdah.counterexample.goal import read_goal
 from howdah.counterexample.page import write_page
+from howdah.counterexample.sampler import Kind
 from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SearchResult, SearchSession, as_json
 from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
@@ -56,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_cluster_options(parser)
     section(parser, MAKING).add_argument(
         "--sampler",
-        choices=("tpe", "genetic", "cma", "random"),
+        choices=get_args(Kind),
         default="tpe",
         help="what chooses candidates (default: tpe)",
     )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from howdah.counterexample.space import COUNT, Candidate, Space, slug
 from howdah.errors import HowdahError
 
-Kind = Literal["tpe", "genetic", "cma", "random"]
+Kind = Literal["tpe", "genetic", "random"]
 BATCH = 8
 ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
 
@@ -125,6 +125,4 @@ def _sampler(optuna: Any, kind: Kind, seed: int) -> Any:
         )
     if kind == "genetic":
         return samplers.NSGAIISampler(seed=seed, population_size=2 * BATCH)
-    if kind == "cma":
-        return samplers.CmaEsSampler(seed=seed, with_margin=True)
     return samplers.RandomSampler(seed=seed)
