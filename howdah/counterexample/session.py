@@ -4,8 +4,9 @@ and the sampler asks for the same candidates in the same order."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from howdah.record.directory import write_json, write_whole
 SEARCH_NAME = "search.json"
 COUNTEREXAMPLE_NAME = "counterexample.yaml"
 FORMAT = 1
-PROOFS = 3  # of the best candidates, before a search gives up
 
 Say = Callable[[str], None]
 Explain = Callable[[Path], list[str]]
@@ -115,33 +115,41 @@ class SearchSession:
         self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late}; {shown}")
 
     def _prove(self, found: SearchResult) -> None:
-        """Shrink and prove the best; where the proof fails, the next best."""
-        ordered = sorted(
-            (each for each in found.tried if each.score.found and each.score.value is not None),
-            key=lambda each: -(each.score.value or 0.0),
-        )
-        for each in ordered[:PROOFS]:
-            self.say(f"shrinking {words(each.candidate)}: {each.score.text}")
-            shrinker = Shrinker(self.space, self.goal, self._screen, self.say)
-            simplest, tried = shrinker.shrink(each)
-            found.shrunk_runs += shrinker.tried
-            proven = self.trials.prove(simplest.candidate, simplest.more)
-            if not proven.score.found or not self.goal.keeps(tried.score, proven.score):
-                found.dropped.append(f"{words(simplest.candidate)}: {proven.score.text}")
-                self.say(f"not proven, dropped: {found.dropped[-1]}")
+        """Confirm the best by all repetitions, make the best of these simple, and prove it with all its data."""
+        ordered = sorted((each for each in found.tried if each.score.found), key=_worth, reverse=True)[:BATCH]
+        if ordered:
+            self.say(f"confirming the best {len(ordered)} with all repetitions")
+        confirmed = self.trials.confirm([each.candidate for each in ordered]) if ordered else []
+        for each in sorted(confirmed, key=_worth, reverse=True):
+            if not each.score.found:
+                found.dropped.append(f"{words(each.candidate)}: {each.score.text}")
+                self.say(f"not confirmed, dropped: {found.dropped[-1]}")
                 continue
-            found.simplest, found.proven = simplest, proven
-            found.why = self.explain(self.trials.directory / proven.directory)
-            found.neighbours = self._neighbours(simplest)
-            self._write_profile(found, simplest, proven.score)
-            return
+            if found.simplest is None:
+                self._shrink(found, each)
 
-    def _screen(self, some: Any) -> list[Tried]:
-        results: list[Tried] = []
+    def _shrink(self, found: SearchResult, confirmed: Tried) -> None:
+        self.say(f"shrinking {words(confirmed.candidate)}: {confirmed.score.text}")
+        shrinker = Shrinker(self.space, self.goal, self._confirm, self.say)
+        simplest, tried = shrinker.shrink(confirmed)
+        found.shrunk_runs = shrinker.tried
+        proven = self.trials.prove(simplest.candidate, simplest.more)
+        if not proven.score.found or not self.goal.keeps(tried.score, proven.score):
+            found.dropped.append(f"{words(simplest.candidate)}: {proven.score.text}")
+            self.say(f"not proven, dropped: {found.dropped[-1]}")
+            return
+        found.simplest, found.proven = simplest, proven
+        found.why = self.explain(self.trials.directory / proven.directory)
+        found.neighbours = self._neighbours(simplest)
+        self._write_profile(found, simplest, proven.score)
+
+    def _confirm(self, some: Sequence[Simpler]) -> list[Tried]:
+        results: dict[int, Tried] = {}
         for more in {repr(sorted(each.more.items())): each.more for each in some}.values():
-            results += self.trials.screen([each.candidate for each in some if each.more == more], more)
-        order = {id(each.candidate): at for at, each in enumerate(some)}
-        return sorted(results, key=lambda each: order[id(each.candidate)])
+            alike = [each for each in some if each.more == more]
+            tried = self.trials.confirm([each.candidate for each in alike], more)
+            results |= {id(each): result for each, result in zip(alike, tried, strict=True)}
+        return [results[id(each)] for each in some]
 
     def _neighbours(self, now: Simpler) -> list[tuple[str, Tried]]:
         """One value less and one more of each variable."""
@@ -154,7 +162,7 @@ class SearchSession:
                 if 0 <= near < len(each.values):
                     value = each.values[near]
                     some.append((f"{each.name} {value}", {**now.candidate, each.name: value}))
-        tried = self.trials.screen([candidate for _, candidate in some], now.more) if some else []
+        tried = self.trials.confirm([candidate for _, candidate in some], now.more) if some else []
         return [(name, each) for (name, _), each in zip(some, tried, strict=True)]
 
     def _write_profile(self, found: SearchResult, simplest: Simpler, score: CandidateScore) -> None:
@@ -164,6 +172,10 @@ class SearchSession:
         name = f"{self.space.written('name')}-counterexample"
         text = profile_text(data, self.goal, score, found.why, origin, name, self.space.directory)
         write_whole(self.trials.directory / COUNTEREXAMPLE_NAME, text)
+
+
+def _worth(each: Tried) -> float:
+    return -math.inf if each.score.value is None else each.score.value
 
 
 def as_json(found: SearchResult, says: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from howdah.counterexample.space import COUNT, LASTS, Candidate, Space
 from howdah.counterexample.trial import Tried
 from howdah.counterexample.values import Number, read_number, rounded
 
-MOST_RUNS = 96
+MOST_RUNS = 48
 SHORTEST_S = 1
 
 Screen = Callable[[Sequence["Simpler"]], list[Tried]]

@@ -20,7 +20,7 @@ from howdah.work.executor import Executor
 from howdah.work.prepared import Build, Prepared, hold, make, prepare
 from howdah.work.results import Tell
 
-PROVEN = "proven"
+PROVEN, CONFIRMED = "proven", "confirmed"
 # What a candidate is tried with: one repetition, and the checks during its flows alone.
 SCREENED = {"repetitions": 1, "calibrate": False}
 
@@ -51,6 +51,10 @@ class Trials:
     def screen(self, candidates: Sequence[Candidate], more: Mapping[str, Any] | None = None) -> list[Tried]:
         """One repetition of each, of which the results alone are kept."""
         return self._try(candidates, {**(more or {}), **SCREENED}, "", keep=False)
+
+    def confirm(self, candidates: Sequence[Candidate], more: Mapping[str, Any] | None = None) -> list[Tried]:
+        """All repetitions of each, with all checks, of which the results alone are kept: one repetition is one draw."""
+        return self._try(candidates, dict(more or {}), f"-{CONFIRMED}", keep=False)
 
     def prove(self, candidate: Candidate, more: Mapping[str, Any] | None = None) -> Tried:
         """All repetitions of the profile, with all data."""
