@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from howdah.record.table import TRIPPED, first_difference, opened, read
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
-from howdah.verify.scratch import PREFIX
+from howdah.verify.scratch import PREFIX, own_directory
 from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
@@ -210,8 +209,8 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report, pl
 @contextmanager
 def _scratch(directory: RunDirectory, place: Path | None, *without: str) -> Iterator[RunDirectory]:
     """A run directory of the same name in which everything but results (and ``without``) is the original's."""
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place) as name:
-        scratch = RunDirectory(Path(name) / directory.name)
+    with own_directory(place) as own:
+        scratch = RunDirectory(own / directory.name)
         scratch.path.mkdir()
         made = {directory.metrics.name, directory.verdict.name, *without}
         for entry in directory.path.iterdir():
@@ -310,9 +309,9 @@ def rerun_run(
     place: Path | None = None,
 ) -> None:
     """Make the run again from its plan, in a place that does not stay, and add what came out otherwise."""
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place) as name:
+    with own_directory(place) as own:
         try:
-            final = Path(name) / directory.name
+            final = own / directory.name
             again = make_again(directory, final, build, progress, up_to_date=False, trust=trust)
         except HowdahError as error:
             report.gaps.append(f"it was not made again: {error.what}")

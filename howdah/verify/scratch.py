@@ -23,8 +23,14 @@ def scratch_place() -> Iterator[Path]:
         with suppress(OSError):
             if not left.is_symlink() and left.stat().st_uid == os.geteuid() and is_abandoned(left):
                 shutil.rmtree(left, ignore_errors=True)
-    # The owner's number ends the name, as in those of partial runs.
-    made = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=f"-{os.getpid()}", dir=base))
+    with own_directory(base) as made:
+        yield made
+
+
+@contextmanager
+def own_directory(place: Path | None) -> Iterator[Path]:
+    """A directory that goes at the end. Its name ends with its owner's number, so that no other command sweeps it."""
+    made = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=f"-{os.getpid()}", dir=place))
     try:
         yield made
     finally:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +30,7 @@ from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, parse_json, read_json
 from howdah.record.raw import read_raw_bytes
 from howdah.record.table import opened
+from howdah.verify import run as run_module
 from howdah.verify.run import verify_run
 from howdah.verify.scratch import PREFIX, scratch_place
 from tests.unit.recorded_run import make_recorded_experiment
@@ -250,6 +252,21 @@ def test_what_a_killed_verification_left_goes_with_the_next_one(
         assert used.exists(), "another command is at work in it"
         assert link.is_symlink()
     assert not place.exists()
+
+
+def test_a_verification_without_a_place_is_not_swept_by_another(
+    recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    evaluate = run_module.evaluate
+
+    def beside_another(*what: Any) -> None:
+        with scratch_place():
+            evaluate(*what)
+
+    monkeypatch.setattr(run_module, "evaluate", beside_another)
+    assert verify_run(recorded).findings == []
+    assert list(tmp_path.glob(f"{PREFIX}*")) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

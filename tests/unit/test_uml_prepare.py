@@ -43,7 +43,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UmlEngine:
         )
 
     monkeypatch.setattr(engine_module, "build", build)
-    monkeypatch.setattr(engine_module, "lacks", lambda _kernel, *, compiles: [])
+    monkeypatch.setattr(engine_module, "lacks", lambda _kernel, **_what: [])
     monkeypatch.setattr(UmlEngine, "_modules", staticmethod(lambda *_: []))
     return UmlEngine(Cache(tmp_path / "cache"))
 
