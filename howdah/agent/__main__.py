@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.run import AgentRun
-from howdah.linux.beacon import Beacon
 from howdah.linux.output import Output
+from howdah.linux.progress_port import ProgressPort
 
 _DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
 _FLUSH_NS = 500_000_000
@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--in", dest="inputs", type=Path, default=Path("/howdah/in"), help="plan.json and modules/")
     parser.add_argument("--out", type=Path, default=Path("/howdah/out"), help="where the raw files go")
     parser.add_argument("--wiring", choices=("netlink", "mininet"), default="netlink", help="who builds the network")
-    parser.add_argument("--beacon", action="store_true", help="report progress through an I/O port")
+    parser.add_argument("--progress-port", action="store_true", help="report progress through an I/O port")
     arguments = parser.parse_args()
     _allow_descriptors()
     plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def main() -> int:
         return 0 if part.execute() else 1
     # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
     flush_ns = _FLUSH_NS if plan["traits"]["readable_while_running"] else None
-    output = Output(arguments.out, flush_ns, Beacon() if arguments.beacon else None)
+    output = Output(arguments.out, flush_ns, ProgressPort() if arguments.progress_port else None)
     run = _kind(plan)(plan, arguments.inputs, output, arguments.wiring)
     return 0 if run.execute() else 1
 

@@ -20,10 +20,10 @@ from howdah.agent.calibration.echo import measure_round_trips, take_probes
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
-from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, set_parameters
 from howdah.agent.run import AgentRun, tell
 from howdah.agent.session import SESSION_FORMAT, AgentSession
+from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import forget
@@ -75,7 +75,7 @@ class PartRun(AgentRun):
         self._part = plan["slice"]
         self._loop = StaggeredLoop(self._part["stagger"])
         self._session = session
-        self._metronome = Metronome()
+        self._lateness = TimerLateness()
         self._probe_hosts: ProbeHosts | None = None
         self._taken: list[socket.socket] = []
         self._progress = SaidProgress(session, output, self._end_us() - plan["epoch_us"], lambda: self._epoch_ns)
@@ -121,7 +121,7 @@ class PartRun(AgentRun):
         return went_well
 
     def _clean_up(self) -> None:
-        self._metronome.kill()
+        self._lateness.kill()
         for opened in self._taken:
             opened.close()
         if self._probe_hosts is not None:
@@ -162,7 +162,7 @@ class PartRun(AgentRun):
             self._probe_hosts = ProbeHosts(self._part, self._wiring.namespaces, path["mtu_bytes"])
         elif calibration["enabled"] and self._wiring is not None:
             self._taken = take_probes(calibration["targets"], self._wiring.namespaces)
-        self._metronome.start()
+        self._lateness.start()
         self._session.say("ready", ready_ns=now_ns())
         self._epoch_ns = int(self._session.wait("start")["epoch_monotonic_ns"])
         first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
@@ -208,9 +208,9 @@ class PartRun(AgentRun):
         self._output.json(f"echo-{name}.json", {"format": 1, "round_trips": trips})
 
     def _run_timeline(self, wiring: Wiring) -> None:
-        self._metronome.begin()
+        self._lateness.begin()
         super()._run_timeline(wiring)
-        self._metronome.end()
+        self._lateness.end()
 
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end and wait for the common instant; whether nothing has moved here just before it."""
@@ -223,7 +223,7 @@ class PartRun(AgentRun):
         now = now_ns()
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
-        self.report["processor"] = self._metronome.stop()
+        self.report["processor"] = self._lateness.stop()
         for flow in self._flows.values():
             flow.close()
         self._loop.run_until(deadline - quiet_ns)

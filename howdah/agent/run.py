@@ -34,8 +34,8 @@ from howdah.linux.output import Output, Progress
 from howdah.span import end_us, holding_us, quiet_us
 
 if TYPE_CHECKING:
-    from howdah.agent.metronome import Metronome
     from howdah.agent.profiling import Profiling
+    from howdah.agent.timer_lateness import TimerLateness
 
 AGENT_FORMAT = 1
 _PROGRESS_NS = 1 * SECOND
@@ -311,12 +311,12 @@ class AgentRun:
 
 
 # Both are loaded where a plan asks for them: what a guest does not load, it need not wait for.
-def _processor_watch(plan: dict[str, Any]) -> Metronome | None:
+def _processor_watch(plan: dict[str, Any]) -> TimerLateness | None:
     if not plan.get("real_time"):
         return None
-    from howdah.agent.metronome import Metronome
+    from howdah.agent.timer_lateness import TimerLateness
 
-    return Metronome()
+    return TimerLateness()
 
 
 def _profiling(plan: dict[str, Any], output: Output) -> Profiling | None:

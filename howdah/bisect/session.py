@@ -11,9 +11,9 @@ from typing import Any
 
 from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, Trial
 from howdah.bisect.worktree import Found, Worktree
+from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache, content_key
-from howdah.build.turn import alone
-from howdah.build.workshop import Workshop
+from howdah.build.lock import alone
 from howdah.errors import HowdahError
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import now
@@ -36,13 +36,13 @@ class Question:
 
 
 class Session:
-    """``directory`` holds the work tree and session.json; one a repository. ``workshop`` is where it is built."""
+    """``directory`` holds the work tree and session.json; one a repository. ``build_tree`` is where it is built."""
 
     def __init__(self, repository: Path, cache: Cache | None = None) -> None:
         cache = cache or Cache()
         self.directory = cache.path("bisect", content_key(str(repository)))
         self.worktree = Worktree(repository, self.directory / "tree")
-        self.workshop = Workshop(self.worktree.path.resolve(), cache)
+        self.build_tree = BuildTree(self.worktree.path.resolve(), cache)
         self.steps: list[dict[str, Any]] = []
 
     @property
@@ -103,7 +103,7 @@ class Session:
     def close(self) -> None:
         """Take everything away but what the runs directory and the cache of kernels keep."""
         self.worktree.remove()
-        self.workshop.remove()
+        self.build_tree.remove()
         self.record.unlink(missing_ok=True)
 
     def log(self) -> str:

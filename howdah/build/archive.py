@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from howdah.build.cache import Cache, file_sha256
+from howdah.build.lock import locked
 from howdah.build.mirror import debian_mirror, security_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.build.turn import turn
 from howdah.errors import HowdahError
 
 SUITES = Path(__file__).with_name("kernel-suites.txt")
@@ -230,7 +230,7 @@ class Archive:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         self.root.mkdir(parents=True, exist_ok=True)
-        with turn(self.root / ".lock", lambda: None):
+        with locked(self.root / ".lock", lambda: None):
             yield
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bundle: kernel, guest tree, modules and tools that were built elsewhere, for machines that build nothing.
 
-It is a directory, or a tar file of one. ``bundle.json`` names its pieces, each a parcel (parcel.py) in ``pieces/``, and
-its documents: licences, the kernel's configuration, a list of the software in it. Of what a piece was made, less the
-compiler, is its *recipe*. ``bundle.json.sig`` is a signature of ``bundle.json`` by ``ssh-keygen -Y sign``.
+It is a directory, or a tar file of one. ``bundle.json`` names its pieces, each packed (packed_piece.py) in ``pieces/``,
+and its documents: licences, the kernel's configuration, a list of the software in it. Of what a piece was made, less
+the compiler, is its *recipe*. ``bundle.json.sig`` is a signature of ``bundle.json`` by ``ssh-keygen -Y sign``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS = ("kernel", "tree", "module", "tool", "headers")
 class Ready:
     """A piece of a bundle, made by ``recipe``; in a cache it is the entry ``kind/key``.
 
-    ``size`` is that of its parcel, ``unpacked`` that of its files, in bytes; ``about`` says what it is.
+    ``size`` is that of its packed piece, ``unpacked`` that of its files, in bytes; ``about`` says what it is.
     """
 
     kind: str

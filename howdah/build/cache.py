@@ -18,14 +18,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from howdah.build.lock import locked
 from howdah.build.plain_path import require_plain
 from howdah.build.seal import problem_of, write_seal
-from howdah.build.turn import turn
 from howdah.errors import HowdahError
 from howdah.place import cache_place
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
-SPOOL = "spool"  # no kind of entries: a cluster's workers make runs there, which have no locks
+UNFETCHED = "unfetched"  # no kind of entries: a cluster's workers make runs there, which have no locks
 _PARTIAL = ".partial-"
 _BEGUN = ".begun-"  # like a partial entry; the next builder of the same key goes on with it
 _BEGUN_S = 7 * 24 * 3600
@@ -141,7 +141,7 @@ class Cache:
             left = [each for each in self.root.glob(f"*/{_BEGUN}*") if time.time() - each.stat().st_mtime > _BEGUN_S]
             named += [(each, each.name.removeprefix(_BEGUN)) for each in left]
         for partial, key in named:
-            if partial.parent.name == SPOOL:
+            if partial.parent.name == UNFETCHED:
                 continue
             with (partial.parent / f".lock-{key}").open("w") as lock:
                 try:
@@ -176,7 +176,7 @@ class Cache:
             entry.parent.mkdir(parents=True, exist_ok=True)
             log = self.log(kind, key)
             log.parent.mkdir(exist_ok=True)
-            with turn(self.root / kind / f".lock-{key}", waiting or (lambda: None)):
+            with locked(self.root / kind / f".lock-{key}", waiting or (lambda: None)):
                 if not self.find(kind, key):
                     self._build(entry, builder, log, needs_bytes, sealed, goes_on=goes_on)
         except OSError as error:

@@ -3,7 +3,7 @@
 
 An entry of the cache keeps no objects, so a kernel with patches (``debian-6.12+of-2007``) compiles again what the
 kernel without them has compiled: all but the files that the patches reach. A kernel tree keeps its objects in its
-workshop and needs none of this.
+build tree and needs none of this.
 """
 
 from __future__ import annotations

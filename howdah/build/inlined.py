@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.build_tree import TreeChangedError, copy_tree
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
 from howdah.build.kernel_source import provide_source, unpack_command
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools
 from howdah.build.uml_kernel import Kernel, kernel_key
-from howdah.build.workshop import TreeChangedError, copy_tree
 from howdah.errors import HowdahError
 
 OBJECTS = tuple(  # a kernel need not have them all: 7.3 has no tcp_rate.c any more

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One build of a kernel: a package's source in the entry of the cache itself, a tree's in its workshop."""
+"""One build of a kernel: a package's source in the entry of the cache itself, a tree's in its build tree."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache, Progress, content_key, file_sha256, link_file
 from howdah.build.compiler import first_error
 from howdah.build.compiler_cache import CompilerCache, compiler_cache
@@ -21,7 +22,6 @@ from howdah.build.modinfo import module_information
 from howdah.build.source_tree import TreeContent, files_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import Tools, compiler_version, toolchain
-from howdah.build.workshop import Workshop
 from howdah.errors import HowdahError
 
 RECORD = "kernel.json"
@@ -133,37 +133,37 @@ class KernelBuild:
         (self.source_dir / f"localversion-{patches.name}").write_text(f"-{patches.name}\n")
 
     def _build_tree(self, content: TreeContent) -> None:
-        workshop = Workshop(content.root, self.cache)
+        build_tree = BuildTree(content.root, self.cache)
         fingerprint = content_key(IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain())
-        with workshop.held(
+        with build_tree.held(
             lambda: self.progress("kernel (this tree is built by another howdah, waiting)", 0, 0)
         ) as lock:
             self.progress("kernel: copy what has changed of the tree", 0, 0)
-            workshop.follow(content, fingerprint)
-            self.source_dir, self.build_dir = workshop.source, workshop.build
+            build_tree.follow(content, fingerprint)
+            self.source_dir, self.build_dir = build_tree.source, build_tree.build
             self._lock = (lock,)
             is_first = not (self.build_dir / ".config").exists()
             try:
-                missing = self._configure_anew(workshop, content)
+                missing = self._configure_anew(build_tree, content)
                 self._compile(_EXPECTED_OBJECTS if is_first else 0)
             except KbuildError:
-                workshop.settle(fingerprint)
+                build_tree.settle(fingerprint)
                 raise
-            workshop.settle(fingerprint)
+            build_tree.settle(fingerprint)
             self._take(content)
         self.source_dir, self.build_dir = self.directory / "source", self.directory / "build"
         interface = self._interface(content)
         self._record(self._vermagic(interface), missing, interface)
 
-    def _configure_anew(self, workshop: Workshop, content: TreeContent) -> list[str]:
+    def _configure_anew(self, build_tree: BuildTree, content: TreeContent) -> list[str]:
         """The same, where it has to be made again: it takes seconds, and most edits are of code."""
         files = {name: what for name, what in content.files.items() if configures(name)}
         made_of = content_key(read_wanted(self.source.release).fragment(), files_sha256(files))
-        if workshop.configured == made_of:
+        if build_tree.configured == made_of:
             return self._check_options()
-        workshop.configured = None
+        build_tree.configured = None
         missing = self._configure()
-        workshop.configured = made_of
+        build_tree.configured = made_of
         return missing
 
     def _configure(self) -> list[str]:
@@ -209,7 +209,7 @@ class KernelBuild:
         self.progress("kernel: compile", max(expected, done), max(expected, done))
 
     def _take(self, content: TreeContent) -> None:
-        """Copy what a kernel in the cache consists of from the workshop."""
+        """Copy what a kernel in the cache consists of from the build tree."""
         build, source = self.directory / "build", self.directory / "source"
         shutil.copy2(self.build_dir / "linux", self.directory / "linux")
         for name in _files(self.build_dir):
@@ -221,7 +221,7 @@ class KernelBuild:
         for directory in {name.rpartition("/")[0] for name in kept}:
             (source / directory).mkdir(parents=True, exist_ok=True)
         for name in kept:
-            # Files of a workshop's source are replaced, never changed.
+            # Files of a build tree's source are replaced, never changed.
             link_file(f"{self.source_dir}/{name}", f"{source}/{name}")
 
     def _interface(self, content: TreeContent) -> str:

@@ -82,11 +82,14 @@ def _is_taken(bundle: BundleFile, cache: Cache) -> bool:
 def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[], None] | None = None) -> Path:
     """A piece as an entry of the cache. Raises HowdahError where it is cut off or not what it should be, and where
     there is no room."""
-    from howdah.build.parcel import Parcel, unpack_parcel  # and zstandard, which a guest that runs an engine has not
+    from howdah.build.packed_piece import (  # and zstandard, which a guest that runs an engine has not
+        PackedPiece,
+        unpack_piece,
+    )
 
     def unpack(directory: Path, _log: Path) -> None:
         with bundle.extracted(ready.file, directory) as file:
-            unpack_parcel(file, Parcel(f"{ready.kind}/{ready.key}", ready.sha256, ready.size), directory)
+            unpack_piece(file, PackedPiece(f"{ready.kind}/{ready.key}", ready.sha256, ready.size), directory)
 
     room = ready.size + ready.unpacked + _RESERVE_BYTES
     return cache.build(ready.kind, ready.key, unpack, needs_bytes=room, waiting=waiting)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.archive import release_order
+from howdah.build.build_tree import TreeChangedError
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kconfig import read_wanted
 from howdah.build.kernel_build import RECORD, KernelBuild
@@ -18,7 +19,6 @@ from howdah.build.kernel_make import IMAGE_FLAGS, make_command
 from howdah.build.kernel_source import KernelSource, provide_source, release_of
 from howdah.build.supply import supplied
 from howdah.build.tools import build_tools, compiler_version, linker_version
-from howdah.build.workshop import TreeChangedError
 from howdah.errors import HowdahError
 
 _SPACE_BYTES = 900 * 2**20
@@ -112,7 +112,7 @@ def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) ->
     """Take from a bundle, or build, ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a
     path, unless the cache has it.
 
-    A tree's objects stay (see workshop.py): its next state compiles what has changed alone.
+    A tree's objects stay (see build_tree.py): its next state compiles what has changed alone.
 
     Raises HowdahError naming a package that cannot be had, the wrong tree, the options the tree lacks, or the file and
     line that does not compile.
@@ -142,7 +142,7 @@ def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> 
         lambda directory, log: KernelBuild(source, tools, cache, directory, log, progress).run(),
         needs_bytes=_SPACE_BYTES,
         waiting=lambda: progress("kernel (built by another howdah, waiting)", 0, 0),
-        goes_on=source.content is None,  # a tree's objects stay in its workshop
+        goes_on=source.content is None,  # a tree's objects stay in its build tree
         sealed=("linux", RECORD),  # what runs; modules are compiled in build/, which writes there
     )
 

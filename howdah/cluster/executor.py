@@ -20,11 +20,11 @@ from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
-from howdah.cluster.crew import Crew, Load, Member, identity
 from howdah.cluster.publisher import Publisher
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.tally import Tally
-from howdah.engine.kit import Portable
+from howdah.cluster.workers import Load, Member, Workers, identity
+from howdah.engine.engine_bundle import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
 from howdah.work.job import Job, Outcome, Rest, Work
@@ -85,10 +85,10 @@ class ClusterExecutor:
         self._cache = cache or Cache()
         self._given: dict[str, _Given] = {}
         self._told: queue.Queue[tuple[str, Any]] = queue.Queue()
-        self._crew: Crew | None = None
-        self._kits: dict[str, str] = {}
+        self._workers: Workers | None = None
+        self._bundles: dict[str, str] = {}
         self._asked: set[str] | None = set()  # keys that will be given; None: any
-        self._spool: dict[str, dict[str, Any]] = {}
+        self._unfetched: dict[str, dict[str, Any]] = {}
         self._tally = Tally(runs)
         self._shared = shared
         self._publisher = Publisher(client, shared, self._tally.sweep, again=again)
@@ -96,9 +96,9 @@ class ClusterExecutor:
         self._hope = time.monotonic()  # when there was a worker last that is not refused
 
     @property
-    def crew(self) -> Crew:
-        assert self._crew is not None
-        return self._crew
+    def workers(self) -> Workers:
+        assert self._workers is not None
+        return self._workers
 
     @property
     def active(self) -> list[Work]:
@@ -109,7 +109,7 @@ class ClusterExecutor:
         return [each.job for each in self._given.values() if each.work is None]
 
     def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
-        kits = []
+        bundles = []
         plans: dict[str, list[Any]] = {}
         for job in jobs:
             with suppress(HowdahError):  # told when the job is given
@@ -118,23 +118,23 @@ class ClusterExecutor:
         for name, own in plans.items():
             engine = find_engine(name)
             assert isinstance(engine, Portable)
-            kits.append(engine.kit(own, lambda _what, _done, _total: None))
-            self._kits[name] = identity(kits[-1])
-            agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
-            if agents:  # none where no kernel builds
-                self._publisher.agents[name] = agents[0]
+            bundles.append(engine.bundle(own, lambda _what, _done, _total: None))
+            self._bundles[name] = identity(bundles[-1])
+            agents = {name: each.directory for key, each in bundles[-1].pieces.items() if key.startswith("agent/")}
+            self._publisher.agents |= agents  # none where no kernel builds
         self._publisher.paths |= {job.experiment.path for job in jobs}
         self._asked = {job.cell.key for job in jobs} if total is None else None
         stored = self._shared.keys() if self._shared is not None else set()
         self._publisher.in_store = stored if self._asked is None else stored & self._asked
         self.client.subscribe_topic(worker.EVENTS, self._event)
-        self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
+        load = Load(bundles, self._cache)
+        self._workers = Workers(self.client, load, lambda what, about: self._told.put((what, about)))
 
     # Giving
 
     def has_room(self) -> bool:
         now = time.monotonic()
-        return sum(each.held_until <= now for each in self._given.values()) < (1 + _QUEUED) * self.crew.slots
+        return sum(each.held_until <= now for each in self._given.values()) < (1 + _QUEUED) * self.workers.slots
 
     def give(self, job: Job) -> None:
         _portable(job).check_portable(job.cell.plan)
@@ -142,12 +142,12 @@ class ClusterExecutor:
         if key in self._given:
             self._given[key].others.append(job)
             return
-        known = self._spool.pop(key, None) or self._publisher.stored(job)
+        known = self._unfetched.pop(key, None) or self._publisher.stored(job)
         given = self._given[key] = _Given(job)
         if known is not None and self._publisher.fits(known, job):
             self._told.put(("result", known))
         else:
-            self._submit(given, at=next((each.address for each in self.crew.ready if key in each.making), None))
+            self._submit(given, at=next((each.address for each in self.workers.ready if key in each.making), None))
 
     def _submit(self, given: _Given, *, at: str | None = None) -> None:
         """Submit a job to any ready worker, or to the one at an address."""
@@ -158,11 +158,11 @@ class ClusterExecutor:
             "plan": cell.plan.to_json(),
             "parameter_places": cell.plan.parameter_places,
             "keep_data": cell.keep_data,
-            "kit": self._kits[cell.plan.engine],
+            "bundle": self._bundles[cell.plan.engine],
             "again": self.again,
             "store": self._shared.url if self._shared is not None else None,
         }
-        members = self.crew.members
+        members = self.workers.members
         ready = frozenset(each.address for each in members if each.ready)
         given.future, given.held_until = None, 0.0
         if not ready:
@@ -198,15 +198,15 @@ class ClusterExecutor:
         return outcomes
 
     def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
-        self._tally.show(self.active, len(self.handed), self.crew, outcomes, rest)
+        self._tally.show(self.active, len(self.handed), self.workers, outcomes, rest)
 
     def _hear(self, what: str, about: Any, outcomes: list[Outcome]) -> None:
         if what == "event":
             self._progress(about)
         elif what == "done":
             outcomes += self._done(*about)
-        elif what == "spool":
-            outcomes += self._spooled(about)
+        elif what == "unfetched":
+            outcomes += self._take_unfetched(about)
         elif what == "result" and about["key"] in self._given:
             outcomes += self._published(self._given[about["key"]], about)
         elif what == "refused":
@@ -237,7 +237,7 @@ class ClusterExecutor:
         if given.work is None:
             given.work = Work(given.job)
         given.worker, given.heard = event["worker"], time.monotonic()
-        given.store = self.crew.store_of(given.worker) or given.store
+        given.store = self.workers.store_of(given.worker) or given.store
         if "phase" in event:
             given.work.phase, given.work.done_us, given.work.of_us = event["phase"], event["done_us"], event["of_us"]
 
@@ -247,7 +247,7 @@ class ClusterExecutor:
             result = _said(future)
         except KilledWorker as error:
             if given is not None and attempt == given.attempt:
-                given.store = self.crew.store_of(error.last_worker.address)  # it may have begun it unheard
+                given.store = self.workers.store_of(error.last_worker.address)  # it may have begun it unheard
             return self._again(given, attempt, "its workers were lost", hold=True)
         except (CancelledError, TimeoutError, OSError) as error:
             return self._again(given, attempt, str(error) or type(error).__name__, hold=True)
@@ -258,7 +258,7 @@ class ClusterExecutor:
             self._publisher.compare(result)
             return []
         if "lacks" in result:
-            self.crew.forget(result["worker"])
+            self.workers.forget(result["worker"])
             given.lost -= 1  # it was not begun
             return self._again(given, attempt, "")
         if "error" in result:
@@ -267,8 +267,8 @@ class ClusterExecutor:
 
     def _failed(self, given: _Given, attempt: int, result: dict[str, Any]) -> list[Outcome]:
         full = result.get("errno") in (errno.ENOSPC, errno.EDQUOT) or result.get("free_bytes", 1e18) < LEAST_FREE_BYTES
-        if full and not self.crew.shares_our_disk(result["worker"]):
-            self.crew.refuse(result["worker"], "its disk is full", full=True)
+        if full and not self.workers.shares_our_disk(result["worker"]):
+            self.workers.refuse(result["worker"], "its disk is full", full=True)
             return self._again(given, attempt, "no worker has room")
         if result.get("killed"):
             return self._again(given, attempt, "its process was killed")
@@ -303,7 +303,7 @@ class ClusterExecutor:
 
     # Publishing
 
-    def _spooled(self, result: dict[str, Any]) -> list[Outcome]:
+    def _take_unfetched(self, result: dict[str, Any]) -> list[Outcome]:
         """Take a run that a worker finished while no client was connected."""
         key = result["key"]
         given = self._given.get(key)
@@ -315,7 +315,7 @@ class ClusterExecutor:
                     call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
             return self._published(given, result)
         if given is None and not self._publisher.compare(result) and (self._asked is None or key in self._asked):
-            self._spool[key] = result
+            self._unfetched[key] = result
         return []
 
     def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
@@ -336,7 +336,7 @@ class ClusterExecutor:
 
     def _watch(self, outcomes: list[Outcome]) -> None:
         """Watch for lost or silent workers, and for a cluster without any."""
-        members = {each.address: each for each in self.crew.members}
+        members = {each.address: each for each in self.workers.members}
         hopeless = bool(members) and all(each.refused for each in members.values())
         if not hopeless:
             self._hope = time.monotonic()
@@ -350,9 +350,9 @@ class ClusterExecutor:
                     self._submit(given)
             elif given.worker and time.monotonic() - given.heard > _STALLED_AFTER_S:
                 if given.worker in members and members[given.worker].ready:
-                    self.crew.refuse(given.worker, f"it has said nothing for {_STALLED_AFTER_S:g} s")
+                    self.workers.refuse(given.worker, f"it has said nothing for {_STALLED_AFTER_S:g} s")
                 outcomes += self._again(given, given.attempt, "its worker stalled")
-            elif given.may is not None and not given.may & members.keys() and self.crew.ready:
+            elif given.may is not None and not given.may & members.keys() and self.workers.ready:
                 outcomes += self._again(given, given.attempt, "its workers are gone")
 
     def kill(self) -> None:
@@ -363,14 +363,14 @@ class ClusterExecutor:
         self._given.clear()
         with suppress(Exception):  # whatever the connection is like: the command ends
             self.client.cancel(futures, force=True)
-        for member in self.crew.ready if self._crew else []:
+        for member in self.workers.ready if self._workers else []:
             with suppress(HowdahError, RuntimeError):
                 call(self.client, member.address, worker.abandon, keys, limit_s=5.0)
 
     def close(self) -> None:
-        if self._crew is not None:
-            self._crew.close()
-            self._tally.close(self._crew)
+        if self._workers is not None:
+            self._workers.close()
+            self._tally.close(self._workers)
         with suppress(Exception):
             self.client.unsubscribe_topic(worker.EVENTS)
 

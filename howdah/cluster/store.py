@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps parcels, kits and unfetched runs in the cache of a machine of workers.
+"""Keeps packed pieces, bundles and unfetched runs in the cache of a machine of workers.
 
 All workers of a machine that have one cache share it.
 """
@@ -19,15 +19,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from howdah.build.cache import SPOOL, Cache
-from howdah.build.parcel import Parcel, unpack_parcel
-from howdah.engine.kit import write_sent
+from howdah.build.cache import UNFETCHED, Cache
+from howdah.build.packed_piece import PackedPiece, unpack_piece
+from howdah.engine.engine_bundle import write_sent
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL, is_abandoned, write_whole
 from howdah.record.provenance import now
 
-_SENT, _KIT = "sent", "kit"
-_FILE, _RESULT, _PACK = "parcel.tar.zst", "result.json", "run.howdah.tar.zst"
+_SENT, _BUNDLE = "sent", "bundle"
+_FILE, _RESULT, _PACK = "piece.tar.zst", "result.json", "run.howdah.tar.zst"
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 _KEPT_S = 7 * 86400  # a run that nobody has fetched by then is removed
 _KEY = re.compile(r"[0-9a-f]{8,64}")
@@ -57,15 +57,15 @@ class Store:
                 own.unlink()
             return file.read_text()
 
-    # Parcels and kits
+    # Packed pieces and bundles
 
-    def parcel(self, sha256: str) -> Path | None:
-        """The file of a stored parcel."""
+    def packed_piece(self, sha256: str) -> Path | None:
+        """The file of a stored packed piece."""
         entry = self.cache.find(_SENT, _checked(sha256))
         return entry / _FILE if entry else None
 
     def incoming(self, sha256: str) -> Path:
-        """Where a parcel is written while it is received."""
+        """Where a packed piece is written while it is received."""
         place = self.cache.root / "incoming"
         place.mkdir(parents=True, exist_ok=True)
         for other in place.iterdir():
@@ -73,60 +73,60 @@ class Store:
                 other.unlink(missing_ok=True)
         return place / f"{_checked(sha256)}-{os.getpid()}"
 
-    def take(self, parcel: Parcel, file: Path) -> None:
-        """Check, unpack and keep a received parcel. Raises HowdahError if its content is wrong."""
+    def take(self, packed_piece: PackedPiece, file: Path) -> None:
+        """Check, unpack and keep a received packed piece. Raises HowdahError if its content is wrong."""
 
         def build(directory: Path, _log: Path) -> None:
-            unpack_parcel(file, parcel, directory / parcel.name.rpartition("/")[2])
+            unpack_piece(file, packed_piece, directory / packed_piece.name.rpartition("/")[2])
             shutil.move(file, directory / _FILE)
 
         try:
-            self.cache.build(_SENT, _checked(parcel.sha256), build, needs_bytes=4 * parcel.size)
+            self.cache.build(_SENT, _checked(packed_piece.sha256), build, needs_bytes=4 * packed_piece.size)
         finally:
             file.unlink(missing_ok=True)
 
-    def lacks(self, parcels: Sequence[Parcel]) -> list[Parcel]:
-        return [parcel for parcel in parcels if self.parcel(parcel.sha256) is None]
+    def lacks(self, packed_pieces: Sequence[PackedPiece]) -> list[PackedPiece]:
+        return [packed_piece for packed_piece in packed_pieces if self.packed_piece(packed_piece.sha256) is None]
 
-    def keep_kit(self, kit: dict[str, Any]) -> None:
-        """``kit`` is ``{"id", "engine", "content", "programs"}`` and ``parcels``, which are here.
+    def keep_bundle(self, bundle: dict[str, Any]) -> None:
+        """``bundle`` is ``{"id", "engine", "content", "programs"}`` and ``packed_pieces``, which are here.
 
         If this is the client's own cache, ``own`` names the pieces instead, which are in it as built.
         """
-        places = {name: self.cache.path(*name.split("/")) for name in kit.get("own", ())}
-        for parcel in (Parcel(**each) for each in kit.get("parcels", ())):
-            entry = self.cache.find(_SENT, parcel.sha256)
+        places = {name: self.cache.path(*name.split("/")) for name in bundle.get("own", ())}
+        for packed_piece in (PackedPiece(**each) for each in bundle.get("packed_pieces", ())):
+            entry = self.cache.find(_SENT, packed_piece.sha256)
             if entry is None:
-                raise HowdahError(f"{parcel.name} is not here")
-            places[parcel.name] = entry / parcel.name.rpartition("/")[2]
-        check_programs([places[name] / file for name, files in kit["programs"].items() for file in files])
+                raise HowdahError(f"{packed_piece.name} is not here")
+            places[packed_piece.name] = entry / packed_piece.name.rpartition("/")[2]
+        check_programs([places[name] / file for name, files in bundle["programs"].items() for file in files])
 
         def build(directory: Path, _log: Path) -> None:
-            write_sent(directory / "kit.json", kit["engine"], kit["content"], places)
+            write_sent(directory / "bundle.json", bundle["engine"], bundle["content"], places)
 
-        self.cache.build(_KIT, _checked(kit["id"]), build)
+        self.cache.build(_BUNDLE, _checked(bundle["id"]), build)
 
-    def kit(self, identity: str) -> Path | None:
-        """The file of a kit whose parcels are all stored."""
-        entry = self.cache.find(_KIT, _checked(identity))
+    def bundle(self, identity: str) -> Path | None:
+        """The file of a bundle whose packed pieces are all stored."""
+        entry = self.cache.find(_BUNDLE, _checked(identity))
         if entry is None:
             return None
-        places = json.loads((entry / "kit.json").read_text())["places"].values()
-        return entry / "kit.json" if all(Path(place).is_dir() for place in places) else None
+        places = json.loads((entry / "bundle.json").read_text())["places"].values()
+        return entry / "bundle.json" if all(Path(place).is_dir() for place in places) else None
 
     # Finished runs
 
     @property
     def scratch(self) -> Path:
         """Where runs are made; what workers that were killed left there is removed."""
-        place = self.cache.root / SPOOL
+        place = self.cache.root / UNFETCHED
         place.mkdir(parents=True, exist_ok=True)
         for partial in place.glob(f"{PARTIAL}*"):
             if is_abandoned(partial):
                 shutil.rmtree(partial, ignore_errors=True)
         return place
 
-    def spooled(self) -> list[dict[str, Any]]:
+    def unfetched(self) -> list[dict[str, Any]]:
         """Results of finished runs that nobody has fetched."""
         found = []
         for file in sorted(self.scratch.glob(f"[!.]*/{_RESULT}")):
@@ -139,17 +139,17 @@ class Store:
 
     def find(self, key: str) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = json.loads((self.cache.root / SPOOL / _checked(key) / _RESULT).read_text())
+            found: dict[str, Any] = json.loads((self.cache.root / UNFETCHED / _checked(key) / _RESULT).read_text())
         except FileNotFoundError:
             return None
         return found
 
     def pack_of(self, key: str) -> Path:
-        return self.cache.root / SPOOL / _checked(key) / _PACK
+        return self.cache.root / UNFETCHED / _checked(key) / _PACK
 
     def put(self, result: dict[str, Any], pack: Path) -> None:
         """Keep a finished run until it is fetched; ``pack`` is moved."""
-        final = self.cache.root / SPOOL / _checked(result["key"])
+        final = self.cache.root / UNFETCHED / _checked(result["key"])
         partial = final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -165,11 +165,11 @@ class Store:
     @property
     def made(self) -> Path:
         """A line for each run that was finished here: when, its key, the hash of its results, how long it took."""
-        return self.cache.root / SPOOL / ".made"
+        return self.cache.root / UNFETCHED / ".made"
 
     def drop(self, key: str) -> None:
         """Delete a run that has been fetched."""
-        place = self.cache.root / SPOOL / _checked(key)
+        place = self.cache.root / UNFETCHED / _checked(key)
         (place / _RESULT).unlink(missing_ok=True)  # first: without it there is no result
         shutil.rmtree(place, ignore_errors=True)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from howdah.cluster.crew import Crew
+from howdah.cluster.workers import Workers
 from howdah.publish.sweep import Sweep
 from howdah.work.display import simulated_s, time_left
 from howdah.work.job import Outcome, Rest, Work
@@ -32,25 +32,25 @@ class Tally:
         self.sweep.runs["failed"] += len(outcomes) - len(made)
         self.sweep.simulated_s += simulated_s(made)
 
-    def show(self, active: list[Work], handed: int, crew: Crew, outcomes: Sequence[Outcome], rest: Rest) -> None:
+    def show(self, active: list[Work], handed: int, workers: Workers, outcomes: Sequence[Outcome], rest: Rest) -> None:
         """Write how it stands, once a second; ``outcomes`` and ``rest`` as a batch tells them."""
         if self._runs is None or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _EVERY_S
-        members = crew.members
+        members = workers.members
         waiting = rest.total - rest.past.count - len(outcomes) - len(active) - handed
         self.sweep.runs |= {"in_progress": len(active), "handed": handed, "waiting": waiting}
         self.sweep.left_s = time_left(active, list(outcomes), rest)
         ready, refused = sum(each.ready for each in members), sum(each.refused is not None for each in members)
         self.sweep.workers = {"ready": ready, "preparing": len(members) - ready - refused, "refused": refused}
-        self.sweep.slots = crew.slots
-        self.sweep.sent_bytes = self._sent_before + crew.sent_bytes
+        self.sweep.slots = workers.slots
+        self.sweep.sent_bytes = self._sent_before + workers.sent_bytes
         with suppress(OSError):  # a full disk is told by what matters more
             self.sweep.write(self._runs)
 
-    def close(self, crew: Crew) -> None:
+    def close(self, workers: Workers) -> None:
         """Remove the file at the end of a batch."""
-        self._sent_before += crew.sent_bytes
+        self._sent_before += workers.sent_bytes
         self._due = 0.0
         if self._runs is not None:
             with suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker does, called by the client through Dask: says what it is, takes parcels, makes runs, gives them away.
+"""What a worker does, called by the client through Dask: says what it is, takes files, makes runs, gives them away.
 
 The functions with ``dask_worker`` run on the worker's event loop while its threads make runs.
 """
@@ -23,11 +23,11 @@ from distributed.protocol.pickle import dumps
 from distributed.worker import get_worker
 
 from howdah import __version__
-from howdah.build.parcel import Parcel
+from howdah.build.packed_piece import PackedPiece
 from howdah.cluster.result import pack_run, results_sha256
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.store import Store
-from howdah.engine.kit import KIT_VARIABLE
+from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
@@ -55,7 +55,7 @@ async def hello(dask_worker: Any) -> dict[str, Any]:
         with _parsing:
             own = {"agent": agent_sha256(), "analysis": analysis_sha256()}
         with _lock:
-            making = list(_making)  # before the spool is read: what ends in between is in both, and not in neither
+            making = list(_making)  # before the unfetched ones: what ends in between is in both, and not in neither
         return {
             **own,
             "making": making,
@@ -63,7 +63,7 @@ async def hello(dask_worker: Any) -> dict[str, Any]:
             "host": socket.gethostname(),
             "version": __version__,
             "store": store.name,
-            "spool": store.spooled(),
+            "unfetched": store.unfetched(),
             "slots": dask_worker.state.nthreads,
         }
 
@@ -76,9 +76,9 @@ async def free_bytes() -> int:
     return shutil.disk_usage(Store().cache.root).free
 
 
-async def lacks(parcels: list[dict[str, Any]]) -> list[str]:
-    """Hashes of the parcels that this worker lacks."""
-    return [parcel.sha256 for parcel in Store().lacks([Parcel(**each) for each in parcels])]
+async def lacks(packed_pieces: list[dict[str, Any]]) -> list[str]:
+    """Hashes of the packed pieces that this worker lacks."""
+    return [packed_piece.sha256 for packed_piece in Store().lacks([PackedPiece(**each) for each in packed_pieces])]
 
 
 async def _told(function: Any, *arguments: Any) -> Any:
@@ -91,21 +91,21 @@ async def _told(function: Any, *arguments: Any) -> Any:
         return {"error": explain(error), "where": error.filename and str(error.filename), "hint": None}
 
 
-def read_parcel(sha256: str, offset: int) -> bytes:
-    """Read a part of a stored parcel; empty at its end."""
-    file = Store().parcel(sha256)
+def read_piece(sha256: str, offset: int) -> bytes:
+    """Read a part of a stored packed piece; empty at its end."""
+    file = Store().packed_piece(sha256)
     if file is None:
-        raise HowdahError(f"parcel {sha256[:12]} is not here")
+        raise HowdahError(f"packed_piece {sha256[:12]} is not here")
     with file.open("rb") as opened:
         opened.seek(offset)
         return opened.read(CHUNK_BYTES)
 
 
-async def take_chunk(parcel: dict[str, Any], offset: int, chunk: bytes) -> Any:
-    """Take a part of a parcel from the client; the last one completes it."""
+async def take_chunk(packed_piece: dict[str, Any], offset: int, chunk: bytes) -> Any:
+    """Take a part of a packed piece from the client; the last one completes it."""
 
     def write() -> dict[str, Any]:
-        wanted, store = Parcel(**parcel), Store()
+        wanted, store = PackedPiece(**packed_piece), Store()
         file = store.incoming(wanted.sha256)
         with file.open("r+b" if offset else "wb") as opened:
             opened.seek(offset)
@@ -117,9 +117,9 @@ async def take_chunk(parcel: dict[str, Any], offset: int, chunk: bytes) -> Any:
     return await _told(write)
 
 
-async def fetch(parcel: dict[str, Any], neighbour: str, dask_worker: Any) -> Any:
-    """Get a parcel from another worker."""
-    wanted, store = Parcel(**parcel), Store()
+async def fetch(packed_piece: dict[str, Any], neighbour: str, dask_worker: Any) -> Any:
+    """Get a packed piece from another worker."""
+    wanted, store = PackedPiece(**packed_piece), Store()
     file = store.incoming(wanted.sha256)
     offset = 0
 
@@ -131,7 +131,7 @@ async def fetch(parcel: dict[str, Any], neighbour: str, dask_worker: Any) -> Any
         with file.open("wb") as opened:
             while offset < wanted.size:
                 answer = await dask_worker.rpc(neighbour).run(
-                    function=dumps(read_parcel), args=dumps((wanted.sha256, offset)), kwargs=dumps({}), wait=True
+                    function=dumps(read_piece), args=dumps((wanted.sha256, offset)), kwargs=dumps({}), wait=True
                 )
                 if answer["status"] != "OK" or not answer["result"]:
                     return {"error": f"{neighbour} does not give {wanted.name}", "where": None, "hint": None}
@@ -142,9 +142,9 @@ async def fetch(parcel: dict[str, Any], neighbour: str, dask_worker: Any) -> Any
     return await _told(take)
 
 
-async def take_kit(kit: dict[str, Any]) -> Any:
+async def take_bundle(bundle: dict[str, Any]) -> Any:
     def keep() -> dict[str, Any]:
-        Store().keep_kit(kit)
+        Store().keep_bundle(bundle)
         return {}
 
     return await _told(keep)
@@ -202,7 +202,7 @@ class MadeError(Exception):
 
 
 def make_run(order: dict[str, Any]) -> dict[str, Any]:
-    """Make one run: ``order`` has its plan as JSON text, its key, the kit it is made with.
+    """Make one run: ``order`` has its plan as JSON text, its key, the bundle it is made with.
 
     ``store`` is the URL of where it is put as well, if it has one.
     The answer has an error; or ``lacks``, of a worker that has not been made ready. Raises MadeError with a verdict and
@@ -212,15 +212,15 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
     about = {"key": order["key"], "worker": worker.address, "host": socket.gethostname()}
     try:
         store = Store()
-        kit = store.kit(order["kit"])
-        if kit is None:
-            return {**about, "lacks": order["kit"]}
+        bundle = store.bundle(order["bundle"])
+        if bundle is None:
+            return {**about, "lacks": order["bundle"]}
         with _lock:
             turn = _turns.setdefault(order["key"], threading.Lock())
         with turn:
             found = None if order["again"] else store.find(order["key"])
             if found is None or found["keep_data"] != order["keep_data"] or found["failed"]:
-                found = _made(store, kit, order, about, worker)
+                found = _made(store, bundle, order, about, worker)
         if "error" not in found and not found["failed"] and order["store"] is not None:
             found = _shared({**found, "host": about["host"]}, store, order["store"])
         if "error" not in found and not found.get("stored") and found["bytes"] <= INLINE_BYTES:
@@ -244,15 +244,15 @@ def _shared(found: dict[str, Any], store: Store, url: str) -> dict[str, Any]:
     return {**found, "stored": True}
 
 
-def _made(store: Store, kit: Path, order: dict[str, Any], about: dict[str, Any], worker: Any) -> dict[str, Any]:
+def _made(store: Store, bundle: Path, order: dict[str, Any], about: dict[str, Any], worker: Any) -> dict[str, Any]:
     started = time.monotonic()
     directory = begin_run(store.scratch / order["name"], order["plan"], order["key"], order["parameter_places"])
     try:
         with _lock:
             for other, unused in _makers.items():
-                if other != str(kit):
+                if other != str(bundle):
                     unused.end()
-            makers = _makers.setdefault(str(kit), Makers(environment={KIT_VARIABLE: str(kit)}))
+            makers = _makers.setdefault(str(bundle), Makers(environment={BUNDLE_VARIABLE: str(bundle)}))
             making = _making[order["key"]] = makers.give(directory, keep_data=order["keep_data"])
         try:
             _listen(making, order["key"], worker)

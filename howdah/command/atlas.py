@@ -11,13 +11,13 @@ from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import wrong_causes
 from howdah.atlas.chapter import check, chosen, published_of, read_chapters
 from howdah.atlas.finding import tell
-from howdah.atlas.ledger import Rows, claims_of, verdict_of
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.tally import tally
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
+from howdah.atlas.verdict_page import Rows, claims_of, verdict_of
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make, publish_complete
 from howdah.cluster.opened import executor_at

@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from howdah.build.build_tree import gone_trees
 from howdah.build.cache import Cache, cache_root
-from howdah.build.workshop import gone_trees
 from howdah.command.common import add_runs_option
 from howdah.engine.ending import runtime_base
 from howdah.engine.uml import memory
@@ -107,9 +107,9 @@ def execute(options: argparse.Namespace) -> int:
     if latest.is_symlink() and not latest.exists():
         _remove(latest)
     cache = cache_root()
-    for workshop in gone_trees(Cache(cache)):
-        workshop.remove()
-        write_stdout(f"removed {workshop.directory}: there is no {workshop.tree}\n")
+    for build_tree in gone_trees(Cache(cache)):
+        build_tree.remove()
+        write_stdout(f"removed {build_tree.directory}: there is no {build_tree.tree}\n")
     if options.cache and cache.exists():
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.cache import file_sha256
-from howdah.build.turn import turn
+from howdah.build.lock import locked
 from howdah.engine import share
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
@@ -84,7 +84,7 @@ class HostEngine:
         finally:
             shutil.rmtree(agent, ignore_errors=True)
         try:
-            with turn(_TURN, lambda: progress("wait for another howdah's run", 0, 0)):
+            with locked(_TURN, lambda: progress("wait for another howdah's run", 0, 0)):
                 started = time.monotonic()
                 status = _run_agent(directory, plan, progress)
             _check(directory, status)

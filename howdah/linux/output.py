@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from howdah.linux.beacon import END, Beacon
+from howdah.linux.progress_port import END, ProgressPort
 
 FRAME = struct.Struct("<qIHH")  # time_ns, length_bytes, node, kind
 KIND_INET_DIAG = 1
@@ -23,13 +23,13 @@ _FLUSH_BYTES = 1 << 20
 class Output:
     """The directory raw/ as the guest sees it. Framed files are written out every ``flush_ns``, where that is given.
 
-    ``beacon`` tells how far the run is where nobody sees these files before its end.
+    ``progress_port`` tells how far the run is where nobody sees these files before its end.
     """
 
-    def __init__(self, path: Path, flush_ns: int | None = None, beacon: Beacon | None = None) -> None:
+    def __init__(self, path: Path, flush_ns: int | None = None, progress_port: ProgressPort | None = None) -> None:
         self.path = path
         self.flush_ns = flush_ns
-        self.beacon = beacon
+        self.progress_port = progress_port
 
     def json(self, name: str, value: Any) -> None:
         """A reader sees the old file or the whole new one."""
@@ -104,14 +104,14 @@ class Progress:
     def ends_at(self, of_us: int) -> None:
         """The end is known better."""
         self._of_us = of_us
-        if self._output.beacon is not None:
-            self._output.beacon.tell(END, of_us * 1000)
+        if self._output.progress_port is not None:
+            self._output.progress_port.tell(END, of_us * 1000)
 
     def write(self, phase: str, time_ns: int) -> None:
         self.phase = phase
         self._output.json("progress.json", {"phase": phase, "time_us": time_ns // 1000, "of_us": self._of_us})
-        if self._output.beacon is not None:
-            self._output.beacon.tell(phase, time_ns)
+        if self._output.progress_port is not None:
+            self._output.progress_port.tell(phase, time_ns)
 
     def tick(self, time_ns: int) -> None:
         self.write(self.phase, time_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite on every commit of a range: each is built in one workshop, run, and compared with another.
+"""A suite on every commit of a range: each is built in one build tree, run, and compared with another.
 
 All commits of a range are one night: its correction counts every comparison of every commit, so that the chance of a
 false alarm is that of a night, however long the range is.
@@ -19,8 +19,8 @@ from typing import Any, Literal
 from howdah.bisect.revision import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
 from howdah.build.cache import Cache, content_key
+from howdah.build.lock import alone
 from howdah.build.prepared_kernel import forget_kernels
-from howdah.build.turn import alone
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import HowdahError
 from howdah.nightly.claims import compare_claims
@@ -156,7 +156,7 @@ class Range:
     def opened(self, start: Commit) -> Iterator[None]:
         """Hold the work tree, made if need be. It is removed at the end; built kernels stay in the cache.
 
-        The workshop stays too, so that the next range compiles what differs from the last commit of this one.
+        The build tree stays too, so that the next range compiles what differs from the last commit of this one.
         """
         taken = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
         with alone(self.directory, taken):

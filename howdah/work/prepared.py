@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.engine.kit import Portable
+from howdah.engine.engine_bundle import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
 from howdah.number import counted

@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache
 from howdah.build.kernel_source import find_source, provide_source
 from howdah.build.uml_kernel import build_kernel, kernel_key
-from howdah.build.workshop import Workshop
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 
@@ -57,13 +57,13 @@ def kernel_tree(place: Path) -> Iterator[Figure]:
             yield from _run(profile, tree, place, f"{what} edited", target)
             made.add(_entry(tree, cache))
         grown = build_kernel(str(tree), _ignore, cache)
-        Workshop(tree, cache).remove()
+        BuildTree(tree, cache).remove()
         shutil.rmtree(grown.directory)
         anew = build_kernel(str(tree), _ignore, cache)
         if (grown.image_sha256, grown.interface) != (anew.image_sha256, anew.interface):
             raise RuntimeError("the kernel that was built step by step is not that of a build from nothing")
     finally:
-        Workshop(tree, cache).remove()
+        BuildTree(tree, cache).remove()
         for entry in made:
             shutil.rmtree(entry, ignore_errors=True)
 

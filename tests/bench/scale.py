@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.engine.kit import Portable
+from howdah.engine.engine_bundle import Portable
 from howdah.engine.registry import engine
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan

@@ -139,7 +139,7 @@ class Cluster:
         """By key each time that a worker finished it, the first one first."""
         found: dict[str, list[Made]] = {}
         for place in self.root.glob("worker-*"):
-            file = place / "cache" / "spool" / ".made"
+            file = place / "cache" / "unfetched" / ".made"
             for line in file.read_text().splitlines() if file.exists() else ():
                 at, key, results, wall = line.split()
                 ended = datetime.fromisoformat(at)

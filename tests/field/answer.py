@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.cache import content_key
-from howdah.build.turn import turn
+from howdah.build.lock import locked
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 
@@ -139,7 +139,7 @@ def ask(profile: str, files: dict[str, str] | None = None, *arguments: str) -> A
     (place,) = _places
     name = content_key(profile, repr(sorted((files or {}).items())), *arguments)
     mine = place / name
-    with turn(place / f".lock-{name}", lambda: None):
+    with locked(place / f".lock-{name}", lambda: None):
         if not (mine / _WHOLE).exists():
             _run(mine, profile, files or {}, arguments)
             (mine / _WHOLE).touch()

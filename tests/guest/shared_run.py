@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.cache import content_key
-from howdah.build.turn import turn
+from howdah.build.lock import locked
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
@@ -39,7 +39,7 @@ def shared_run(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -
     guests = carried_out or plan
     key = key_of(engine, guests)
     directory = RunDirectory(place / (content_key(key, plan.to_json()) if carried_out else key))
-    with turn(place / f".lock-{directory.name}", lambda: None):
+    with locked(place / f".lock-{directory.name}", lambda: None):
         if not (directory.path / _WHOLE).exists():
             shutil.rmtree(directory.path, ignore_errors=True)
             if recall(key, directory.path):

@@ -74,7 +74,7 @@ def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
         assert read_json(here.metrics) == read_json(there.metrics)
         assert read_json(here.verdict) == read_json(there.verdict)
     assert not (cluster.place / "two" / "cache" / "kernel").exists(), "nothing was built there"
-    assert not list((cluster.place / "two" / "cache" / "spool").glob("[!.]*")), "what was fetched is not kept"
+    assert not list((cluster.place / "two" / "cache" / "unfetched").glob("[!.]*")), "what was fetched is not kept"
 
 
 def test_a_kernel_that_does_not_build_costs_its_own_runs(cluster: Processes) -> None:
@@ -120,7 +120,7 @@ def test_hosts_reached_over_ssh_make_runs_into_a_store(
             assert main([*command, "--runs", str(tmp_path / runs)]) == 0
         (cell,) = json.loads(capsys.readouterr().out)["cells"]
         assert cell["status"] == "finished"
-    (line,) = (far / "cache" / "spool" / ".made").read_text().splitlines()  # once
+    (line,) = (far / "cache" / "unfetched" / ".made").read_text().splitlines()  # once
     for runs in ("runs", "taken"):
         assert read_json(tmp_path / runs / "tiny" / cell["run"] / "run.json")["key"] in line
     assert left_after(far, 20.0) == []

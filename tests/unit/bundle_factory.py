@@ -13,7 +13,7 @@ from typing import Any
 
 from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, Ready
 from howdah.build.cache import Cache
-from howdah.build.parcel import Piece, pack_piece
+from howdah.build.packed_piece import Piece, pack_piece
 
 RECIPE = "a recipe"
 
@@ -21,14 +21,14 @@ RECIPE = "a recipe"
 def ready_piece(
     place: Path, kind: str = "module", recipe: str = RECIPE, content: str = "content"
 ) -> tuple[Ready, Path]:
-    """A piece and the file of its parcel."""
+    """A piece and the file of its packed piece."""
     directory = place / "entry"
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "file").write_text(content)
     if not (directory / "link").is_symlink():
         (directory / "link").symlink_to("file")
-    parcel, file = pack_piece(Piece(f"{kind}/{content}", directory), Cache(place / "packed"))
-    return Ready(kind, recipe, parcel.sha256, parcel.size, 100, f"a {kind}"), file
+    packed_piece, file = pack_piece(Piece(f"{kind}/{content}", directory), Cache(place / "packed"))
+    return Ready(kind, recipe, packed_piece.sha256, packed_piece.size, 100, f"a {kind}"), file
 
 
 def write_bundle(target: Path, files: list[tuple[Ready, Path]], **changed: Any) -> bytes:

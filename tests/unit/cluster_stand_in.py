@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.build.parcel import Piece
+from howdah.build.packed_piece import Piece
 from howdah.cluster import executor as executor_module
 from howdah.cluster import publisher, worker
-from howdah.cluster.crew import Member
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.result import pack_run, results_sha256
-from howdah.engine.kit import Kit
+from howdah.cluster.workers import Member
+from howdah.engine.engine_bundle import EngineBundle
 from howdah.plan.plan import Plan
 from howdah.record.digest import seal
 from howdah.record.directory import PARTIAL, read_json, write_json
@@ -82,7 +82,7 @@ class Client:
         self.cancelled += futures
 
 
-class Crew:
+class Workers:
     """Two workers, each on a machine of its own."""
 
     def __init__(self, *_: Any) -> None:
@@ -127,9 +127,9 @@ class Engine:
 
     def check_portable(self, plan: Plan) -> None: ...
 
-    def kit(self, plans: Sequence[Plan], _progress: Any) -> Kit:
+    def bundle(self, plans: Sequence[Plan], _progress: Any) -> EngineBundle:
         assert plans
-        return Kit(self.name, {"agent/a": Piece("agent/a", self.agent)}, {})
+        return EngineBundle(self.name, {"agent/a": Piece("agent/a", self.agent)}, {})
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experi
     (agent / "howdah").mkdir(parents=True)
     (agent / "howdah" / "run.py").write_text("pass\n")
     monkeypatch.setattr(executor_module, "find_engine", lambda _name: Engine(agent))
-    monkeypatch.setattr(executor_module, "Crew", Crew)
+    monkeypatch.setattr(executor_module, "Workers", Workers)
     monkeypatch.setattr(executor_module, "fire_and_forget", lambda _future: None)
     for each in (executor_module, publisher):
         monkeypatch.setattr(each, "call", lambda *_, **__: None)

@@ -48,7 +48,7 @@ def test_the_agent_starts_without_its_sources(agent: Path, tmp_path: Path) -> No
         for file in tmp_path.rglob("*.py"):
             (agent / file.relative_to(tmp_path)).write_bytes(file.read_bytes())
     assert done.returncode == 0, done.stderr
-    assert "--beacon" in done.stdout
+    assert "--progress-port" in done.stdout
 
 
 _USES = """\

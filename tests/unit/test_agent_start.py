@@ -13,7 +13,7 @@ NEEDLESS = {"decimal", "fractions", "hashlib", "lzma", "platform", "random", "sh
 # For some plans only.
 LATER = {
     "howdah.agent.kernel_part",
-    "howdah.agent.metronome",
+    "howdah.agent.timer_lateness",
     "howdah.agent.part",
     "howdah.agent.profiling",
     "howdah.agent.traffic.flent",

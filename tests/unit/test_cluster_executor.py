@@ -147,11 +147,15 @@ def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
     for _ in range(3):
         assert executor.wait(0.01) == []
     assert len(client.orders) == 2
-    assert all(each.full for each in executor.crew.members)
-    executor.crew.members[1].ready, executor.crew.members[1].refused, executor.crew.members[1].full = True, None, False
+    assert all(each.full for each in executor.workers.members)
+    executor.workers.members[1].ready, executor.workers.members[1].refused, executor.workers.members[1].full = (
+        True,
+        None,
+        False,
+    )
     assert [each.verdict for _ in range(2) for each in executor.wait(0.01)] == ["pass"]
     monkeypatch.setattr(module, "_FULL_LIMIT_S", 0.0)
-    executor.crew.refuse(THERE, "its disk is full", full=True)
+    executor.workers.refuse(THERE, "its disk is full", full=True)
     with pytest.raises(HowdahError, match="none of the 2 workers can be used: its disk is full"):
         executor.wait(0.01)
 
@@ -167,23 +171,23 @@ def test_a_worker_that_lacks_something_is_made_ready_again(experiment: Experimen
     """However long that takes: a run that was not begun is not lost."""
 
     def answers(order: dict[str, Any], number: int) -> Any:
-        return {"lacks": order["kit"], "worker": HERE} if number < 30 else make_answer(tmp_path / "w", order)
+        return {"lacks": order["bundle"], "worker": HERE} if number < 30 else make_answer(tmp_path / "w", order)
 
     outcomes, _, executor = make_runs([make_job(experiment)], answers, tmp_path)
     assert [each.verdict for each in outcomes] == ["pass"]
-    assert executor.crew.forgotten == [HERE] * 29  # type: ignore[attr-defined]
+    assert executor.workers.forgotten == [HERE] * 29  # type: ignore[attr-defined]
 
 
 def test_a_run_waits_for_a_worker_that_is_ready(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     client = Client(lambda order, _n: make_answer(tmp_path / "w", order))
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
     executor.open([make_job(experiment)])
-    for member in executor.crew.members:
+    for member in executor.workers.members:
         member.ready = False
     executor.give(make_job(experiment))
     assert executor.wait(0.01) == []
     assert client.orders == []
-    executor.crew.members[1].ready = True
+    executor.workers.members[1].ready = True
     assert [each.verdict for _ in range(2) for each in executor.wait(0.01)] == ["pass"]
     assert client.may == [[THERE]], "the other one lacks what the run is made with"
 
@@ -222,8 +226,8 @@ def test_a_run_that_its_lost_worker_had_finished_is_not_made_again(
     experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     executor, client = _begun(experiment, tmp_path, waiting)
-    executor._told.put(("spool", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
-    executor._told.put(("ready", executor.crew.members[1]))
+    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    executor._told.put(("ready", executor.workers.members[1]))
     assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
     assert len(client.orders) == 1
 
@@ -238,7 +242,7 @@ def test_a_run_that_a_lost_worker_may_have_begun_unheard_is_held_too(
     waiting.end(0, KilledWorker("x", SimpleNamespace(address=THERE), 0))
     executor.wait(0.01)
     assert len(client.orders) == 1
-    executor._told.put(("ready", executor.crew.members[1]))
+    executor._told.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert len(client.orders) == 2
 
@@ -247,8 +251,8 @@ def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
     experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     executor, client = _begun(experiment, tmp_path, waiting)
-    executor.crew.members[1].making = [client.orders[0]["key"]]
-    executor._told.put(("ready", executor.crew.members[1]))
+    executor.workers.members[1].making = [client.orders[0]["key"]]
+    executor._told.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert client.may == [None, [THERE]]
 
@@ -263,14 +267,14 @@ def test_a_run_that_a_worker_makes_for_a_command_before_is_joined(
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
     jobs = [make_job(experiment, number) for number in range(2)]
     executor.open(jobs)
-    executor.crew.members[1].making = [jobs[0].cell.key]
+    executor.workers.members[1].making = [jobs[0].cell.key]
     executor.give(jobs[0])
     assert client.may == [[THERE]]
-    executor.crew.members[1].ready = False
+    executor.workers.members[1].ready = False
     executor.give(jobs[1])
     executor._told.put(("event", {"key": jobs[1].cell.key, "worker": HERE}))
-    executor.crew.members[1].ready, executor.crew.members[1].making = True, [jobs[1].cell.key]
-    executor._told.put(("ready", executor.crew.members[1]))
+    executor.workers.members[1].ready, executor.workers.members[1].making = True, [jobs[1].cell.key]
+    executor._told.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert client.may == [[THERE], [HERE], [THERE]]
     assert (HERE, worker.abandon, [jobs[1].cell.key]) in called
@@ -283,10 +287,10 @@ def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
 ) -> None:
     """As soon as the worker is back, or after some time without it."""
     executor, client = _begun(experiment, tmp_path, waiting)
-    executor._told.put(("ready", executor.crew.members[0]))
+    executor._told.put(("ready", executor.workers.members[0]))
     executor.wait(0.01)
     assert len(client.orders) == 1, "that was another one"
-    executor._told.put(("ready", executor.crew.members[1]))
+    executor._told.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert client.may == [None, None]
     monkeypatch.setattr(module, "_HELD_S", -1.0)
@@ -313,7 +317,7 @@ def test_workers_that_were_lost_do_not_count_as_guests_that_died(
 def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     executor = ClusterExecutor(Client(None), lambda _text: None, cache=Cache(tmp_path / "cache"))
     executor.open([make_job(experiment)])
-    for member in executor.crew.members:
+    for member in executor.workers.members:
         member.ready, member.refused = False, "it is a riscv64"
     with pytest.raises(HowdahError, match="none of the 2 workers can be used: it is a riscv64"):
         executor.wait(0.01)
@@ -330,7 +334,7 @@ def test_a_batch_that_waits_for_its_first_worker_rests_meanwhile(
 
     def counted(timeout_s: float) -> list[Outcome]:
         waited.append(timeout_s)
-        executor.crew.members[0].ready = executor.crew.members[1].ready = len(waited) >= 5
+        executor.workers.members[0].ready = executor.workers.members[1].ready = len(waited) >= 5
         return wait(0.0)
 
     monkeypatch.setattr(executor, "wait", counted)
@@ -338,7 +342,7 @@ def test_a_batch_that_waits_for_its_first_worker_rests_meanwhile(
 
     def open_without_workers(jobs: Sequence[Job], *, total: int | None = None) -> None:
         opened(jobs, total=total)
-        for member in executor.crew.members:
+        for member in executor.workers.members:
             member.ready = False
 
     monkeypatch.setattr(executor, "open", open_without_workers)

@@ -139,7 +139,7 @@ def test_what_workers_finished_while_the_client_was_away_is_taken(
     assert len(left) == WINDOW - 1, "as many as were handed out, less one that has ended since"
     second = Sweep(tmp_path, waiting)
     for order in left:
-        second.executor._told.put(("spool", make_answer(second.place, order)))
+        second.executor._told.put(("unfetched", make_answer(second.place, order)))
     assert second.make() == []
     assert len(_finished(experiment)) == RUNS
     given = set(second.names) & set(first.names)  # before the worker had told of them

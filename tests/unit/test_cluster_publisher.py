@@ -89,7 +89,7 @@ def test_a_run_of_a_command_before_is_compared_with_what_is_in_its_place(
     called: list[Any] = []
     hear(called, monkeypatch)
     executor.open([later])
-    executor._told.put(("spool", make_answer(tmp_path / "again", client.orders[0], value=value)))
+    executor._told.put(("unfetched", make_answer(tmp_path / "again", client.orders[0], value=value)))
     if value == 1.0:
         assert executor.wait(0.1) == []
         assert (HERE, worker.drop_runs, [job.cell.key]) in called
@@ -121,7 +121,7 @@ def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Exper
     result = make_answer(tmp_path / "w", orders[0])
     client = Client(None)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor._told.put(("spool", result))
+    executor._told.put(("unfetched", result))
     executor.open([job])
     assert executor.wait(0.1) == []
     executor.give(job)
@@ -144,7 +144,7 @@ def test_a_run_that_is_finished_elsewhere_is_ended(
     executor._told.put(("event", {"key": job.cell.key, "worker": THERE, "phase": "flows", "done_us": 1, "of_us": 2}))
     assert executor.wait(0.1) == []
     assert [work.share for work in executor.active] == [0.5]
-    executor._told.put(("spool", make_answer(tmp_path / "w", client.orders[0])))
+    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0])))
     assert [each.verdict for each in executor.wait(0.1)] == ["pass"]
     assert (THERE, worker.abandon, [job.cell.key]) in called
     assert (HERE, worker.drop_runs, [job.cell.key]) in called
@@ -158,7 +158,7 @@ def test_a_run_that_waits_to_be_begun_is_not_begun_when_it_is_there(
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
     executor.open([make_job(experiment)])
     executor.give(make_job(experiment))
-    executor._told.put(("spool", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
     assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
     assert len(client.cancelled) == 1
 

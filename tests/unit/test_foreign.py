@@ -30,9 +30,9 @@ from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, parse_json, read_json
 from howdah.record.raw import read_raw_bytes
 from howdah.record.table import opened
-from howdah.verify import run as run_module
 from howdah.verify.run import verify_run
 from howdah.verify.scratch import PREFIX, scratch_place
+from howdah.work.analysis import evaluate
 from tests.unit.recorded_run import make_recorded_experiment
 
 
@@ -258,13 +258,12 @@ def test_a_verification_without_a_place_is_not_swept_by_another(
     recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    evaluate = run_module.evaluate
 
     def beside_another(*what: Any) -> None:
         with scratch_place():
             evaluate(*what)
 
-    monkeypatch.setattr(run_module, "evaluate", beside_another)
+    monkeypatch.setattr("howdah.verify.run.evaluate", beside_another)
     assert verify_run(recorded).findings == []
     assert list(tmp_path.glob(f"{PREFIX}*")) == []
 

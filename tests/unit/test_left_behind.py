@@ -183,9 +183,9 @@ def test_partial_entries_of_the_cache_go_unless_they_are_being_built(tmp_path: P
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert [path.name for path in cache.sweep()] == [f"{PARTIAL}dead-{gone}"]
     # Whoever builds another entry sweeps, too; a run that a worker makes in its cache has no lock, and stays.
-    (tmp_path / "spool" / f"{PARTIAL}cubic-r0-{os.getpid()}").mkdir(parents=True)
+    (tmp_path / "unfetched" / f"{PARTIAL}cubic-r0-{os.getpid()}").mkdir(parents=True)
     cache.build("tool", "key", lambda _directory, _log: None)
-    assert [path.parent.name for path in tmp_path.glob(f"*/{PARTIAL}*")] == ["spool"]
+    assert [path.parent.name for path in tmp_path.glob(f"*/{PARTIAL}*")] == ["unfetched"]
 
 
 def test_a_guests_directory_goes_unless_its_launcher_lives(tmp_path: Path, gone: int) -> None:

@@ -300,7 +300,7 @@ def test_an_entry_of_the_atlas_stands_for_its_profiles(capsys: pytest.CaptureFix
 def test_a_commit_compiles_what_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the real workshop and make, on the outline of a kernel tree."""
+    """With the real build tree and make, on the outline of a kernel tree."""
     cache = Cache(tmp_path / "cache")
     tools = build_tools(Cache(tmp_path / "tools"))
     monkeypatch.setattr(kernel_module, "build_tools", lambda _cache: tools)

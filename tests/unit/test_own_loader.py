@@ -15,7 +15,7 @@ from howdah.build.guest_tree import GuestTree
 from howdah.build.modules import ModuleSet
 from howdah.build.own_loader import image_of_tree, needed_glibc, with_loader
 from howdah.build.tools import Tools, build_tools
-from howdah.engine.kit import Kit
+from howdah.engine.engine_bundle import EngineBundle
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.sent import add_part
 
@@ -90,6 +90,6 @@ def test_a_worker_is_asked_for_its_c_library_where_it_is_used(
         module_set=ModuleSet({}, {}),
         started=started,
     )
-    kit = Kit("uml")
-    add_part(kit, "part", cast("Built", built), Cache(tmp_path / "cache"))
-    assert {name for piece in kit.pieces.values() for name in piece.programs} == asked
+    bundle = EngineBundle("uml")
+    add_part(bundle, "part", cast("Built", built), Cache(tmp_path / "cache"))
+    assert {name for piece in bundle.pieces.values() for name in piece.programs} == asked

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.linux import beacon
+from howdah.linux import progress_port
 from howdah.plan.compile import compile_plan
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan, RealTime
@@ -84,11 +84,11 @@ def test_other_engines_have_none_of_it(tmp_path: Path) -> None:
     assert (plan.processor_shift, plan.real_time) == (None, None)
 
 
-@pytest.mark.parametrize("phase", [*beacon.PHASES, beacon.END])
+@pytest.mark.parametrize("phase", [*progress_port.PHASES, progress_port.END])
 def test_what_the_beacon_tells_is_understood(phase: str) -> None:
-    assert beacon.parse(beacon.line(phase, 12_340_000_000).rstrip(b"\n")) == (phase, 12_300_000)
+    assert progress_port.parse(progress_port.line(phase, 12_340_000_000).rstrip(b"\n")) == (phase, 12_300_000)
 
 
 @pytest.mark.parametrize("noise", [b"", b"c", b"\xff12", b"z1", b"c-1", b"SeaBIOS"])
 def test_noise_on_the_port_is_none(noise: bytes) -> None:
-    assert beacon.parse(noise) is None
+    assert progress_port.parse(noise) is None

@@ -58,7 +58,7 @@ def experiment(place: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_for_flows(process: subprocess.Popen[bytes], place: Path) -> None:
-    """Until the machine's beacon has said so twice: it first does when the accounts before the flows are still to be
+    """Until the machine's port has said so twice: it first does when the accounts before the flows are still to be
     taken, and the watch over the processor begins after them."""
     while process.poll() is None:
         if any(signs.read_text().count("\nc") >= 2 for signs in place.glob("slow/.partial-*/raw/.signs")):

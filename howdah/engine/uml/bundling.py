@@ -25,7 +25,7 @@ from howdah.build.guest_tree import further_of, tree_key
 from howdah.build.inventory import Component, components_of, inventory
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import modules_recipe, project_sources
-from howdah.build.parcel import Piece, pack_piece
+from howdah.build.packed_piece import Piece, pack_piece
 from howdah.build.tools import tools_recipe
 from howdah.build.uml_kernel import Kernel, headers_recipe, kernel_recipe
 from howdah.engine.uml.build import Built, build
@@ -53,10 +53,10 @@ class _Making:
         if (kind, recipe) in self.pieces:
             return
         self.progress(f"bundle: pack {about}", 0, 0)
-        parcel, file = pack_piece(piece, self.cache, self.level)
+        packed_piece, file = pack_piece(piece, self.cache, self.level)
         names = piece.files or [str(place.relative_to(piece.directory)) for place in piece.directory.rglob("*")]
         unpacked = sum((piece.directory / name).lstat().st_size for name in names)
-        self.pieces[kind, recipe] = Ready(kind, recipe, parcel.sha256, parcel.size, unpacked, about), file
+        self.pieces[kind, recipe] = Ready(kind, recipe, packed_piece.sha256, packed_piece.size, unpacked, about), file
 
 
 def make_bundle(

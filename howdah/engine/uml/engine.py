@@ -15,7 +15,7 @@ from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
-from howdah.engine.kit import Kit, sent_kit
+from howdah.engine.engine_bundle import EngineBundle, sent_bundle
 from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.divided import choose_parts, run_parts
@@ -95,7 +95,7 @@ class UmlEngine:
 
         Raises the HowdahError of the first kernel that is none, or does not build, or whose guest tree cannot be had.
         """
-        sent = sent_kit(self.name)
+        sent = sent_bundle(self.name)
         if sent is not None:
             return {kernel: built_of(sent, self._part(plan, kernel)) for kernel in plan.kernels}
         known = {} if made is None else made
@@ -138,8 +138,8 @@ class UmlEngine:
                 f"{plan.run} has a TCP stack ({stacks}) that is built on the machine that makes the run", hint=_HERE
             )
 
-    def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
-        found = Kit(self.name)
+    def bundle(self, plans: Sequence[Plan], progress: BuildProgress) -> EngineBundle:
+        found = EngineBundle(self.name)
         made: dict[tuple[str, ...], Built | HowdahError] = {}
         for plan in plans:
             for kernel in plan.kernels:

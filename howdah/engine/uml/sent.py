@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest is made of, given to a machine that builds nothing: as a kit, and back."""
+"""What a guest is made of, given to a machine that builds nothing: as a bundle, and back."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from howdah.build.guest_tree import load_tree
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import Module, ModuleSet
 from howdah.build.own_loader import image_of_tree
-from howdah.build.parcel import Piece
+from howdah.build.packed_piece import Piece
 from howdah.build.tools import load_tools
 from howdah.build.uml_kernel import load_kernel
-from howdah.engine.kit import Kit, Sent
+from howdah.engine.engine_bundle import EngineBundle, Sent
 from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 
@@ -31,47 +31,47 @@ def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], 
     return json.dumps([kernel, modules, packages, wiring])
 
 
-def add_part(kit: Kit, name: str, built: Built, cache: Cache) -> None:
-    """Put what ``built`` is made of into the kit."""
+def add_part(bundle: EngineBundle, name: str, built: Built, cache: Cache) -> None:
+    """Put what ``built`` is made of into the bundle."""
     kernel = built.kernel
     programs: Mapping[str, tuple[str, ...]] = {} if built.started is not None else _PROGRAMS
     entries = {
-        "tools": _piece(kit, built.tools.directory, programs=programs),
-        "kernel": _piece(kit, kernel.directory, _KERNEL_FILES, programs),
-        "tree": _piece(kit, built.tree.root.parent),
-        "agent": _piece(kit, built.agent),
+        "tools": _piece(bundle, built.tools.directory, programs=programs),
+        "kernel": _piece(bundle, kernel.directory, _KERNEL_FILES, programs),
+        "tree": _piece(bundle, built.tree.root.parent),
+        "agent": _piece(bundle, built.agent),
     }
-    modules = [_module(kit, module, cache) for module in built.module_set.built.values()]
-    of_kernel = [_module(kit, module, cache, keep=True) for module in built.module_set.of_kernel.values()]
+    modules = [_module(bundle, module, cache) for module in built.module_set.built.values()]
+    of_kernel = [_module(bundle, module, cache, keep=True) for module in built.module_set.of_kernel.values()]
     failed = {name: [error.what, error.where, error.hint] for name, error in built.module_set.failed.items()}
     about = {"kernel_name": kernel.name, "kernel_source": kernel.source}
-    kit.content[name] = {**entries, **about, "modules": modules, "of_kernel": of_kernel, "failed": failed}
+    bundle.content[name] = {**entries, **about, "modules": modules, "of_kernel": of_kernel, "failed": failed}
 
 
-def add_failure(kit: Kit, name: str, error: HowdahError) -> None:
-    """Put into the kit why that part of it does not build."""
-    kit.content[name] = {"not_built": [error.what, error.where, error.hint]}
+def add_failure(bundle: EngineBundle, name: str, error: HowdahError) -> None:
+    """Put into the bundle why that part of it does not build."""
+    bundle.content[name] = {"not_built": [error.what, error.where, error.hint]}
 
 
 def _piece(
-    kit: Kit,
+    bundle: EngineBundle,
     directory: Path,
     files: tuple[str, ...] | None = None,
     programs: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> str:
     kind = directory.parent.name
     there = None if files is None else tuple(name for name in files if (directory / name).is_file())
-    return kit.add(Piece(f"{kind}/{directory.name}", directory, there, programs.get(kind, ())))
+    return bundle.add(Piece(f"{kind}/{directory.name}", directory, there, programs.get(kind, ())))
 
 
-def _module(kit: Kit, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
+def _module(bundle: EngineBundle, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
     """``keep``: its directory has more than modules."""
     directory = module.file.parent
     if keep or not directory.is_relative_to(cache.root):  # a .ko file of a person
         directory = _kept(module.file, cache)
     about = {"name": module.name, "srcversion": module.srcversion, "source": module.source}
     more = {"depends": module.depends, "loaded_as": module.loaded_as}
-    return {**about, **more, "piece": _piece(kit, directory), "file": module.file.name}
+    return {**about, **more, "piece": _piece(bundle, directory), "file": module.file.name}
 
 
 def _kept(file: Path, cache: Cache) -> Path:
@@ -84,7 +84,7 @@ def _kept(file: Path, cache: Cache) -> Path:
 def built_of(sent: Sent, name: str) -> Built:
     """The part of that name.
 
-    Raises HowdahError where the kit has none, something of it is damaged, or it did not build.
+    Raises HowdahError where the bundle has none, something of it is damaged, or it did not build.
     """
     part = sent.content.get(name)
     if part is None:

@@ -34,7 +34,17 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
 _HERE = Path(__file__).parent
-_COMMAND = ("/usr/bin/python3", "-S", "-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out", "--beacon")
+_COMMAND = (
+    "/usr/bin/python3",
+    "-S",
+    "-m",
+    "howdah.agent",
+    "--in",
+    "/howdah/in",
+    "--out",
+    "/howdah/out",
+    "--progress-port",
+)
 _CLOCK_SLACK_S = 600
 _TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
 _DELIVERY_BYTES = 1 << 30

@@ -23,7 +23,7 @@ from howdah.engine.ending import EXIT_FILE, Ending, runtime_base
 from howdah.engine.processor import own_processor
 from howdah.engine.vm.watch import MachineWatch
 from howdah.errors import EngineUnavailableError, RunFailedError
-from howdah.linux.beacon import PORT
+from howdah.linux.progress_port import PORT
 from howdah.record.console import CONSOLE_LINES, console_tail
 
 MACHINE = "3"  # part of every run's key: raise it when the command line changes
@@ -94,7 +94,7 @@ class QemuMachine:
 def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
     """QEMU's arguments. Everything that could differ from run to run (address layout, clock, seeds) is fixed.
 
-    ``delivered`` is the disk for what the machine leaves, ``signs`` the file its beacon writes to.
+    ``delivered`` is the disk for what the machine leaves, ``signs`` the file its progress port writes to.
     """
     kernel = [
         "console=ttyS0",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a virtual machine that runs gets anywhere: from its console, its beacon, and QEMU's processor time.
+"""Whether a virtual machine that runs gets anywhere: from its console, its progress port, and QEMU's processor time.
 
 Emulated, a machine that hangs is as busy as one that works, and how long anything takes hangs on what else this
 machine does. So what is counted is processor time; wall time only bounds it generously.
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from howdah.engine.life import processor_s
-from howdah.linux import beacon
+from howdah.linux import progress_port
 
 UP = b"howdah-init: the system is up"
 BOOT, SILENCE = "boot", "silence"
@@ -94,11 +94,11 @@ class MachineWatch:
         self._read += len(new)
         *lines, self._unread = (self._unread + new).split(b"\n")
         for text in lines:
-            found = beacon.parse(text)
+            found = progress_port.parse(text)
             if found is None:
                 continue
             phase, time_us = found
-            if phase == beacon.END:
+            if phase == progress_port.END:
                 self._of_us = time_us
             else:
                 self._phase, self._done_us, self._up = phase, time_us, True

@@ -2,8 +2,9 @@
 """Whether a machine in real time gets the processor when it needs it: how late a process of high priority wakes up.
 
 A virtual machine whose processor is taken away cannot see that in its own accounts of processor time; it sees its
-timers expire late, and so do the packets that wait for them. ``python3 -m howdah.agent.metronome INTERVAL_NS`` does
-that from the first byte of its input to the end of it, and prints what it saw.
+timers expire late, and so do the packets that wait for them.
+``python3 -m howdah.agent.timer_lateness INTERVAL_NS`` watches from the first byte of its input to the end of it, and
+prints what it saw.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _STAT = Path("/proc/stat")
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-class Metronome:
+class TimerLateness:
     """``start`` the process early: an interpreter takes its time. It counts from ``begin`` to ``end``, or to
     ``stop``, which returns its account."""
 
@@ -35,7 +36,7 @@ class Metronome:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-S", "-m", "howdah.agent.metronome", str(INTERVAL_NS)]
+        command = [sys.executable, "-S", "-m", "howdah.agent.timer_lateness", str(INTERVAL_NS)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def begin(self) -> None:

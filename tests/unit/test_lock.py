@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build.turn import turn
+from howdah.build.lock import locked
 from howdah.engine import host, share
 from howdah.engine.registry import engine
 from howdah.plan.plan import Plan
@@ -20,8 +20,8 @@ from tests.unit.plan_factory import make_plan
 HOLDER = """\
 import sys
 from pathlib import Path
-from howdah.build.turn import turn
-with turn(Path(sys.argv[1]), lambda: None):
+from howdah.build.lock import locked
+with locked(Path(sys.argv[1]), lambda: None):
     print("mine", flush=True)
     sys.stdin.read()
 """
@@ -33,10 +33,10 @@ def test_the_second_waits_for_the_first(tmp_path: Path) -> None:
     waits = threading.Event()
 
     def second() -> None:
-        with turn(lock, waits.set):
+        with locked(lock, waits.set):
             order.append("second")
 
-    with turn(lock, lambda: order.append("the first waited")):
+    with locked(lock, lambda: order.append("the first waited")):
         thread = threading.Thread(target=second)
         thread.start()
         assert waits.wait(30)
@@ -55,10 +55,10 @@ def test_nobody_waits_for_a_killed_process(tmp_path: Path) -> None:
         told: list[str] = []
         killer = threading.Timer(0.2, holder.kill)
         killer.start()
-        with turn(lock, lambda: told.append("waits")):
+        with locked(lock, lambda: told.append("waits")):
             assert told == ["waits"]
             assert holder.wait(30) != 0
-    with turn(lock, lambda: told.append("waits again")):
+    with locked(lock, lambda: told.append("waits again")):
         assert told == ["waits"]
 
 

@@ -19,9 +19,9 @@ import zstandard
 from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.errors import HowdahError
 
-_LAYOUT = "1"  # part of the key: raise it when the files of a parcel change
+_LAYOUT = "1"  # part of the key: raise it when the files of a packed piece change
 _LEVEL = 3
-_ARCHIVE, _RECORD = "parcel.tar.zst", "parcel.json"
+_ARCHIVE, _RECORD = "piece.tar.zst", "piece.json"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PackedPiece:
     """``name`` is the piece's, ``size`` that of the file in bytes."""
 
     name: str
@@ -46,7 +46,7 @@ class Parcel:
     size: int
 
 
-def pack_piece(piece: Piece, cache: Cache, level: int = _LEVEL) -> tuple[Parcel, Path]:
+def pack_piece(piece: Piece, cache: Cache, level: int = _LEVEL) -> tuple[PackedPiece, Path]:
     """The piece as a file in the cache, made the first time; ``level`` is zstd's.
 
     Raises HowdahError where it cannot be.
@@ -55,11 +55,11 @@ def pack_piece(piece: Piece, cache: Cache, level: int = _LEVEL) -> tuple[Parcel,
     def build(directory: Path, _log: Path) -> None:
         file = directory / _ARCHIVE
         _write(piece, file, level)
-        parcel = Parcel(piece.name, file_sha256(file), file.stat().st_size)
-        (directory / _RECORD).write_text(json.dumps(asdict(parcel)))
+        packed_piece = PackedPiece(piece.name, file_sha256(file), file.stat().st_size)
+        (directory / _RECORD).write_text(json.dumps(asdict(packed_piece)))
 
-    entry = cache.build("parcel", content_key(_LAYOUT, str(level), piece.name, *(piece.files or ("*",))), build)
-    return Parcel(**json.loads((entry / _RECORD).read_text())), entry / _ARCHIVE
+    entry = cache.build("packed_piece", content_key(_LAYOUT, str(level), piece.name, *(piece.files or ("*",))), build)
+    return PackedPiece(**json.loads((entry / _RECORD).read_text())), entry / _ARCHIVE
 
 
 def _write(piece: Piece, file: Path, level: int) -> None:
@@ -95,11 +95,13 @@ def _add(archive: tarfile.TarFile, name: str, place: Path) -> None:
             archive.addfile(member, opened)
 
 
-def unpack_parcel(file: Path, parcel: Parcel, into: Path) -> None:
-    """Unpack the file into a new directory. Raises HowdahError if it is not the parcel."""
+def unpack_piece(file: Path, packed_piece: PackedPiece, into: Path) -> None:
+    """Unpack the file into a new directory. Raises HowdahError if it is not the packed piece."""
     found = file_sha256(file)
-    if found != parcel.sha256:
-        raise HowdahError(f"what was received as {parcel.name} has the hash {found[:12]}, not {parcel.sha256[:12]}")
+    if found != packed_piece.sha256:
+        raise HowdahError(
+            f"what was received as {packed_piece.name} has the hash {found[:12]}, not {packed_piece.sha256[:12]}"
+        )
     links: set[PurePosixPath] = set()
     directories: list[tuple[Path, int]] = []
     with (
@@ -110,7 +112,7 @@ def unpack_parcel(file: Path, parcel: Parcel, into: Path) -> None:
         for member in archive:
             path = PurePosixPath(member.name)
             if path.is_absolute() or ".." in path.parts or links & {path, *path.parents}:
-                raise HowdahError(f"{parcel.name} would write where it must not: {member.name!r}")
+                raise HowdahError(f"{packed_piece.name} would write where it must not: {member.name!r}")
             target = into / path
             if member.isdir():
                 target.mkdir(parents=True, exist_ok=True)
@@ -123,7 +125,7 @@ def unpack_parcel(file: Path, parcel: Parcel, into: Path) -> None:
                 continue
             source = archive.extractfile(member)
             if source is None:
-                raise HowdahError(f"{parcel.name} contains something that is not a file: {member.name!r}")
+                raise HowdahError(f"{packed_piece.name} contains something that is not a file: {member.name!r}")
             with target.open("xb") as written:
                 while part := source.read(1 << 20):
                     written.write(part)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the runs of some plans are made with, so that a machine that builds nothing can make them.
 
-A kit has *pieces*, each some files of an entry of the cache, and what the engine has to know of them as JSON. A process
-that makes runs finds the kit by its environment: a JSON file with the engine's content and the place of each piece.
+A bundle has *pieces*, each some files of an entry of the cache, and what the engine has to know of them as JSON.
+A process that makes runs finds the bundle by its environment: a JSON file with the engine's content and the place of
+each piece.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from howdah.build.parcel import Piece
+from howdah.build.packed_piece import Piece
 from howdah.engine.engine import BuildProgress
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 
-KIT_VARIABLE = "HOWDAH_KIT"  # not for people
+BUNDLE_VARIABLE = "HOWDAH_ENGINE_BUNDLE"  # not for people
 
 
 @dataclass
-class Kit:
+class EngineBundle:
     """``content`` is the engine's own, of JSON values; it names pieces by their names."""
 
     engine: str
@@ -45,14 +46,14 @@ class Portable(Protocol):
         """Raises HowdahError for a plan whose runs only this machine can make."""
         ...
 
-    def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
+    def bundle(self, plans: Sequence[Plan], progress: BuildProgress) -> EngineBundle:
         """Of plans that were prepared and are portable."""
         ...
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A kit as it lies on the machine that makes the runs."""
+    """A bundle as it lies on the machine that makes the runs."""
 
     engine: str
     content: dict[str, Any]
@@ -67,9 +68,9 @@ def write_sent(file: Path, engine: str, content: dict[str, Any], places: dict[st
     file.write_text(json.dumps(value), encoding="utf-8")
 
 
-def sent_kit(engine: str) -> Sent | None:
-    """The kit that this process was given for an engine, if it was. Raises HowdahError where it is not there."""
-    named = os.environ.get(KIT_VARIABLE)
+def sent_bundle(engine: str) -> Sent | None:
+    """The bundle that this process was given for an engine, if it was. Raises HowdahError where it is not there."""
+    named = os.environ.get(BUNDLE_VARIABLE)
     if named is None:
         return None
     found = _read(named)

@@ -19,7 +19,7 @@ PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8
 CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
 LONGEST_FILE = 400
 LONGEST_FILE_OF_C = 440  # a plug-in and its cases are each one file
-STOREYS = [re.split(r"\s*:\s*", line) for line in CONTRACTS[0]["layers"]]
+LAYERS = [re.split(r"\s*:\s*", line) for line in CONTRACTS[0]["layers"]]
 _LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
 
@@ -33,9 +33,9 @@ def test_no_import_points_up_and_none_runs_in_a_circle() -> None:
     assert found.returncode == 0, found.stdout
 
 
-def test_every_package_has_its_storey() -> None:
+def test_every_package_has_its_layer() -> None:
     there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    listed = [name.removeprefix("howdah.") for storey in STOREYS for name in storey if name.startswith("howdah.")]
+    listed = [name.removeprefix("howdah.") for layer in LAYERS for name in layer if name.startswith("howdah.")]
     assert sorted(listed) == sorted(there - {"__init__"})
 
 
@@ -47,7 +47,7 @@ def test_the_architecture_page_shows_the_same_storeys() -> None:
 
 
 def _plain() -> list[list[str]]:
-    return [[name.removeprefix("howdah.") for name in storey] for storey in STOREYS]
+    return [[name.removeprefix("howdah.") for name in layer] for layer in LAYERS]
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from howdah.atlas import ledger as module
+from howdah.atlas import verdict_page as module
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.cause import Cause
 from howdah.atlas.chapter import published_of, read_chapters
-from howdah.atlas.ledger import BEGIN, PAGE_NAME, BeforeSection, ledger, main, page, read_before
 from howdah.atlas.published import rows_of
 from howdah.atlas.verdict import claims_text
+from howdah.atlas.verdict_page import BEGIN, PAGE_NAME, BeforeSection, main, page, read_before, verdict_table
 from howdah.errors import HowdahError
 from howdah.place import DOCS, PROFILES
 from tests.atlas_factory import make_atlas
@@ -51,7 +51,7 @@ def test_before_and_now_stand_side_by_side(tmp_path: Path) -> None:
     }
     catalogue.causes["made/losses"] = Cause("unexplained", "A run would decide it.", "", "")
     before = {"Astart_tab1": BeforeSection(id="Astart_tab1", verdict="pass", claims={"pass": 2, "unsupported": 1})}
-    text = ledger(catalogue, rows, before)
+    text = verdict_table(catalogue, rows, before)
     assert "| Astart_tab1 | reproduced | **not reproduced** | 0 → 1 | – | – | 2 → 1 | – | 1 |" in text
     assert "| Astart_fig16 | no entry | **not measurable here** | – | – | – | – | – | – |" in text
     assert "| `made/losses` | A run would decide it. |" in text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of workshops edit and build."""
+"""What the tests of build trees edit and build."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache
 from howdah.build.uml_kernel import Kernel, build_kernel
-from howdah.build.workshop import Workshop
 from tests.unit.kernel_tree import write_tree
 
 
 class Bench:
-    """A kernel tree, a cache and its workshop."""
+    """A kernel tree, a cache and its build tree."""
 
     def __init__(self, root: Path) -> None:
         self.tree = write_tree(root / "my linux")  # with a space: make sees its copy alone
         self.cache = Cache(root / "cache")
-        self.workshop = Workshop(self.tree, self.cache)
+        self.build_tree = BuildTree(self.tree, self.cache)
         self.hold = root / "hold"
 
     def edit(self, name: str, text: str) -> Path:

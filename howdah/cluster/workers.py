@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares the workers of a cluster: checks each, sends what it lacks, and refuses those that cannot make the runs.
 
-A worker gets a parcel from another worker that has it, or else from the client.
+A worker gets a packed piece from another worker that has it, or else from the client.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any
 from distributed import Client
 
 from howdah.build.cache import Cache, content_key
-from howdah.build.parcel import Parcel, pack_piece
+from howdah.build.packed_piece import PackedPiece, pack_piece
 from howdah.cluster import worker
 from howdah.cluster.call import WorkerUnreachableError, call
 from howdah.cluster.store import Store
-from howdah.engine.kit import Kit
+from howdah.engine.engine_bundle import EngineBundle
 from howdah.errors import HowdahError
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.work.room import LEAST_FREE_BYTES
@@ -39,32 +39,32 @@ Heard = Callable[[str, Any], None]  # what happened, and about what
 class Load:
     """What the runs of a batch need. It is packed when the first worker lacks it."""
 
-    kits: list[Kit]
+    bundles: list[EngineBundle]
     cache: Cache
-    _packed: dict[str, tuple[Parcel, Path]] = field(default_factory=dict)
+    _packed: dict[str, tuple[PackedPiece, Path]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def packed(self) -> dict[str, tuple[Parcel, Path]]:
-        """Parcel and file of each piece. Raises HowdahError if one cannot be made."""
+    def packed(self) -> dict[str, tuple[PackedPiece, Path]]:
+        """PackedPiece and file of each piece. Raises HowdahError if one cannot be made."""
         with self._lock:
-            for kit in self.kits:
-                for piece in kit.pieces.values():
+            for bundle in self.bundles:
+                for piece in bundle.pieces.values():
                     if piece.name not in self._packed:
                         self._packed[piece.name] = pack_piece(piece, self.cache)
             return self._packed
 
-    def described(self, kit: Kit, *, own: bool) -> dict[str, Any]:
-        """Describe a kit for a worker. ``own``: the worker shares this cache, so nothing is sent to it."""
-        programs = {piece.name: piece.programs for piece in kit.pieces.values() if piece.programs}
-        about = {"id": identity(kit), "engine": kit.engine, "content": kit.content, "programs": programs}
+    def described(self, bundle: EngineBundle, *, own: bool) -> dict[str, Any]:
+        """Describe a bundle for a worker. ``own``: the worker shares this cache, so nothing is sent to it."""
+        programs = {piece.name: piece.programs for piece in bundle.pieces.values() if piece.programs}
+        about = {"id": identity(bundle), "engine": bundle.engine, "content": bundle.content, "programs": programs}
         if own:
-            return {**about, "own": list(kit.pieces)}
-        return {**about, "parcels": [asdict(self.packed()[name][0]) for name in kit.pieces]}
+            return {**about, "own": list(bundle.pieces)}
+        return {**about, "packed_pieces": [asdict(self.packed()[name][0]) for name in bundle.pieces]}
 
 
-def identity(kit: Kit) -> str:
-    """The name of a kit, from the keys of its pieces."""
-    return content_key(kit.engine, json.dumps([kit.content, sorted(kit.pieces)], sort_keys=True))
+def identity(bundle: EngineBundle) -> str:
+    """The name of a bundle, from the keys of its pieces."""
+    return content_key(bundle.engine, json.dumps([bundle.content, sorted(bundle.pieces)], sort_keys=True))
 
 
 @dataclass
@@ -86,8 +86,8 @@ class Member:
     making: list[str] = field(default_factory=list)
 
 
-class Crew:
-    """Members by address. ``heard`` is called from other threads: ``ready``, ``refused`` and ``spool``."""
+class Workers:
+    """Members by address. ``heard`` is called from other threads: ``ready``, ``refused`` and ``unfetched``."""
 
     def __init__(self, client: Client, load: Load, heard: Heard) -> None:
         self.client = client
@@ -101,7 +101,7 @@ class Crew:
         self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._ended = threading.Event()
         self._own = {"agent": agent_sha256(), "analysis": analysis_sha256()}  # not in threads: Python 3.11's parser
-        self._thread = threading.Thread(target=self._look, name="howdah crew", daemon=True)
+        self._thread = threading.Thread(target=self._look, name="howdah workers", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Crew:
     def _make_ready(self, member: Member) -> None:
         begun = time.monotonic()
         try:
-            spool = self._prepare(member)
+            unfetched = self._prepare(member)
         except WorkerUnreachableError:
             with self._lock:  # it is looked at again if the scheduler still has it
                 if self._members.get(member.address) is member:
@@ -201,8 +201,8 @@ class Crew:
                 member.refused = f"{type(error).__name__}: {error}"
                 self._heard("refused", member)
             return
-        for result in spool:  # before the worker is given anything to do
-            self._heard("spool", {**result, "worker": member.address, "host": member.host})
+        for result in unfetched:  # before the worker is given anything to do
+            self._heard("unfetched", {**result, "worker": member.address, "host": member.host})
         member.seconds = time.monotonic() - begun
         member.ready = True
         self._heard("ready", member)
@@ -218,28 +218,28 @@ class Crew:
         with self._sending[member.store]:  # another worker of that machine gets what this one would
             if not own:
                 packed = list(self._load.packed().values())
-                lacks = call(self.client, member.address, worker.lacks, [asdict(parcel) for parcel, _ in packed])
-                for parcel, file in packed:
-                    if parcel.sha256 in lacks:
-                        self._send(member, parcel, file)
-            for kit in self._load.kits:
-                call(self.client, member.address, worker.take_kit, self._load.described(kit, own=own))
-        spool: list[dict[str, Any]] = about["spool"]
-        return spool
+                lacks = call(self.client, member.address, worker.lacks, [asdict(each) for each, _ in packed])
+                for packed_piece, file in packed:
+                    if packed_piece.sha256 in lacks:
+                        self._send(member, packed_piece, file)
+            for bundle in self._load.bundles:
+                call(self.client, member.address, worker.take_bundle, self._load.described(bundle, own=own))
+        unfetched: list[dict[str, Any]] = about["unfetched"]
+        return unfetched
 
-    def _send(self, member: Member, parcel: Parcel, file: Path) -> None:
+    def _send(self, member: Member, packed_piece: PackedPiece, file: Path) -> None:
         elsewhere = (self._store, member.store)
         neighbours = {each.store: each.address for each in self.ready if each.store not in elsewhere}
         for address in neighbours.values():
             try:
-                call(self.client, member.address, worker.fetch, asdict(parcel), address, limit_s=_SEND_LIMIT_S)
+                call(self.client, member.address, worker.fetch, asdict(packed_piece), address, limit_s=_SEND_LIMIT_S)
             except HowdahError:
                 continue
             return
         with file.open("rb") as opened:
             offset = 0
             while chunk := opened.read(worker.CHUNK_BYTES):
-                call(self.client, member.address, worker.take_chunk, asdict(parcel), offset, chunk)
+                call(self.client, member.address, worker.take_chunk, asdict(packed_piece), offset, chunk)
                 offset += len(chunk)
                 with self._lock:
                     self.sent_bytes += len(chunk)

@@ -35,7 +35,7 @@ def parse(text: bytes) -> tuple[str, int] | None:
     return (PHASES[place], int(number) * 100_000) if 0 <= place < len(PHASES) else None
 
 
-class Beacon:
+class ProgressPort:
     """Writes to the port; silent where the kernel has no /dev/port (CONFIG_DEVPORT)."""
 
     def __init__(self, port: int = PORT) -> None:

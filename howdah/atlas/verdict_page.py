@@ -54,7 +54,7 @@ def read_before(file: Path = ATLAS / "before.yaml") -> dict[str, BeforeSection]:
     return {section.id: section for section in sections}
 
 
-def ledger(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeSection]) -> str:
+def verdict_table(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeSection]) -> str:
     """Everything below ``BEGIN``."""
     verdicts = words_text(verdict_of(entry, rows) for entry in catalogue.entries)
     parts = [
@@ -125,7 +125,7 @@ def page(text: str) -> str:
     if not begin:
         raise HowdahError(f"{PAGE_NAME} lacks the mark above its tables: {BEGIN}")
     rows = rows_of(published_of(read_chapters(PROFILES / "atlas", Path("runs"), quick=False)))
-    return f"{head}{BEGIN}\n\n{ledger(read_catalogue(), rows, read_before())}"
+    return f"{head}{BEGIN}\n\n{verdict_table(read_catalogue(), rows, read_before())}"
 
 
 def main(arguments: list[str]) -> int:

@@ -17,19 +17,19 @@ from pathlib import Path
 
 import pytest
 
+from howdah.build import build_tree as workshop_module
 from howdah.build import kernel_build
 from howdah.build import uml_kernel as kernel_module
-from howdah.build import workshop as workshop_module
+from howdah.build.build_tree import included_names
 from howdah.build.cache import Cache
 from howdah.build.source_tree import TreeContent, read_tree
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import Tools, build_tools
 from howdah.build.uml_kernel import build_kernel
-from howdah.build.workshop import included_names
 from howdah.command.main import main
 from howdah.errors import HowdahError
+from tests.unit.build_tree_bench import Bench, until
 from tests.unit.kernel_tree import image_of, write_tree
-from tests.unit.workshop_bench import Bench, until
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_a_killed_build_leaves_no_wrong_object(bench: Bench, number: int) -> Non
     code = "import sys; from howdah.build.uml_kernel import build_kernel; build_kernel(sys.argv[1], lambda *_: None)"
     environment = {**os.environ, "HOWDAH_CACHE": str(bench.cache.root)}
     command = subprocess.Popen([sys.executable, "-c", code, str(bench.tree)], env=environment)
-    half = bench.workshop.build / "net/ipv4/tcp.o"
+    half = bench.build_tree.build / "net/ipv4/tcp.o"
     until(lambda: half.read_text() == "half\n")
     command.send_signal(number)
     command.wait()
@@ -145,7 +145,7 @@ def test_a_killed_build_leaves_no_wrong_object(bench: Bench, number: int) -> Non
 
 def test_a_command_waits_until_the_children_of_a_killed_one_are_gone(bench: Bench) -> None:
     bench.build()
-    with bench.workshop.held(lambda: None) as lock:
+    with bench.build_tree.held(lambda: None) as lock:
         heir = subprocess.Popen(["sleep", "60"], pass_fds=(lock,))
     waited: list[bool] = []
 
@@ -153,17 +153,17 @@ def test_a_command_waits_until_the_children_of_a_killed_one_are_gone(bench: Benc
         waited.append(True)
         heir.kill()
 
-    with bench.workshop.held(waiting):
+    with bench.build_tree.held(waiting):
         assert waited
     heir.wait()
 
 
-def test_everything_that_make_starts_holds_the_workshop(bench: Bench, tools: Tools, tmp_path: Path) -> None:
+def test_everything_that_make_starts_holds_the_build_tree(bench: Bench, tools: Tools, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with bench.workshop.held(lambda: None) as lock:
+    with bench.build_tree.held(lambda: None) as lock:
         command = ["sh", "-c", "sh -c 'readlink /proc/self/fd/*; true'"]
         run_logged(command, log, launcher=tools.launch, keep_open=(lock,))
-    assert str(bench.workshop.directory / ".lock") in log.read_text()
+    assert str(bench.build_tree.directory / ".lock") in log.read_text()
     held: list[object] = []
 
     def run(_command: list[str], log: Path, **options: object) -> None:
@@ -180,27 +180,27 @@ def test_everything_that_make_starts_holds_the_workshop(bench: Bench, tools: Too
 
 def test_a_copy_that_was_cut_off_is_mended(bench: Bench) -> None:
     first = bench.build()
-    copy = bench.workshop.source / "net/ipv4/tcp.c"
+    copy = bench.build_tree.source / "net/ipv4/tcp.c"
     copy.unlink()
     copy.write_text("tcp bad\n")
-    (bench.workshop.source / "net/ipv4/more.c").touch()
+    (bench.build_tree.source / "net/ipv4/more.c").touch()
     bench.edit("net/ipv4/cubic.c", "cubic two")
     kernel = bench.build()
     assert kernel.image.read_text() == image_of(cubic="cubic two")
-    assert not (bench.workshop.source / "net/ipv4/more.c").exists()
+    assert not (bench.build_tree.source / "net/ipv4/more.c").exists()
     assert first.image.read_text() == image_of()
 
 
 @pytest.mark.parametrize("damage", ["truncated", "gone", "state"])
 def test_objects_that_are_not_as_they_were_left_are_compiled_again(bench: Bench, damage: str) -> None:
     bench.build()
-    victim = bench.workshop.build / "net/ipv4/tcp.o"
+    victim = bench.build_tree.build / "net/ipv4/tcp.o"
     if damage == "truncated":
         os.truncate(victim, 0)
     elif damage == "gone":
         victim.unlink()
     else:
-        (bench.workshop.directory / "state.json").write_text("{")
+        (bench.build_tree.directory / "state.json").write_text("{")
     bench.edit("net/ipv4/cubic.c", "cubic two")
     assert bench.build().image.read_text() == image_of(cubic="cubic two")
 
@@ -214,7 +214,7 @@ def test_a_copy_of_the_cache_with_links_costs_nothing(bench: Bench, tmp_path: Pa
 
 def test_with_another_configuration_left_half_done_all_is_compiled(bench: Bench) -> None:
     bench.build()
-    (bench.workshop.build / ".config").write_text("CONFIG_OTHER=y\n")
+    (bench.build_tree.build / ".config").write_text("CONFIG_OTHER=y\n")
     bench.edit("net/ipv4/cubic.c", "cubic two")
     assert bench.compiled(bench.build()) == ["cubic.o", "tcp.o"]
 
@@ -256,11 +256,11 @@ def test_with_another_compiler_all_is_compiled(bench: Bench, monkeypatch: pytest
 def test_where_the_clock_was_set_back_all_is_compiled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.build()
     tomorrow = time.time() + 86400
-    for path in bench.workshop.build.rglob("*.o"):
+    for path in bench.build_tree.build.rglob("*.o"):
         os.utime(path, (tomorrow, tomorrow))
-    state = bench.workshop.directory / "state.json"
-    bench.workshop.settle(json.loads(state.read_text())["fingerprint"])
-    monkeypatch.setattr("howdah.build.workshop._LONGEST_WAIT_S", 0.1)
+    state = bench.build_tree.directory / "state.json"
+    bench.build_tree.settle(json.loads(state.read_text())["fingerprint"])
+    monkeypatch.setattr("howdah.build.build_tree._LONGEST_WAIT_S", 0.1)
     bench.edit("net/ipv4/cubic.c", "cubic two")
     kernel = bench.build()
     assert kernel.image.read_text() == image_of(cubic="cubic two")
@@ -376,11 +376,11 @@ def test_clean_removes_workshops_of_trees_that_are_gone(
     monkeypatch.setenv("HOWDAH_CACHE", str(bench.cache.root))
     kernel = bench.build()
     assert main(["clean", "--runs", str(tmp_path / "runs")]) == 0
-    assert bench.workshop.source.exists()
+    assert bench.build_tree.source.exists()
     bench.tree.rename(tmp_path / "elsewhere")
     assert main(["clean", "--runs", str(tmp_path / "runs")]) == 0
-    assert not bench.workshop.source.exists()
-    assert [path.name for path in bench.workshop.directory.iterdir()] == [".lock"]
+    assert not bench.build_tree.source.exists()
+    assert [path.name for path in bench.build_tree.directory.iterdir()] == [".lock"]
     assert kernel.image.exists()
     assert main(["clean", "--cache", "--runs", str(tmp_path / "runs")]) == 0
     assert not bench.cache.root.exists()

@@ -17,9 +17,9 @@ import pytest
 import zstandard
 
 from howdah.build.cache import Cache, file_sha256
-from howdah.build.parcel import Parcel, Piece, pack_piece, unpack_parcel
+from howdah.build.packed_piece import PackedPiece, Piece, pack_piece, unpack_piece
 from howdah.cluster.store import Store, check_programs
-from howdah.engine.kit import sent_kit, write_sent
+from howdah.engine.engine_bundle import sent_bundle, write_sent
 from howdah.errors import HowdahError
 
 
@@ -41,9 +41,9 @@ def _cache(tmp_path: Path, name: str) -> Cache:
 
 
 def test_a_piece_comes_out_as_it_went_in(piece: Piece, tmp_path: Path) -> None:
-    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+    packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     out = tmp_path / "out"
-    unpack_parcel(file, parcel, out)
+    unpack_piece(file, packed_piece, out)
     assert (out / "root/bin/run").read_bytes() == (piece.directory / "root/bin/run").read_bytes()
     assert (out / "root/bin/run").stat().st_mode & 0o777 == 0o755
     assert str((out / "root/bin/sh").readlink()) == "/bin/run"
@@ -60,26 +60,26 @@ def test_the_same_files_give_the_same_hash_and_others_another(piece: Piece, tmp_
 
 
 def test_chosen_files_alone_are_sent(piece: Piece, tmp_path: Path) -> None:
-    parcel, file = pack_piece(Piece(piece.name, piece.directory, ("root/bin/run",)), _cache(tmp_path, "a"))
-    unpack_parcel(file, parcel, tmp_path / "out")
+    packed_piece, file = pack_piece(Piece(piece.name, piece.directory, ("root/bin/run",)), _cache(tmp_path, "a"))
+    unpack_piece(file, packed_piece, tmp_path / "out")
     assert [each.name for each in (tmp_path / "out").rglob("*") if not each.is_dir()] == ["run"]
 
 
-def test_a_changed_parcel_is_not_kept(piece: Piece, tmp_path: Path) -> None:
-    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+def test_a_changed_packed_piece_is_not_kept(piece: Piece, tmp_path: Path) -> None:
+    packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     store = Store(_cache(tmp_path, "worker"))
-    received = store.incoming(parcel.sha256)
+    received = store.incoming(packed_piece.sha256)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     received.write_bytes(content)
     with pytest.raises(HowdahError, match="has the hash"):
-        store.take(parcel, received)
-    assert store.lacks([parcel]) == [parcel]
+        store.take(packed_piece, received)
+    assert store.lacks([packed_piece]) == [packed_piece]
     assert not received.exists()
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/x", "link/inside"])
-def test_a_parcel_writes_nowhere_else(tmp_path: Path, name: str) -> None:
+def test_a_packed_piece_writes_nowhere_else(tmp_path: Path, name: str) -> None:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         link = tarfile.TarInfo("link")
@@ -87,35 +87,35 @@ def test_a_parcel_writes_nowhere_else(tmp_path: Path, name: str) -> None:
         archive.addfile(link)
         member = tarfile.TarInfo(name)
         archive.addfile(member, io.BytesIO())
-    file = tmp_path / "parcel"
+    file = tmp_path / "packed_piece"
     file.write_bytes(zstandard.ZstdCompressor().compress(content.getvalue()))
-    parcel = Parcel("tree/x", file_sha256(file), file.stat().st_size)
+    packed_piece = PackedPiece("tree/x", file_sha256(file), file.stat().st_size)
     with pytest.raises(HowdahError, match="must not"):
-        unpack_parcel(file, parcel, tmp_path / "into")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["into", "parcel"]
+        unpack_piece(file, packed_piece, tmp_path / "into")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["into", "packed_piece"]
 
 
-def _kit(parcel: Parcel, programs: dict[str, list[str]]) -> dict[str, object]:
-    about = {"id": "0123456789", "engine": "uml", "content": {"part": {"tree": parcel.name}}}
-    return {**about, "parcels": [asdict(parcel)], "programs": programs}
+def _bundle(packed_piece: PackedPiece, programs: dict[str, list[str]]) -> dict[str, object]:
+    about = {"id": "0123456789", "engine": "uml", "content": {"part": {"tree": packed_piece.name}}}
+    return {**about, "packed_pieces": [asdict(packed_piece)], "programs": programs}
 
 
-def test_a_kit_needs_its_parcels(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+def test_a_kit_needs_its_packed_pieces(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     store = Store(_cache(tmp_path, "worker"))
     with pytest.raises(HowdahError, match="is not here"):
-        store.keep_kit(_kit(parcel, {}))
-    received = store.incoming(parcel.sha256)
+        store.keep_bundle(_bundle(packed_piece, {}))
+    received = store.incoming(packed_piece.sha256)
     received.write_bytes(file.read_bytes())
-    store.take(parcel, received)
-    store.keep_kit(_kit(parcel, {}))
-    kit = store.kit("0123456789")
-    assert kit is not None
-    monkeypatch.setenv("HOWDAH_KIT", str(kit))
-    sent = sent_kit("uml")
+    store.take(packed_piece, received)
+    store.keep_bundle(_bundle(packed_piece, {}))
+    bundle = store.bundle("0123456789")
+    assert bundle is not None
+    monkeypatch.setenv("HOWDAH_ENGINE_BUNDLE", str(bundle))
+    sent = sent_bundle("uml")
     assert sent is not None
     assert (sent.place("tree/abc") / "root/bin/run").is_file()
-    assert sent_kit("vm") is None
+    assert sent_bundle("vm") is None
 
 
 def test_a_program_for_a_newer_c_library_is_refused(tmp_path: Path) -> None:
@@ -133,10 +133,10 @@ def test_a_finished_run_waits_until_it_is_fetched(tmp_path: Path) -> None:
     pack.write_bytes(b"run")
     result = {"key": "ab" * 32, "results_sha256": "cd" * 32, "failed": False, "wall_s": 1.0}
     store.put(result, pack)
-    assert Store(store.cache).spooled() == [result]
+    assert Store(store.cache).unfetched() == [result]
     assert store.pack_of(str(result["key"])).read_bytes() == b"run"
     store.drop(str(result["key"]))
-    assert store.spooled() == []
+    assert store.unfetched() == []
     assert [line.split()[1] for line in store.made.read_text().splitlines()] == ["ab" * 32]
 
 
@@ -157,24 +157,24 @@ def _result(coroutine: Coroutine[Any, Any, Any]) -> Any:
         return thread.submit(asyncio.run, coroutine).result()
 
 
-def test_a_parcel_that_comes_in_parts(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packed_piece_that_comes_in_parts(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = pytest.importorskip("howdah.cluster.worker", reason="Dask is not installed")
-    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+    packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "worker"))
-    content, half = file.read_bytes(), parcel.size // 2
-    assert _result(worker.take_chunk(asdict(parcel), 0, content[:half])) == {}
-    assert _result(worker.lacks([asdict(parcel)])) == [parcel.sha256]
-    assert _result(worker.take_chunk(asdict(parcel), half, content[half:])) == {}
-    assert _result(worker.lacks([asdict(parcel)])) == []
-    assert worker.read_parcel(parcel.sha256, 0) == content
-    wrong = {**asdict(parcel), "sha256": "0" * 64}
+    content, half = file.read_bytes(), packed_piece.size // 2
+    assert _result(worker.take_chunk(asdict(packed_piece), 0, content[:half])) == {}
+    assert _result(worker.lacks([asdict(packed_piece)])) == [packed_piece.sha256]
+    assert _result(worker.take_chunk(asdict(packed_piece), half, content[half:])) == {}
+    assert _result(worker.lacks([asdict(packed_piece)])) == []
+    assert worker.read_piece(packed_piece.sha256, 0) == content
+    wrong = {**asdict(packed_piece), "sha256": "0" * 64}
     assert "has the hash" in _result(worker.take_chunk(wrong, 0, content))["error"]
 
 
 def test_a_kit_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "kit.json"
-    monkeypatch.setenv("HOWDAH_KIT", str(file))
+    file = tmp_path / "bundle.json"
+    monkeypatch.setenv("HOWDAH_ENGINE_BUNDLE", str(file))
     with pytest.raises(HowdahError, match="no longer in the cache"):
-        sent_kit("uml")
+        sent_bundle("uml")
     write_sent(file, "uml", {}, {"tree/a": tmp_path})
     assert json.loads(file.read_text())["places"] == {"tree/a": str(tmp_path)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from howdah.agent.metronome import Account, Metronome
+from howdah.agent.timer_lateness import Account, TimerLateness
 
 MS = 1_000_000
 
@@ -36,24 +36,24 @@ def test_processor_time_is_told_by_the_second() -> None:
 
 
 def test_it_counts_from_the_beginning_to_the_end_alone() -> None:
-    metronome = Metronome()
-    metronome.start()
+    timer_lateness = TimerLateness()
+    timer_lateness.start()
     time.sleep(1.5)
-    metronome.begin()
+    timer_lateness.begin()
     time.sleep(1.5)
-    metronome.end()
+    timer_lateness.end()
     ended = time.monotonic_ns()
-    found = metronome.stop()
+    found = timer_lateness.stop()
     assert found is not None and found["wakeups"] >= 1
     assert all(due <= ended for due, _late in found["late"])
-    assert metronome.stop() is None
+    assert timer_lateness.stop() is None
 
 
 def test_one_that_never_began_has_counted_nothing() -> None:
-    metronome = Metronome()
-    metronome.start()
-    found = metronome.stop()
+    timer_lateness = TimerLateness()
+    timer_lateness.start()
+    found = timer_lateness.stop()
     assert found is not None and found["wakeups"] == 0
-    metronome.start()
-    metronome.kill()
-    assert metronome.stop() is None
+    timer_lateness.start()
+    timer_lateness.kill()
+    assert timer_lateness.stop() is None

@@ -20,11 +20,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from howdah.build.cache import Cache, content_key
+from howdah.build.lock import locked
 from howdah.build.source_tree import LINK, PROGRAM, TreeContent, content_of, read_tree
-from howdah.build.turn import turn
 from howdah.record.directory import read_json, write_json
 
-KIND = "workshop"
+KIND = "build-tree"
 _FORMAT = 1
 _ABOUT = "about.json"
 _LONGEST_WAIT_S = 3.0  # more than the coarsest clock of a file system takes to tick
@@ -42,7 +42,7 @@ class TreeChangedError(Exception):
     """The tree is not what it was when its content was read: somebody edits it."""
 
 
-class Workshop:
+class BuildTree:
     """``source`` and ``build`` are what ``make -C source O=build`` takes; hold it while they are used.
 
     ``configured`` names what the configuration in ``build`` was made of, None where there is none.
@@ -66,7 +66,7 @@ class Workshop:
         Without that, a build that dies with its command could still be writing when the next command begins.
         """
         self.source.mkdir(parents=True, exist_ok=True)
-        with turn(self.directory / ".lock", waiting) as lock:
+        with locked(self.directory / ".lock", waiting) as lock:
             write_json(self._about, {"format": _FORMAT, "tree": str(self.tree)})
             yield lock.fileno()
 
@@ -236,12 +236,12 @@ def _remove_empty_directories(root: Path) -> None:
             os.rmdir(here)  # noqa: PTH106
 
 
-def gone_trees(cache: Cache) -> Iterator[Workshop]:
-    """Workshops whose tree is not there any more."""
+def gone_trees(cache: Cache) -> Iterator[BuildTree]:
+    """Build trees whose tree is not there any more."""
     for directory in cache.entries(KIND):
         try:
             tree = Path(read_json(directory / _ABOUT)["tree"])
         except (OSError, ValueError, TypeError, KeyError):
             continue
         if not tree.exists():
-            yield Workshop(tree, cache)
+            yield BuildTree(tree, cache)

@@ -13,7 +13,7 @@ from howdah.errors import HowdahError
 
 
 @contextmanager
-def turn(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
+def locked(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
     """Hold ``lock_file`` meanwhile; ``waiting`` is called once if another process has it. Yields the open file.
 
     The kernel gives the turn on when a process ends, however it ends, and with it every child that inherited the file.
