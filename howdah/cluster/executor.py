@@ -120,8 +120,8 @@ class ClusterExecutor:
             assert isinstance(engine, Portable)
             bundles.append(engine.bundle(own, lambda _what, _done, _total: None))
             self._bundles[name] = identity(bundles[-1])
-            agents = {name: each.directory for key, each in bundles[-1].pieces.items() if key.startswith("agent/")}
-            self._publisher.agents |= agents  # none where no kernel builds
+            agents = [each.directory for key, each in bundles[-1].pieces.items() if key.startswith("agent/")]
+            self._publisher.agents.update(zip([name], agents, strict=False))  # none where no kernel builds
         self._publisher.paths |= {job.experiment.path for job in jobs}
         self._asked = {job.cell.key for job in jobs} if total is None else None
         stored = self._shared.keys() if self._shared is not None else set()
