@@ -11,20 +11,20 @@ from typing import cast
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
-from howdah.export.flent import SUFFIX, write_flent
+from howdah.export.flent import write_flent
 from howdah.export.pcapng import write_pcapng
 from howdah.export.qlog import write_qlog
 from howdah.export.xplot import write_xplot
 from howdah.layout import write_stderr, write_stdout
 from howdah.library.data import Data
 from howdah.library.files import Format, write_tables
-from howdah.record.digest import seal_file
 from howdah.record.result import Run
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
 # One file or more for each run.
 _BY_RUN: dict[str, Callable[[Run, Path], list[Path]]] = {
+    "flent": write_flent,
     "xplot": write_xplot,
     "pcapng": write_pcapng,
     "qlog": write_qlog,
@@ -39,13 +39,18 @@ qlog: window, RTT and state of each flow as events of QUIC's recovery"""
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("export")
     parser.add_argument("run", nargs="?", default="latest", help="a run or an experiment (default: latest)")
-    parser.add_argument("--format", choices=["flent", "csv", "parquet", *_BY_RUN], default="flent", help=_HELP)
+    parser.add_argument(
+        "--format",
+        choices=["csv", "parquet", *_BY_RUN],
+        default="flent",
+        help=_HELP,
+    )
     parser.add_argument(
         "--output",
         type=Path,
         default=None,
         metavar="DIR",
-        help="directory to write to (default: that of each run for flent, else ./NAME-FORMAT)",
+        help="directory to write to (default: ./NAME-FORMAT)",
     )
     add_runs_option(parser)
     add_json_option(parser)
@@ -55,20 +60,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     """Write what can be written, say what cannot; an error when that is everything."""
     path = find(options.runs, options.run)
-    directory: Path | None = options.output
-    if directory is None and options.format != "flent":
-        directory = Path(f"{path.name}-{options.format}")
-    made = directory is not None and not directory.exists()
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
+    directory: Path = options.output or Path(f"{path.name}-{options.format}")
+    made = not directory.exists()
+    directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
     if options.format in ("csv", "parquet"):
-        assert directory is not None
         written = write_tables(Data([path]), directory, cast("Format", options.format))
     else:
         written = _by_run(options.format, read_results(path).runs, directory, refused)
     if not written:
-        if made and directory is not None:
+        if made:
             directory.rmdir()
         raise refused[0] if refused else HowdahError("the experiment has no runs", where=str(path))
     if options.json:
@@ -81,18 +82,11 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _by_run(form: str, runs: list[Run], directory: Path | None, refused: list[HowdahError]) -> list[Path]:
+def _by_run(form: str, runs: list[Run], directory: Path, refused: list[HowdahError]) -> list[Path]:
     written: list[Path] = []
     for run in runs:
         try:
-            if form != "flent":
-                assert directory is not None
-                written += _BY_RUN[form](run, directory)
-            elif directory is None:
-                written.append(write_flent(run))
-                seal_file(run.directory, written[-1])
-            else:
-                written.append(write_flent(run, directory / f"{run.experiment}-{run.name}{SUFFIX}"))
+            written += _BY_RUN[form](run, directory)
         except HowdahError as error:
             refused.append(error)
     return written

@@ -113,15 +113,13 @@ def flent_document(run: Run) -> dict[str, Any]:
     }
 
 
-def write_flent(run: Run, target: Path | None = None) -> Path:
-    """Write the data file, ``RUN.flent.gz`` in the run's directory unless told otherwise, and return its path.
-
-    The same run always gives the same bytes.
-    """
-    file = target or run.directory.path / f"{run.name}{SUFFIX}"
+def write_flent(run: Run, directory: Path) -> list[Path]:
+    """One data file, ``EXPERIMENT-RUN.flent.gz``; the same run gives the same bytes. Raises HowdahError for a run
+    without a plan, without its tables or without TCP."""
+    file = directory / f"{run.experiment}-{run.name}{SUFFIX}"
     text = json.dumps(flent_document(run), sort_keys=True)
     write_whole(file, gzip.compress(text.encode(), compresslevel=6, mtime=0))
-    return file
+    return [file]
 
 
 def _add_direction(

@@ -19,7 +19,6 @@ _TOP = {"README.txt", "units.json"}
 _OF_EXPERIMENT = {"experiment.json", "profile.yaml", "claims.json", "report.html", *_SIGNATURES}
 _OF_RUN = {"plan.json", "run.json", "metrics.json", "verdict.json", "engine.log", *_SIGNATURES}
 _FOLDERS = {"raw", "share"}  # the guest's records, and what the guest was given
-_FLENT = ".flent.gz"
 _TABLE = re.compile(r"[a-z0-9_]+\.parquet|ingest\.json", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _DEEPEST = 12
@@ -82,7 +81,7 @@ def _is_of_experiment(parts: list[str]) -> bool:
 
 def _is_of_run(parts: list[str]) -> bool:
     if len(parts) == 1:
-        return parts[0] in _OF_RUN or parts[0].endswith(_FLENT)
+        return parts[0] in _OF_RUN
     return parts[0] in _FOLDERS or (parts[0] == "tables" and len(parts) == 2 and bool(_TABLE.fullmatch(parts[1])))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.foreign import files_below, kind_of, open_foreign
-from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.directory import RunDirectory, write_json
 
 DIGESTS = "digests"  # in run.json: {path in the run directory: SHA-256 in hexadecimal}
 SOURCES = ("plan.json", "raw/", "share/")  # what the analysis reads; all else in a run is made from it
@@ -96,16 +96,6 @@ def digests(directory: RunDirectory) -> dict[str, str]:
 def seal(directory: RunDirectory, record: dict[str, Any]) -> None:
     """Write ``record`` as run.json with the digests of all other files as they are now."""
     write_json(directory.provenance, {**record, DIGESTS: digests(directory)})
-
-
-def seal_file(directory: RunDirectory, file: Path) -> None:
-    """Record one file that was written again; of a run without digests nothing is recorded."""
-    record = read_json(directory.provenance)
-    known = record.get(DIGESTS)
-    name = file.relative_to(directory.path).as_posix()
-    if known is None or known.get(name) == file_sha256(file):
-        return
-    write_json(directory.provenance, {**record, DIGESTS: dict(sorted({**known, name: file_sha256(file)}.items()))})
 
 
 def is_source(name: str) -> bool:

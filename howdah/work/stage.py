@@ -78,7 +78,6 @@ def _log_analysis(directory: RunDirectory) -> None:
 
 def load() -> None:
     """Import what an analysis needs, so that forked processes inherit it."""
-    import howdah.export.flent
     import howdah.work.analysis  # noqa: F401
 
 
@@ -115,18 +114,6 @@ def _algorithms(directory: RunDirectory) -> dict[str, Any]:
     """What the kernel said of the modules that the flows' algorithms come from; empty where the agent did not ask."""
     agent = directory.raw / "agent.json"
     return dict(read_raw_json(agent).get("algorithms") or {}) if raw_exists(agent) else {}
-
-
-def _export(directory: RunDirectory) -> None:
-    """Write the run for flent beside its tables. A run that flent cannot hold (without TCP) is not at fault."""
-    from howdah.export.flent import write_flent
-    from howdah.record.result import load_run
-
-    try:
-        write_flent(load_run(directory.path, directory.path.parent.name))
-    except HowdahError as error:
-        with directory.log.open("a", encoding="utf-8") as log:
-            log.write(f"not exported for flent: {error.what}\n")
 
 
 def _invalid(directory: RunDirectory, message: str) -> None:
@@ -178,7 +165,7 @@ def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = Tr
     record["wall_s"] = round(time.monotonic() - start, 3)
     record["virtual_s"] = (plan.epoch_us + plan.duration_us) / 1e6
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
-    _conclude(directory, record)
+    seal(directory, record)
     return verdict
 
 
@@ -199,17 +186,6 @@ def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
         where=str(directory.path),
         hint=f"{directory.log} says where. The other runs are made all the same.",
     )
-
-
-def _conclude(directory: RunDirectory, record: dict[str, Any]) -> None:
-    """Write what is derived from the results, then run.json with the digests of all files.
-
-    Until the last step run.json names no analysis, so that the results of a run that is killed here are made again.
-    """
-    if record["status"] == "finished":
-        seal(directory, {**record, "analysis_sha256": None})  # the export reads it
-        _export(directory)
-    seal(directory, record)
 
 
 @contextmanager
@@ -259,7 +235,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
             write_json(directory.provenance, {**only(record, is_source), "analysis_sha256": None})
             record["stages"] = [item for item in record.get("stages", []) if item["stage"] == "engine"]
             analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
-            _conclude(directory, record)
+            seal(directory, record)
     except OSError as error:
         raise HowdahError(
             f"the results must be computed again, and cannot be written: {explain(error)}",

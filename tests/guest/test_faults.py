@@ -77,7 +77,7 @@ def test_a_process_that_is_left_is_seen(place: Sandbox) -> None:
 def test_what_is_half_written_is_seen(place: Sandbox) -> None:
     assert place.resume() == []
     run = next(place.runs.glob("tiny/cubic-*/run.json")).parent
-    for name, content in (("metrics.json", b'{"rows": ['), ("tables/flow.parquet", b"PAR1"), ("x.flent.gz", b"\x1f")):
+    for name, content in (("metrics.json", b'{"rows": ['), ("tables/flow.parquet", b"PAR1"), ("x.parquet", b"\x1f")):
         file = run / name
         before = file.read_bytes() if file.exists() else None
         file.write_bytes(content)

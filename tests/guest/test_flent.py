@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from howdah.command.main import main
+from howdah.export.flent import flent_document, write_flent
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.result import load_run
 
 pytestmark = pytest.mark.guest
 
@@ -56,7 +58,7 @@ def test_the_run_counts_and_its_flow_is_whole(run: RunDirectory) -> None:
 
 def test_what_flent_measured_agrees_with_the_records_of_the_kernel(run: RunDirectory) -> None:
     own = _document(_written(run))
-    exported = _document(run.path / f"{run.name}.flent.gz")
+    exported = flent_document(load_run(run.path, "flent-tcp"))
     assert own["metadata"]["NAME"] == exported["metadata"]["NAME"] == "tcp_nup"
     mean, seen = (sum(values) / len(values) for values in (_values(each, "TCP upload::1") for each in (own, exported)))
     # iperf counts what it gave to its socket, which is up to a send buffer ahead.
@@ -77,7 +79,7 @@ def test_flent_plots_its_own_file_and_the_exported_one(run: RunDirectory, tmp_pa
     if not program.exists():
         pytest.skip("flent is not installed: pip install 'howdah[dev]'")
     environment = os.environ | {"MPLBACKEND": "Agg", "HOME": str(tmp_path), "MPLCONFIGDIR": str(tmp_path)}
-    for number, file in enumerate((_written(run), run.path / f"{run.name}.flent.gz")):
+    for number, file in enumerate((_written(run), *write_flent(load_run(run.path, "flent-tcp"), tmp_path))):
         picture = tmp_path / f"{number}.png"
         command = [str(program), "-i", str(file), "-p", "totals", "-o", str(picture)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
