@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a long sweep run by run: compiles a plan when its run starts, and drops it when that has ended.
 
-Keeps some 20 bytes for each run: its place in the order and its place in the ledger.
+Keeps some 20 bytes for each run: its place in the order, and its cost.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from howdah.record.retention import keeps_data
 from howdah.work.cost import expected_core_s
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.job import Job, Outcome, Past
-from howdah.work.ledger import Ledger
 from howdah.work.stage import is_current, refresh
+from howdah.work.sweep_memory import EndedRun, Read, SweepMemory
 
 MOST_NOTED = 1000  # outcomes that are not as they should be
 
@@ -88,7 +88,7 @@ def needs(plan: Plan) -> set[tuple[str, ...]]:
 class LongQueue:
     """The queue of one long sweep. ``identities`` are those of the engines, for the plans that stand for all.
 
-    The longest runs come first. What is there is found as their turn comes, or by the ledger before.
+    The longest runs come first. What is there is found as their turn comes, or by the sweep's memory before.
     """
 
     experiments = 1
@@ -101,7 +101,7 @@ class LongQueue:
         self._needs = set().union(*(needs(plan) for plan in plans.some.values()))
         self._keep = plans.profile.keep
         self.total = len(plans)
-        self.ledger = Ledger(experiment.path, self._recipe(), self.total)
+        self.memory = SweepMemory(experiment.path, self._recipe())
         self.again = False
         self.past = Past()
         self.noted: list[Outcome] = []
@@ -134,15 +134,14 @@ class LongQueue:
         return {self.experiment.path}
 
     def begin(self, again: bool) -> int:
-        """Find what is there; the number of runs that the ledger knows."""
+        """Find what is there; the number of runs that the memory has."""
         self.again = again
-        self.ledger.read()
+        self.memory.open()
         known = np.zeros(self.total, bool)
-        for number, row in self.ledger.rows():
-            if again or row["status"] != "finished" or row["verdict"] is None:
-                continue
-            known[number] = True
-            self.verdicts[row["verdict"]] += 1
+        for number, run in self.memory.runs():
+            if not again and run.status == "finished" and run.verdict is not None:
+                known[number] = True
+                self.verdicts[run.verdict] += 1
         order = np.argsort(-self._costs, kind="stable").astype(np.int32)
         self._order = order[~known[order]]
         self._next = 0
@@ -195,32 +194,32 @@ class LongQueue:
             run = RunDirectory(self.experiment.path / outcome.cell.directory_name)
             if outcome.verdict is not None:
                 self.verdicts[outcome.verdict] += 1
-                self.ledger.add(outcome.cell.number, run, _reader(run, outcome.cell))
+                self.memory.add(outcome.cell.number, run, _reader(run, outcome.cell))
             if (outcome.error is not None or outcome.verdict == "invalid") and len(self.noted) < MOST_NOTED:
                 self.noted.append(outcome)
-        self.ledger.flush()
+        self.memory.flush()
         return []
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of experiment.json for the runs that ended."""
-        for _, row in self.ledger.rows():
-            yield {name: row[name] for name in ("run", "axes", "algorithm", "repetition", "status", "verdict")}
+        for _, run in self.memory.runs():
+            yield vars(run)
 
 
-def _reader(run: RunDirectory, cell: PlannedRun) -> Any:
-    """A function that reads a row of the ledger and keeps no plan alive."""
+def _reader(run: RunDirectory, cell: PlannedRun) -> Read:
+    """A function that reads a run that ended and keeps no plan alive."""
     plan = cell.plan
-    about = {"axes": plan.axes, "algorithm": plan.algorithm, "repetition": plan.repetition}
+    about = (run.path.name, plan.axes, plan.algorithm, plan.repetition)
     repeatable = plan.traits.virtual_clock
 
-    def read() -> dict[str, Any] | None:
+    def read() -> EndedRun | None:
         with suppress(HowdahError, FileNotFoundError):
             record = read_record(run)
             check(run, record, [run.plan, run.metrics, run.verdict])
             verdict = str(read_verdict(run)["verdict"]) if run.verdict.exists() else None
             status = str(record["status"])
             if is_current(record) and (repeatable or verdict != "invalid"):
-                return {**about, "status": status, "verdict": verdict}
+                return EndedRun(*about, status, verdict)
         return None
 
     return read

@@ -178,8 +178,9 @@ def _make_long(
         prepared.write_index()
         return run_queue(long, executor or LocalExecutor(workers, WORKER), listen, keep_going=keep_going) + long.noted
     finally:
-        long.ledger.close()
+        long.memory.settle()
         prepared.write_index()
+        long.memory.close()
 
 
 def _divided(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:

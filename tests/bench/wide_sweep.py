@@ -36,7 +36,7 @@ def wide_sweep(place: Path) -> Iterator[Figure]:
     """Processor time and memory of sweeps of several sizes; the least of them is planned whole."""
     for runs in _SIDES:
         command = [sys.executable, "-m", "tests.bench.wide_sweep", str(place / f"{runs}"), str(runs)]
-        environment = {**os.environ, "HOWDAH_CACHE": str(place / "cache")}  # for the ledger's secret
+        environment = {**os.environ, "HOWDAH_CACHE": str(place / "cache")}  # for the sweep's memory
         said = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, env=environment).stdout
         found = json.loads(said)
         name = f"a sweep of {runs} runs, to its first run, processor time"
@@ -62,7 +62,7 @@ def _measure(place: Path, runs: int) -> dict[str, float]:
         queue = LongQueue(experiment, plans, {plans[0].engine: {}})
         queue.begin(again=False)
         queue.take()
-        queue.ledger.close()
+        queue.memory.close()
     processor_s = time.process_time() - start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     return {"processor_s": processor_s, "peak_mb": peak_mb}

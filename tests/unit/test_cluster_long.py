@@ -82,7 +82,7 @@ class Sweep:
         try:
             return run_queue(self.queue, self.executor, self.listen) + self.queue.noted
         finally:
-            self.queue.ledger.close()
+            self.queue.memory.close()
 
     @property
     def names(self) -> list[str]:
@@ -120,7 +120,7 @@ def test_ctrl_c_ends_what_was_handed_out_and_the_rest_is_made_later(
     handed = {order["key"] for order in first.client.orders if order["name"] not in made}
     assert {key for _, what, keys in called if what is worker.abandon for key in keys} == handed
     second = Sweep(tmp_path, waiting)
-    assert second.there == 9, "by the ledger; the last run is found as its turn comes"
+    assert second.there == 9, "by the sweep's memory; the last run is found as its turn comes"
     assert second.make() == []
     assert second.queue.past.reused == 10
     assert sorted([*made, *second.names]) == _finished(experiment)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from howdah.build.cache import Cache, cache_root
 from howdah.profile import Profile, load
 from howdah.record.directory import write_json
 from howdah.record.provenance import analysis_sha256
@@ -19,6 +21,7 @@ from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.long import LongPlans, LongQueue
 from howdah.work.prepared import Prepared
+from howdah.work.sweep_memory import of_gone_experiments
 
 RUNS = 1200
 WRONG = "5mbit-10ms-r0"  # with the buffer of WRONG_AT_ONE_POINT: less than a frame, and at no other point
@@ -151,7 +154,7 @@ def _made(sweep: LongQueue, place: _Place, *, keep_going: bool = False) -> list[
     try:
         return run_queue(sweep, place, listen, keep_going=keep_going)
     finally:
-        sweep.ledger.close()
+        sweep.memory.close()
 
 
 def test_a_plan_is_compiled_as_its_turn_comes_and_once(
@@ -186,10 +189,18 @@ def test_what_is_there_is_resumed_without_a_plan_for_each(
     assert compiled[:-1] == second.made
 
 
-def test_runs_are_found_without_a_ledger(experiment: ExperimentDirectory, profile: Profile) -> None:
+def _database() -> Path:
+    (file,) = (cache_root() / "sweep").glob("*.sqlite")
+    return file
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, lambda file: file.write_bytes(b"SQLite format 3\0" + b"?" * 5000)])
+def test_runs_are_found_without_the_database(
+    experiment: ExperimentDirectory, profile: Profile, lose: Callable[[Path], object]
+) -> None:
     first, second = _Place(most=10), _Place(most=3)
     _stopped(experiment, profile, first)
-    (experiment.path / ".ledger").unlink()
+    lose(_database())
     sweep = _sweep(experiment, profile)
     assert sweep.begin(again=False) == 0
     with pytest.raises(KeyboardInterrupt):
@@ -198,20 +209,35 @@ def test_runs_are_found_without_a_ledger(experiment: ExperimentDirectory, profil
     assert sweep.past.reused == 10
 
 
-def test_a_run_whose_file_was_changed_is_looked_at_anew(experiment: ExperimentDirectory, profile: Profile) -> None:
+@pytest.mark.parametrize("name", ["run.json", "plan.json", "metrics.json", "verdict.json"])
+def test_a_run_whose_file_was_changed_is_looked_at_anew(
+    experiment: ExperimentDirectory, profile: Profile, name: str
+) -> None:
     _stopped(experiment, profile, _Place(most=10))
-    next(experiment.path.glob("*/verdict.json")).write_text('{"verdict": "fail"} ')
-    assert _sweep(experiment, profile).begin(again=False) == 9
+    file = next(experiment.path.glob("*/run.json")).parent / name
+    file.write_text("{}")
+    sweep = _sweep(experiment, profile)
+    assert sweep.begin(again=False) == 9
+    assert file.parent.name not in [row["run"] for row in sweep.rows()]
 
 
-def test_a_line_that_another_wrote_does_not_count(experiment: ExperimentDirectory, profile: Profile) -> None:
+def test_another_directory_of_runs_has_another_memory(
+    experiment: ExperimentDirectory, profile: Profile, tmp_path: Path
+) -> None:
+    """Nothing that comes with a directory says which of its runs count."""
     _stopped(experiment, profile, _Place(most=10))
-    ledger = experiment.path / ".ledger"
-    ledger.write_text(ledger.read_text().replace('"pass"', '"fail"', 1))
-    assert _sweep(experiment, profile).begin(again=False) == 9
+    experiment.path.rename(tmp_path / "taken")
+    assert _sweep(ExperimentDirectory(tmp_path / "taken"), profile).begin(again=False) == 0
 
 
-def test_another_kernel_takes_nothing_from_the_ledger(experiment: ExperimentDirectory, profile: Profile) -> None:
+def test_the_memory_of_an_experiment_that_is_gone_can_go(experiment: ExperimentDirectory, profile: Profile) -> None:
+    _stopped(experiment, profile, _Place(most=1))
+    assert list(of_gone_experiments(Cache())) == []
+    shutil.rmtree(experiment.path)
+    assert list(of_gone_experiments(Cache())) == [(_database(), str(experiment.path.resolve()))]
+
+
+def test_another_kernel_takes_nothing_from_the_memory(experiment: ExperimentDirectory, profile: Profile) -> None:
     _stopped(experiment, profile, _Place(most=5))
     plans = compile_plans(profile)
     assert isinstance(plans, LongPlans)
@@ -225,7 +251,7 @@ def test_what_is_told_before_the_first_run_needs_no_plan_more(
     sweep.begin(again=False)
     prepared = Prepared(experiment, profile, [], True, sweep)
     prepared.write_index()
-    sweep.ledger.close()
+    sweep.memory.close()
     assert prepared.engines == ["uml"]
     assert json.loads(experiment.index.read_text())["total"] == RUNS
     assert len(compiled) == SOME

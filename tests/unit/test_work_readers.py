@@ -15,14 +15,13 @@ _READERS = {
     "load_run": {
         "howdah/record/result.py",
         "howdah/work/results.py",
-        "howdah/work/stage.py",  # of the run that is being concluded
         "howdah/publish/underway.py",  # of runs in progress, which have no results
     },
     "refresh": {
         "howdah/work/stage.py",
         "howdah/work/results.py",
         "howdah/work/again.py",
-        "howdah/work/long.py",  # of a run of a long sweep that its ledger does not know
+        "howdah/work/long.py",  # of a run of a long sweep that its memory does not have
     },
     "judge_claims": {
         "howdah/claim/claims.py",

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the runs of a long sweep that ended in SQLite, so that resuming does not open finished runs.
+
+The database is in the user's cache, because a directory of runs may come from elsewhere. A row counts while the inodes,
+sizes and times of its run's four files are unchanged and the sweep has the same plans. A run whose row does not count
+is read from its own files, so a lost or damaged database loses nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.build.cache import Cache, content_key
+from howdah.record.directory import RunDirectory
+
+KIND = "sweep"
+_FILES = ("run.json", "plan.json", "metrics.json", "verdict.json")
+_TICK_S = 0.05  # a file may change without its time changing for as long, on any file system of Linux
+_FORMAT = "1"
+_TABLES = """
+CREATE TABLE sweep (format TEXT, recipe TEXT, experiment TEXT);
+CREATE TABLE run (
+    number INTEGER PRIMARY KEY, run TEXT, axes TEXT, algorithm TEXT, repetition INTEGER, status TEXT, verdict TEXT,
+    stamp BLOB
+);
+"""
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A row of experiment.json. ``axes`` has the value of each swept field."""
+
+    run: str
+    axes: dict[str, Any]
+    algorithm: str
+    repetition: int
+    status: str
+    verdict: str | None
+
+
+def stamp(directory: str) -> bytes | None:
+    """A value that changes with any of a run's files. Zeros stand for a missing file; None if run.json is missing."""
+    found = array("q")
+    for name in _FILES:
+        try:
+            status = os.stat(f"{directory}/{name}")  # noqa: PTH116 - of 400 000 files
+        except OSError:
+            if not found:
+                return None
+            found.extend((0, 0, 0, 0))
+        else:
+            found.extend((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return found.tobytes()
+
+
+def is_settled(found: bytes) -> bool:
+    """Whether a file written from now on gets a later time, so that equal times mean an equal file."""
+    times = array("q", found)[3::4]
+    return time.time_ns() - max(times) > _TICK_S * 1e9
+
+
+Read = Callable[[], EndedRun | None]  # a run from its files; None where they are no whole run's
+
+
+class SweepMemory:
+    """Of one experiment, which the caller holds. ``recipe`` stands for all that the keys of its runs depend on."""
+
+    def __init__(self, experiment: Path, recipe: str, cache: Cache | None = None) -> None:
+        self.experiment, self.recipe = experiment, recipe
+        self.file = _place(experiment, cache or Cache())
+        self._database: sqlite3.Connection | None = None
+        self._unsettled: deque[tuple[int, RunDirectory, Read]] = deque()
+
+    def open(self) -> None:
+        """Open the database, and drop the rows that no longer hold. One that is damaged is begun anew.
+
+        Raises OSError where the cache cannot be written.
+        """
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._open()
+        except sqlite3.DatabaseError:
+            self.close()
+            self.file.unlink(missing_ok=True)
+            self._open()
+
+    def _open(self) -> None:
+        database = self._database = sqlite3.connect(self.file)
+        # A row that is lost when the machine stops costs the opening of one run.
+        database.execute("PRAGMA synchronous = OFF")
+        said = (_FORMAT, self.recipe, str(self.experiment.resolve()))
+        with suppress(sqlite3.OperationalError):  # a new file has no tables
+            if database.execute("SELECT format, recipe, experiment FROM sweep").fetchone() == said:
+                self._drop_changed(database)
+                return
+        database.executescript("DROP TABLE IF EXISTS sweep; DROP TABLE IF EXISTS run;" + _TABLES)
+        database.execute("INSERT INTO sweep VALUES (?, ?, ?)", said)
+        database.commit()
+
+    def _drop_changed(self, database: sqlite3.Connection) -> None:
+        base = str(self.experiment)
+        rows = database.execute("SELECT number, run, stamp FROM run")
+        changed = [(number,) for number, run, found in rows if stamp(f"{base}/{run}") != found]
+        database.executemany("DELETE FROM run WHERE number = ?", changed)
+        database.commit()
+
+    def add(self, number: int, run: RunDirectory, read: Read) -> None:
+        """Keep a run that ended, once its files are older than what their times can tell."""
+        self._unsettled.append((number, run, read))
+        self._settle()
+
+    def _settle(self) -> None:
+        assert self._database is not None
+        while self._unsettled:
+            number, run, read = self._unsettled[0]
+            found = stamp(str(run.path))
+            if found is not None and not is_settled(found):
+                return
+            self._unsettled.popleft()
+            ended = read() if found is not None else None  # after its stamp was taken
+            if ended is not None:
+                row = (number, ended.run, json.dumps(ended.axes), ended.algorithm, ended.repetition)
+                row = (*row, ended.status, ended.verdict, found)
+                self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def runs(self) -> Iterator[tuple[int, EndedRun]]:
+        """The runs whose rows hold, each with its number, in the order of the sweep."""
+        assert self._database is not None
+        names = "number, run, axes, algorithm, repetition, status, verdict"
+        for number, run, axes, *rest in self._database.execute(f"SELECT {names} FROM run ORDER BY number"):
+            yield number, EndedRun(run, json.loads(axes), *rest)
+
+    def flush(self) -> None:
+        """Hand what was added to the kernel, so that it survives a killed command."""
+        if self._database is not None:
+            self._database.commit()
+
+    def settle(self) -> None:
+        """Keep the last runs, too, as soon as they can be."""
+        if self._unsettled:
+            time.sleep(2 * _TICK_S)
+            self._settle()
+            self._unsettled.clear()  # of a file system whose clock is another: looked at anew the next time
+        self.flush()
+
+    def close(self) -> None:
+        if self._database is not None:
+            self.settle()
+            self._database.close()
+            self._database = None
+
+
+def _place(experiment: Path, cache: Cache) -> Path:
+    return cache.path(KIND, f"{content_key(str(experiment.resolve()))}.sqlite")
+
+
+def of_gone_experiments(cache: Cache) -> Iterator[tuple[Path, str]]:
+    """Databases of experiments that no longer exist, each with the experiment's directory."""
+    for file in sorted((cache.root / KIND).glob("*.sqlite")):
+        try:
+            with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+                (experiment,) = database.execute("SELECT experiment FROM sweep").fetchone()
+        except (sqlite3.Error, TypeError):
+            yield file, "sweep that it can be read for"
+            continue
+        if not Path(experiment).is_dir():
+            yield file, str(experiment)
