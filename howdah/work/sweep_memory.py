@@ -129,8 +129,8 @@ class SweepMemory:
             self._unsettled.popleft()
             ended = read() if found is not None else None  # after its stamp was taken
             if ended is not None:
-                row = (number, ended.run, json.dumps(ended.axes), ended.algorithm, ended.repetition)
-                row = (*row, ended.status, ended.verdict, found)
+                point = (number, ended.run, json.dumps(ended.axes), ended.algorithm, ended.repetition)
+                row = (*point, ended.status, ended.verdict, found)
                 self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def runs(self) -> Iterator[tuple[int, EndedRun]]:
