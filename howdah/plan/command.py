@@ -149,6 +149,13 @@ def _red(options: dict[str, Any]) -> _Words:
     return words + ["adaptive"] * options["adaptive"] + ["ecn"] * options["ecn"]
 
 
+def _choke(options: dict[str, Any]) -> _Words:
+    words: _Words = ["limit", options["limit_packets"], "min", options["least_packets"]]
+    words += ["max", options["most_packets"], "avpkt", f"{options['packet_bytes']}b"]
+    words += ["burst", options["burst_packets"], "probability", f"{options['probability']:.10g}"]
+    return [*words, "bandwidth", f"{options['rate_bits_per_second']}bit", *["ecn"] * options["ecn"]]
+
+
 def _codel(options: dict[str, Any]) -> _Words:
     return ["limit", options["limit_packets"], *_times(options, "interval", options["interval_us"]), *_ecn(options)]
 
@@ -200,6 +207,7 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], _Words]] = {
     "pfifo": lambda options: ["limit", options["limit_packets"]],
     "fq": lambda options: ["limit", options["limit_packets"], "flow_limit", options["flow_limit_packets"]],
     "red": _red,
+    "choke": _choke,
     "codel": _codel,
     "fq_codel": _fq_codel,
     "pie": _pie,

@@ -32,14 +32,21 @@ class RedNumbers:
 
 
 def red_numbers(
-    least_bytes: int, most_bytes: int, packet_bytes: int, burst_packets: int | None, probability: float, rate: int
+    least_bytes: int,
+    most_bytes: int,
+    packet_bytes: int,
+    burst_packets: int | None,
+    probability: float,
+    rate: int,
+    step_bytes: int = 1,
 ) -> RedNumbers | str:
     """The kernel's numbers; a text says why there are none. Without ``burst_packets``, the usual burst, or what fits.
 
+    ``step_bytes`` is what the kernel counts as one: a byte, or with CHOKe a packet.
     The weight is the smallest for which the mean stays below ``least_bytes`` while a burst comes into an empty queue
     (Floyd and Jacobson 1993, section 4).
     """
-    room = _MEAN_BITS - most_bytes.bit_length()
+    room = _MEAN_BITS - (most_bytes // step_bytes).bit_length()
     usual = (2 * least_bytes + most_bytes) // (3 * packet_bytes) + 1
     asked = burst_packets or usual
     log = _weight_log(least_bytes / packet_bytes, asked)

@@ -21,7 +21,15 @@ from howdah.profile.field import (
     Text,
     fixed,
 )
-from howdah.profile.queue import CakeSection, CodelSection, FqCodelSection, PieSection, QueueKind, RedSection
+from howdah.profile.queue import (
+    CakeSection,
+    ChokeSection,
+    CodelSection,
+    FqCodelSection,
+    PieSection,
+    QueueKind,
+    RedSection,
+)
 from howdah.profile.varying import (
     HandoverSection,
     RateVariationSection,
@@ -146,6 +154,7 @@ class PathSection(Section):
         description="the queue marks instead of dropping where it can, and the hosts ask for it (net.ipv4.tcp_ecn=1)",
     )
     red: RedSection = Field(default_factory=RedSection, description="parameters of queue: red")
+    choke: ChokeSection = Field(default_factory=ChokeSection, description="parameters of queue: choke")
     codel: CodelSection = Field(default_factory=CodelSection, description="parameters of queue: codel")
     fq_codel: FqCodelSection = Field(default_factory=FqCodelSection, description="parameters of queue: fq_codel")
     pie: PieSection = Field(default_factory=PieSection, description="parameters of queue: pie")

@@ -63,7 +63,7 @@ def disagreements(directory: RunDirectory) -> list[dict[str, Any]]:
     return [item for item in json.loads(directory.metrics.read_text())["cross_checks"] if not item["agree"]]
 
 
-@pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
+@pytest.mark.parametrize("queue", ["red", "choke", "codel", "fq_codel", "pie", "cake"])
 def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(engine: UmlEngine, queue: str) -> None:
     plan, directory, checks = valid(engine, f"path.queue={queue}", *AGGRESSIVE[queue == "pie"])
     samples = bottleneck(plan, directory)
@@ -77,13 +77,25 @@ def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(engine:
         assert checks[f"{stage} rate"]["ok"] is True
 
 
+def test_choke_drops_in_pairs_what_is_of_one_flow(engine: UmlEngine) -> None:
+    """One flow fills the queue alone, so that whatever is drawn while the mean is above ``least`` matches."""
+    plan, directory, checks = valid(engine, "path.queue=choke", *AGGRESSIVE[False])
+    after = json.loads((directory.raw / "accounting.json").read_text())["after"]
+    (queue,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "choke"]
+    causes = queue["causes"]
+    assert causes["matched"] > 0
+    assert queue["drops"] == causes["early"] + causes["pdrop"] + causes["other"] + 2 * causes["matched"]
+    assert f"{causes['matched']} with one of their flow" in checks["accounting drop causes left:left-eth0"]["message"]
+    assert plan.path.queue == "choke"
+
+
 def test_a_fifo_fills_before_it_drops(engine: UmlEngine) -> None:
     """Without it, the test above would pass for any queue that is never filled."""
     plan, directory, _checks = valid(engine, *AGGRESSIVE[False])
     assert bottleneck(plan, directory)["backlog_bytes"].max() > 0.9 * plan.path.buffer_bytes
 
 
-@pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
+@pytest.mark.parametrize("queue", ["red", "choke", "codel", "fq_codel", "pie", "cake"])
 def test_marks_are_counted_and_take_the_place_of_drops(engine: UmlEngine, queue: str) -> None:
     overrides = (f"path.queue={queue}", "path.ecn=true")
     _plan, directory, _checks = valid(engine, *overrides, *AGGRESSIVE[queue == "pie"])

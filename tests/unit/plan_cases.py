@@ -46,7 +46,7 @@ PLANNED = {
     "trace": Asked("", ("path.trace={file: trace.csv, repeat: 1500 ms, scale: 50 %}",)),
     **{
         queue: Asked("", (f"path.queue={queue}", "path.buffer=4 bdp", "path.ecn=true"))
-        for queue in ("red", "codel", "fq_codel", "pie", "cake")
+        for queue in ("red", "choke", "codel", "fq_codel", "pie", "cake")
     },
     "jitter": Asked("perturbation: {jitter: 2 ms}\nrepetitions: 2\n", ("duration=100 ms",)),
     "groups": Asked(

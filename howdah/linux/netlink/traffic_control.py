@@ -49,6 +49,12 @@ class Red(IntEnum):
     MAX_P = 3
 
 
+class Choke(IntEnum):
+    PARMS = 1
+    STAB = 2
+    MAX_P = 3
+
+
 class Codel(IntEnum):
     TARGET = 1
     LIMIT = 2
