@@ -158,7 +158,7 @@ def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
         and kind not in usual
         and not ((node, interface, ROOT_HANDLE) in lines and (handle, kind) == (WIRE_HANDLE, WIRE))
     ]
-    return wrong + list(_rooms(plan, dumps)) + list(_classes(plan, dumps))
+    return wrong + list(_rooms(plan, dumps)) + list(_classes(plan, dumps)) + list(_filters(plan, dumps))
 
 
 def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
@@ -178,6 +178,19 @@ def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
                 if isinstance(value, int) and abs(value - planned) > step:
                     queue = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
                     yield f"{queue} has {_option(word, name, value)}, the plan says {planned}"
+
+
+def _filters(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+    """What the queue takes for a mark. Without it marked packets are as any."""
+    for item in _operations(plan, "filter"):
+        node, interface = item["node"], item["interface"]
+        dump = dumps.get(node)
+        if not isinstance(dump, dict):
+            continue
+        found = dump.get("filters", {}).get(interface, [])
+        if found != [{"dscp": item["dscp"], "queue": item["queue"]}]:
+            told = ", ".join(f"DSCP {each['dscp']}" for each in found) or "no mark"
+            yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item['dscp']}"
 
 
 def _classes(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:

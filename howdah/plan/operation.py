@@ -60,6 +60,8 @@ OPERATIONS: dict[str, _Arguments] = {
         "kind": _TEXT,
         "options": (dict,),
     },
+    # What leaves an interface with a DSCP belongs to this virtual queue of its GRED.
+    "filter": {"node": _TEXT, "interface": _TEXT, "dscp": _INTEGER, "queue": _INTEGER},
     "class": {
         "node": _TEXT,
         "interface": _TEXT,
@@ -118,6 +120,24 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
         "idle_log": _INTEGER,
         "idle_shifts": (list,),
     },
+    "gred": {
+        "limit_bytes": _INTEGER,
+        "least_bytes": _INTEGER,
+        "most_bytes": _INTEGER,
+        "packet_bytes": _INTEGER,
+        "burst_packets": _INTEGER,
+        "probability": _NUMBER,
+        "rate_bits_per_second": _INTEGER,
+        "ewma_log": _INTEGER,
+        "probability_log": _INTEGER,
+        "idle_log": _INTEGER,
+        "idle_shifts": (list,),
+        "marked_least_bytes": _INTEGER,
+        "marked_most_bytes": _INTEGER,
+        "marked_burst_packets": _INTEGER,
+        "marked_probability_log": _INTEGER,
+    },
+    "clsact": {},
     "codel": {"limit_packets": _INTEGER, "target_us": _INTEGER, "interval_us": _INTEGER, "ecn": _BOOLEAN},
     "fq_codel": {
         "limit_packets": _INTEGER,

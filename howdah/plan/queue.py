@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from howdah.errors import ProfileError
 from howdah.plan.plan import Path
-from howdah.plan.red import red_numbers
+from howdah.plan.red import burst_of, probability_log, red_numbers
 from howdah.plan.written import plain
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
@@ -30,8 +30,8 @@ _LARGEST_MEMORY_BYTES = 2**31 - 1
 
 _CHOKE_PACKETS = 128 * 1024 - 1  # CHOKE_MAX_QUEUE
 
-EarlyKind = Literal["red", "choke"]
-_SHOWN: dict[EarlyKind, str] = {"red": "RED", "choke": "CHOKe"}
+EarlyKind = Literal["red", "choke", "gred"]
+_SHOWN: dict[EarlyKind, str] = {"red": "RED", "choke": "CHOKe", "gred": "GRED"}
 
 PIE_BURST_US = 150_000  # within which PIE lets everything pass (RFC 8033, section 4.4)
 
@@ -42,8 +42,9 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
     packets = -(-buffer_bytes // frame_bytes)
     if kind == "fifo":
         return "bfifo", {"limit_bytes": buffer_bytes}
-    if kind == "red" or kind == "choke":
-        return kind, _early(cell, kind, buffer_bytes, rate_bits_per_second, frame_bytes, at)
+    if kind == "red" or kind == "choke" or kind == "gred":
+        options = _early(cell, kind, buffer_bytes, rate_bits_per_second, frame_bytes, at)
+        return kind, _marked(cell, options, at) if kind == "gred" else options
     if kind == "codel":
         times = {"target_us": path.codel.target, "interval_us": path.codel.interval}
         return "codel", {"limit_packets": packets, **times, "ecn": path.ecn}
@@ -149,7 +150,7 @@ def _early(
         "probability": probability,
         "rate_bits_per_second": rate_bits_per_second,
         **({"adaptive": path.red.adaptive} if kind == "red" else {}),
-        "ecn": path.ecn,
+        **({} if kind == "gred" else {"ecn": path.ecn}),
         "ewma_log": numbers.ewma_log,
         "probability_log": numbers.probability_log,
         "idle_log": numbers.idle_log,
@@ -157,14 +158,38 @@ def _early(
     }
 
 
+def _marked(cell: Cell, options: dict[str, Any], at: str) -> dict[str, Any]:
+    """The options of GRED with the thresholds of marked packets. Both share one mean, and so its weight."""
+    path, frame, limit = cell.scenario.path, options["packet_bytes"], options["limit_bytes"]
+    asked, bdp = path.gred, path_bdp(path)
+    most = asked.marked_most.to_bytes(bdp, frame) if asked.marked_most else options["least_bytes"]
+    least = asked.marked_least.to_bytes(bdp, frame) if asked.marked_least else most // 3
+    where = cell.place("path", "gred")
+    if not frame <= least < most <= limit:
+        what = f"GRED{at} needs a frame <= marked_least < marked_most <= buffer, not {frame}, {least}, {most}, {limit}"
+        hint = "give path.gred.marked_least and path.gred.marked_most, or a larger buffer"
+        raise ProfileError(f"{what} bytes", where=where, hint=hint)
+    burst = burst_of(least / frame, options["ewma_log"])
+    if burst is None:
+        what = f"path.gred: no burst of marked packets has the weight 2^-{options['ewma_log']} of the mean"
+        raise ProfileError(what, where=where, hint="give another path.gred.burst or path.gred.marked_least")
+    return options | {
+        "marked_least_bytes": least,
+        "marked_most_bytes": most,
+        "marked_burst_packets": burst,
+        "marked_probability_log": probability_log(least, most, options["probability"]),
+        "dscp": asked.dscp,
+    }
+
+
 def train_packets(kind: str, options: dict[str, Any], rate_bits_per_second: int, frame_bytes: int) -> int | None:
     """Longest packet train that the queue lets pass without a drop; None: as many as its buffer holds.
 
-    RED and CHOKe look at the mean queue, which is below ``least`` while the queue itself is; CoDel waits an interval
+    RED, CHOKe and GRED look at the mean queue, which is below ``least`` while the queue is; CoDel waits an interval
     before the first drop, PIE for its burst allowance: half of each. CAKE's first drop comes at the second packet that
     waited longer than its target (cobalt_should_drop: the interval is scaled by a root that is zero until then).
     """
-    if kind == "red":
+    if kind in ("red", "gred"):
         return max(int(options["least_bytes"]) // frame_bytes, 2)
     if kind == "choke":
         return max(int(options["least_packets"]), 2)

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Section
 from howdah.quantity import BufferSize
 
-QueueKind = Literal["fifo", "red", "choke", "codel", "fq_codel", "pie", "cake"]
+QueueKind = Literal["fifo", "red", "choke", "gred", "codel", "fq_codel", "pie", "cake"]
 
 
 class EarlySection(Section):
@@ -52,6 +52,20 @@ class RedSection(EarlySection):
 class ChokeSection(EarlySection):
     """CHOKe (Pan, Prabhakar and Psounis 2000): RED that first compares each packet with one drawn from the queue, and
     drops both where they are of one flow. It counts packets, so that thresholds are whole ones, rounded down."""
+
+
+class GredSection(EarlySection):
+    """RED with lower thresholds for packets that carry a mark, which a congested queue thus drops first (RFC 2597's
+    precedence; the kernel's sch_gred). There is one mean, of all packets; IPv4 packets are looked at."""
+
+    dscp: int = Field(default=14, ge=1, le=63, description="DSCP of marked packets; 14 is AF13")
+    marked_least: Buffer | None = Field(
+        default=None,
+        description="mean queue from which marked packets are dropped; a third of marked_most by default",
+    )
+    marked_most: Buffer | None = Field(
+        default=None, description="mean queue from which every marked packet is dropped; least by default"
+    )
 
 
 class CodelSection(Section):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Active queue management: options of red, choke, codel, fq_codel, pie and cake, how many packets they marked, and
-why CHOKe dropped.
+"""Active queue management: options of red, choke, gred, codel, fq_codel, pie and cake, how many packets they marked,
+and why CHOKe dropped.
 
 Attributes and structures are those of include/uapi/linux/pkt_sched.h.
 """
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.linux.netlink.message import attribute, parse_attributes, u32, u64
-from howdah.linux.netlink.traffic_control import Cake, CakeStats, CakeTinStats, Choke, Codel, FqCodel, Pie, Red
+from howdah.linux.netlink.traffic_control import Cake, CakeStats, CakeTinStats, Choke, Codel, FqCodel, Gred, Pie, Red
 
 Options = dict[str, Any]
 
 _RED_ECN, _RED_ADAPTIVE = 1, 4
+_GRED_PRIORITY = 1
 _RED_PROBABILITY_ONE = 2**32
 _CAKE_BESTEFFORT = 3
 _CAKE_FLOW_MODES = {
@@ -65,6 +66,24 @@ def _choke(options: Options) -> bytes:
     return encoded + u32(Choke.MAX_P, _probability(options))
 
 
+def _gred(options: Options) -> bytes:
+    """Room and number of the virtual queues. In rio mode queues of one priority share the mean."""
+    setup = struct.pack("=IIBBH", 2, 0, 1, 0, 0)  # struct tc_gred_sopt
+    return attribute(Gred.DPS, setup) + u32(Gred.LIMIT, options["limit_bytes"])
+
+
+def gred_queues(options: Options) -> list[bytes]:
+    """Options of one request for each virtual queue, of unmarked and of marked packets, when GRED is there."""
+    found = []
+    for queue, of in enumerate(("", "marked_")):
+        sizes = (options["limit_bytes"], options[f"{of}least_bytes"], options[f"{of}most_bytes"])
+        logs = (options["ewma_log"], options[f"{of}probability_log"], options["idle_log"])
+        parameters = struct.pack("=IIII24xBBBB8x", *sizes, queue, *logs, _GRED_PRIORITY)  # struct tc_gred_qopt
+        encoded = attribute(Gred.PARMS, parameters) + attribute(Gred.STAB, bytes(options["idle_shifts"]))
+        found.append(encoded + u32(Gred.MAX_P, _probability(options)))
+    return found
+
+
 def _codel(options: Options) -> bytes:
     times = u32(Codel.TARGET, options["target_us"]) + u32(Codel.INTERVAL, options["interval_us"])
     return u32(Codel.LIMIT, options["limit_packets"]) + times + u32(Codel.ECN, int(options["ecn"]))
@@ -93,6 +112,7 @@ def _cake(options: Options) -> bytes:
 ACTIVE: dict[str, Callable[[Options], bytes]] = {
     "red": _red,
     "choke": _choke,
+    "gred": _gred,
     "codel": _codel,
     "fq_codel": _fq_codel,
     "pie": _pie,

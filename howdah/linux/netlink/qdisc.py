@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.linux.netlink.active import ACTIVE, ChokeDrops, choke_drops, marked
+from howdah.linux.netlink.active import ACTIVE, ChokeDrops, choke_drops, gred_queues, marked
 from howdah.linux.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -209,6 +209,7 @@ _QDISC_OPTIONS: dict[str, Callable[[Options], bytes]] = {
     "howdah_receiver": _receiver,
     "howdah_cpu": _processor,
     "howdah_wire": _wire,
+    "clsact": lambda _options: b"",
     "bfifo": lambda options: struct.pack("=I", options["limit_bytes"]),
     "pfifo": lambda options: struct.pack("=I", options["limit_packets"]),
 }
@@ -231,6 +232,9 @@ def class_request(index: int, parent: str, classid: str, kind: str, options: Opt
 def add_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, options: Options) -> None:
     """Install a qdisc where none of this project's is; the interface's default one is replaced."""
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, kind, options), NLM_F_CREATE | NLM_F_EXCL)
+    for encoded in gred_queues(options) if kind == "gred" else ():
+        request = header(index, handle, parent) + text(TCA_KIND, kind) + attribute(_TCA_OPTIONS, encoded)
+        netlink.request(RTM_NEWQDISC, request)
 
 
 def change_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, options: Options) -> None:

@@ -55,6 +55,19 @@ class Choke(IntEnum):
     MAX_P = 3
 
 
+class Gred(IntEnum):
+    PARMS = 1
+    STAB = 2
+    DPS = 3
+    MAX_P = 4
+    LIMIT = 5
+
+
+class U32(IntEnum):
+    CLASSID = 1
+    SEL = 5
+
+
 class Codel(IntEnum):
     TARGET = 1
     LIMIT = 2
