@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.plan.plan import Path
@@ -30,8 +30,7 @@ _LARGEST_MEMORY_BYTES = 2**31 - 1
 
 _CHOKE_PACKETS = 128 * 1024 - 1  # CHOKE_MAX_QUEUE
 
-EarlyKind = Literal["red", "choke", "gred"]
-_SHOWN: dict[EarlyKind, str] = {"red": "RED", "choke": "CHOKe", "gred": "GRED"}
+_EARLY = {"red": "RED", "choke": "CHOKe", "gred": "GRED"}
 
 PIE_BURST_US = 150_000  # within which PIE lets everything pass (RFC 8033, section 4.4)
 
@@ -42,7 +41,7 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
     packets = -(-buffer_bytes // frame_bytes)
     if kind == "fifo":
         return "bfifo", {"limit_bytes": buffer_bytes}
-    if kind == "red" or kind == "choke" or kind == "gred":
+    if kind in _EARLY:
         options = _early(cell, kind, buffer_bytes, rate_bits_per_second, frame_bytes, at)
         return kind, _marked(cell, options, at) if kind == "gred" else options
     if kind == "codel":
@@ -117,7 +116,7 @@ def _memory_bytes(buffer_bytes: int, frame_bytes: int) -> int:
 
 
 def _early(
-    cell: Cell, kind: EarlyKind, buffer_bytes: int, rate_bits_per_second: int, frame_bytes: int, at: str
+    cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, frame_bytes: int, at: str
 ) -> dict[str, Any]:
     """Options of RED and of those that descend from it; CHOKe counts packets where RED counts bytes."""
     path = cell.scenario.path
@@ -130,7 +129,7 @@ def _early(
     where = cell.place("path", kind)
     if not frame_bytes <= least < most <= limit * step:
         counted = f"{frame_bytes // step}, {least // step}, {most // step}, {limit} {unit}"
-        what = f"{_SHOWN[kind]}{at} needs a frame <= least < most <= buffer, not {counted}"
+        what = f"{_EARLY[kind]}{at} needs a frame <= least < most <= buffer, not {counted}"
         hint = f"give path.{kind}.least and path.{kind}.most, or a larger buffer"
         raise ProfileError(what, where=where, hint=hint)
     if kind == "choke" and limit > _CHOKE_PACKETS:
