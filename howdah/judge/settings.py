@@ -36,6 +36,8 @@ _ROOMS = {
     },
     "pie": {"limit": "limit_packets", "target": "target_us", "alpha": "alpha", "beta": "beta"},
     "cake": {"rtt": "rtt_us", "memlimit": "memory_limit_bytes"},
+    "gred": {"limit": "limit_bytes", "0 min": "least_bytes", "0 max": "most_bytes"}
+    | {"1 min": "marked_least_bytes", "1 max": "marked_most_bytes"},
 }
 _STEP_US = 2  # CoDel counts 1.024 us, PIE 64 ns
 _OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")
@@ -172,8 +174,9 @@ def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
             place = (found.get("dev"), found.get("handle"), found.get("kind"))
             if place != (item["interface"], item["handle"], item["kind"]):
                 continue
+            said = _options(found)
             for word, name in names.items():
-                value, planned = found.get("options", {}).get(word), int(item["options"][name])
+                value, planned = said.get(word), int(item["options"][name])
                 step = _STEP_US if name.endswith("_us") else 0
                 if isinstance(value, int) and abs(value - planned) > step:
                     queue = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
@@ -297,6 +300,14 @@ def _at(place: str) -> str:
 
 def _shown(value: int | bool) -> str:
     return str(value) if not isinstance(value, bool) else "on" if value else "off"
+
+
+def _options(queue: dict[str, Any]) -> dict[str, Any]:
+    """Those of GRED's virtual queues have the queue's number before their names."""
+    options = dict(queue.get("options", {}))
+    for each in options.get("vqs", ()):
+        options |= {f"{each.get('vq')} {word}": value for word, value in each.items()}
+    return options
 
 
 def _option(word: str, name: str, value: int) -> str:

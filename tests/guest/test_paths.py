@@ -63,7 +63,7 @@ def disagreements(directory: RunDirectory) -> list[dict[str, Any]]:
     return [item for item in json.loads(directory.metrics.read_text())["cross_checks"] if not item["agree"]]
 
 
-@pytest.mark.parametrize("queue", ["red", "choke", "codel", "fq_codel", "pie", "cake"])
+@pytest.mark.parametrize("queue", ["red", "choke", "gred", "codel", "fq_codel", "pie", "cake"])
 def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(engine: UmlEngine, queue: str) -> None:
     plan, directory, checks = valid(engine, f"path.queue={queue}", *AGGRESSIVE[queue == "pie"])
     samples = bottleneck(plan, directory)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.guest
 SCRIPT = Path(__file__).with_name("network_dump.py")
 SETTINGS = ["flows=[{start: 0 s}, {start: 1 s, initial_window: 20}]"]
 # Every kind of queue is a hop of one path: a boot with Mininet's hundreds of commands costs more than the hops do.
-HOPS = {"before": ["choke", "codel", "fq_codel"], "after": ["pie", "cake", "fifo"]}
+HOPS = {"before": ["choke", "gred", "codel", "fq_codel"], "after": ["pie", "cake", "fifo"]}
 PATHS = {
     "fifo": [],
     "queues": [
@@ -85,7 +85,11 @@ def test_stock_mininet_builds_the_same(dumps: dict[str, dict[str, Any]], kind: s
 def test_the_dumps_hold_what_the_plan_asks_for(path: str, dumps: dict[str, dict[str, Any]]) -> None:
     """Two equal but empty dumps would prove nothing."""
     kinds = {item["kind"] for state in dumps["netlink"].values() for item in state["qdisc"]}
-    queues = {"red", "choke", "codel", "fq_codel", "pie", "cake", "bfifo"} if path == "queues" else {"bfifo"}
+    queues = (
+        {"red", "choke", "gred", "clsact", "codel", "fq_codel", "pie", "cake", "bfifo"}
+        if path == "queues"
+        else {"bfifo"}
+    )
     assert kinds >= {"htb", "netem", *queues}
     if path != "fifo":
         return

@@ -253,6 +253,20 @@ PATHS = [
         honest="choke",
     ),
     path_liar(
+        "mark-that-nobody-reads",
+        "The queue takes another DSCP than the plan's for a mark, so that marked packets are as any.",
+        check("engine", "queues", "looks at DSCP 15, the plan says DSCP 14"),
+        values("filter", {"dscp": 15}),
+        honest="gred",
+    ),
+    path_liar(
+        "marked-packets-as-any",
+        "Marked packets are dropped from the same queue on as all others.",
+        check("engine", "queues", "has 1 min 16666 bytes, the plan says 5555"),
+        options("qdisc", {"marked_least_bytes": 16_666, "marked_most_bytes": 25_000}, kind="gred"),
+        honest="gred",
+    ),
+    path_liar(
         "codel-of-another-target",
         "CoDel accepts twice the waiting time of the plan.",
         check("engine", "queues", "the plan says 5000"),
