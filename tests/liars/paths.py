@@ -262,8 +262,8 @@ PATHS = [
     path_liar(
         "marked-packets-as-any",
         "Marked packets are dropped from the same queue on as all others.",
-        check("engine", "queues", "has 1 min 16666 bytes, the plan says 5555"),
-        options("qdisc", {"marked_least_bytes": 16_666, "marked_most_bytes": 25_000}, kind="gred"),
+        check("engine", "queues", "has 1 min 8333 bytes, the plan says 2777"),
+        options("qdisc", {"marked_least_bytes": 8_333, "marked_most_bytes": 25_000}, kind="gred"),
         honest="gred",
     ),
     path_liar(
