@@ -17,6 +17,7 @@ from howdah.linux.clock import SECOND, TICK_NS
 from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.ethtool import offloads
+from howdah.linux.netlink.filter import filters
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.route import routes
 
@@ -94,8 +95,16 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
         found[node] = {
             "qdiscs": qdiscs,
             "classes": {name: value for name, value in zip(names, classes, strict=False) if value},
+            **_filters(namespace, qdiscs),
         }
     return found
+
+
+def _filters(namespace: Namespace, qdiscs: list[dict[str, Any]]) -> dict[str, Any]:
+    """``{"filters": {interface: [{"dscp", "queue"}]}}``, of a node that has any; tc prints them as text."""
+    names = [item["dev"] for item in qdiscs if item.get("kind") == "clsact"]
+    found = {name: filters(namespace.netlink, namespace.index(name)) for name in names}
+    return {"filters": found} if found else {}
 
 
 def _json_values(text: str) -> list[Any]:

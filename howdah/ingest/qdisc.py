@@ -28,7 +28,7 @@ from howdah.linux.netlink.qdisc import (
 from howdah.record import table as store
 
 _CAKE_TIN_STATS, _CAKE_FIRST_TIN, _CAKE_MARKED_PACKETS = 10, 1, 8
-_MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # bytes into the kind's own struct
+_MARKS_AT = {"red": 12, "choke": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # bytes into the kind's own struct
 _ROOT = 0xFFFFFFFF
 _INGRESS = 0xFFFFFFF1
 _NAMES = (

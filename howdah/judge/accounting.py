@@ -88,6 +88,7 @@ def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Toler
         lambda: [_sender_queues(plan, state)],
         lambda: _counters(state),
         lambda: [_silence(state)],
+        lambda: _causes(state),
     ]
     checks = []
     for make in made:
@@ -211,6 +212,27 @@ def _counters(state: Snapshots) -> list[Check]:
         total = sum(growth.values()) if growth else None
         where = ", ".join(node for node, count in growth.items() if count)
         checks.append(none_of(name, ACCOUNTING, total, "events", f"{counter} did not move", f"{bad} (at {where})"))
+    return checks
+
+
+def _causes(state: Snapshots) -> list[Check]:
+    """Every drop of a CHOKe queue has a cause; one that matched took a packet of the queue with it."""
+    checks = []
+    for node, values in state.after["nodes"].items():
+        for item in values["qdiscs"]:
+            causes = item.get("causes")
+            if causes is None:
+                continue
+            told = causes["early"] + causes["pdrop"] + causes["other"] + 2 * causes["matched"]
+            message = (
+                f"CHOKe at {node}:{item['interface']} dropped {item['drops']} packets: {causes['early']} early, "
+                f"{causes['pdrop']} when it was full, {causes['matched']} with one of their flow that was queued"
+            )
+            missing = item["drops"] - told
+            if missing:
+                message += f"; {abs(missing)} packets {'have no cause' if missing > 0 else 'more than it dropped'}"
+            label = f"drop causes {node}:{item['interface']}"
+            checks.append(Check(label, ACCOUNTING, not missing, message, item["drops"], told, 0, "packets"))
     return checks
 
 

@@ -99,7 +99,7 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
 
 def dropping(plan: Plan) -> int:
     """The frame's size for a queue that drops what it holds, 0 for one that only refuses."""
-    return plan.path.frame_bytes if plan.path.queue not in ("fifo", "red", "pie") else 0
+    return plan.path.frame_bytes if plan.path.queue not in ("fifo", "red", "gred", "pie") else 0
 
 
 def peak_backlog(data: Measured) -> Check:

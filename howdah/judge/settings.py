@@ -19,7 +19,27 @@ from howdah.plan.qdisc import ROOT_HANDLE
 # Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
 _OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")
 _QUEUE_OF_A_NIC = "pfifo"  # which the engine gives those that are ends of a link between two machines
-_LIMITS = {"bfifo": "bytes", "pfifo": "packets"}
+# What tc calls the options of a queue, and the plan. Not PIE's updates, which the kernel rounds to its ticks.
+_ROOMS = {
+    "bfifo": {"limit": "limit_bytes"},
+    "pfifo": {"limit": "limit_packets"},
+    "red": {"limit": "limit_bytes", "min": "least_bytes", "max": "most_bytes"},
+    "choke": {"limit": "limit_packets", "min": "least_packets", "max": "most_packets"},
+    "codel": {"limit": "limit_packets", "target": "target_us", "interval": "interval_us"},
+    "fq_codel": {
+        "limit": "limit_packets",
+        "target": "target_us",
+        "interval": "interval_us",
+        "flows": "flows",
+        "quantum": "quantum_bytes",
+        "memory_limit": "memory_limit_bytes",
+    },
+    "pie": {"limit": "limit_packets", "target": "target_us", "alpha": "alpha", "beta": "beta"},
+    "cake": {"rtt": "rtt_us", "memlimit": "memory_limit_bytes"},
+    "gred": {"limit": "limit_bytes", "0 min": "least_bytes", "0 max": "most_bytes"}
+    | {"1 min": "marked_least_bytes", "1 max": "marked_most_bytes"},
+}
+_STEP_US = 2  # CoDel counts 1.024 us, PIE 64 ns
 _OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")
 _BYTE_A_SECOND = 8  # tc tells a rate in whole bytes a second
 _SHOWN = 3
@@ -109,7 +129,7 @@ def _interfaces(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
 
 
 def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
-    """Kind of every queue, room of every simple one and rate of every class as they were before the flows; no queue
+    """Kind of every queue, its limits and thresholds, and rate of every class as they were before the flows; no queue
     that nobody planned."""
     dumps = agent.get("qdiscs")
     if not dumps:
@@ -140,23 +160,40 @@ def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
         and kind not in usual
         and not ((node, interface, ROOT_HANDLE) in lines and (handle, kind) == (WIRE_HANDLE, WIRE))
     ]
-    return wrong + list(_rooms(plan, dumps)) + list(_classes(plan, dumps))
+    return wrong + list(_rooms(plan, dumps)) + list(_classes(plan, dumps)) + list(_filters(plan, dumps))
 
 
 def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
-    """The limits of queues that drop at the tail, in the kernel's own words."""
+    """The limits and thresholds of queues, in the kernel's own words."""
     for item in _operations(plan, "qdisc"):
-        unit = _LIMITS.get(item["kind"])
+        names = _ROOMS.get(item["kind"])
         dump = dumps.get(item["node"])
-        if unit is None or dump is None:
+        if names is None or dump is None:
             continue
         for found in dump["qdiscs"] if isinstance(dump, dict) else dump:
-            if (found.get("dev"), found.get("handle")) != (item["interface"], item["handle"]):
+            place = (found.get("dev"), found.get("handle"), found.get("kind"))
+            if place != (item["interface"], item["handle"], item["kind"]):
                 continue
-            limit, planned = found.get("options", {}).get("limit"), int(item["options"][f"limit_{unit}"])
-            if found.get("kind") == item["kind"] and isinstance(limit, int) and limit != planned:
-                place = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
-                yield f"{place} holds {limit} {unit}, the plan says {planned}"
+            said = _options(found)
+            for word, name in names.items():
+                value, planned = said.get(word), int(item["options"][name])
+                step = _STEP_US if name.endswith("_us") else 0
+                if isinstance(value, int) and abs(value - planned) > step:
+                    queue = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
+                    yield f"{queue} has {_option(word, name, value)}, the plan says {planned}"
+
+
+def _filters(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+    """What the queue takes for a mark. Without it marked packets are as any."""
+    for item in _operations(plan, "filter"):
+        node, interface = item["node"], item["interface"]
+        dump = dumps.get(node)
+        if not isinstance(dump, dict):
+            continue
+        found = dump.get("filters", {}).get(interface, [])
+        if found != [{"dscp": item["dscp"], "queue": item["queue"]}]:
+            told = ", ".join(f"DSCP {each['dscp']}" for each in found) or "no mark"
+            yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item['dscp']}"
 
 
 def _classes(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
@@ -263,6 +300,20 @@ def _at(place: str) -> str:
 
 def _shown(value: int | bool) -> str:
     return str(value) if not isinstance(value, bool) else "on" if value else "off"
+
+
+def _options(queue: dict[str, Any]) -> dict[str, Any]:
+    """Those of GRED's virtual queues have the queue's number before their names."""
+    options = dict(queue.get("options", {}))
+    for each in options.get("vqs", ()):
+        options |= {f"{each.get('vq')} {word}": value for word, value in each.items()}
+    return options
+
+
+def _option(word: str, name: str, value: int) -> str:
+    """``limit 3 packets``, ``target 5000 us``."""
+    unit = name.rpartition("_")[2]
+    return f"{word} {value}" + f" {unit}" * (unit in ("bytes", "packets", "us"))
 
 
 def _kind(kind: str | None) -> str:

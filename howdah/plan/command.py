@@ -103,6 +103,24 @@ def _qdisc(a: dict[str, Any], verb: str) -> _Words:
     return ["tc", "-n", a["node"], "qdisc", verb, *place, a["kind"], *_OPTIONS[a["kind"]](a["options"])]
 
 
+def _added_qdisc(a: dict[str, Any]) -> list[_Words]:
+    """The virtual queues of GRED are set up one by one when it is there."""
+    if a["kind"] == "clsact":
+        return [["tc", "-n", a["node"], "qdisc", "add", "dev", a["interface"], "clsact"]]
+    added = [_qdisc(a, "add")]
+    if a["kind"] == "gred":
+        place: _Words = ["dev", a["interface"], "parent", a["parent"], "handle", a["handle"], "gred"]
+        change: _Words = ["tc", "-n", a["node"], "qdisc", "change", *place]
+        added += [[*change, *_virtual_queue(a["options"], marked)] for marked in (False, True)]
+    return added
+
+
+def _filter(a: dict[str, Any]) -> list[_Words]:
+    matched: _Words = ["match", "ip", "dsfield", f"{a['dscp'] << 2:#x}", "0xfc", "flowid", f":{a['queue']:x}"]
+    place: _Words = ["dev", a["interface"], "egress", "protocol", "ip", "prio", 1, "u32"]
+    return [["tc", "-n", a["node"], "filter", "add", *place, *matched]]
+
+
 def _class(a: dict[str, Any], verb: str) -> _Words:
     options = a["options"]
     place: _Words = ["dev", a["interface"], "parent", a["parent"], "classid", a["classid"]]
@@ -147,6 +165,21 @@ def _red(options: dict[str, Any]) -> _Words:
     words += ["burst", options["burst_packets"], "probability", f"{options['probability']:.10g}"]
     words += ["bandwidth", f"{options['rate_bits_per_second']}bit"]
     return words + ["adaptive"] * options["adaptive"] + ["ecn"] * options["ecn"]
+
+
+def _choke(options: dict[str, Any]) -> _Words:
+    words: _Words = ["limit", options["limit_packets"], "min", options["least_packets"]]
+    words += ["max", options["most_packets"], "avpkt", f"{options['packet_bytes']}b"]
+    words += ["burst", options["burst_packets"], "probability", f"{options['probability']:.10g}"]
+    return [*words, "bandwidth", f"{options['rate_bits_per_second']}bit", *["ecn"] * options["ecn"]]
+
+
+def _virtual_queue(options: dict[str, Any], marked: bool) -> _Words:
+    least, most, burst = (f"{'marked_' * marked}{name}" for name in ("least_bytes", "most_bytes", "burst_packets"))
+    words: _Words = ["limit", f"{options['limit_bytes']}b", "min", f"{options[least]}b", "max", f"{options[most]}b"]
+    words += ["avpkt", f"{options['packet_bytes']}b", "burst", options[burst]]
+    words += ["bandwidth", f"{options['rate_bits_per_second']}bit"]
+    return [*words, "probability", f"{options['probability']:.10g}", "vq", int(marked), "prio", 1]
 
 
 def _codel(options: dict[str, Any]) -> _Words:
@@ -200,6 +233,8 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], _Words]] = {
     "pfifo": lambda options: ["limit", options["limit_packets"]],
     "fq": lambda options: ["limit", options["limit_packets"], "flow_limit", options["flow_limit_packets"]],
     "red": _red,
+    "choke": _choke,
+    "gred": lambda options: ["setup", "vqs", 2, "default", 0, "grio", "limit", f"{options['limit_bytes']}b"],
     "codel": _codel,
     "fq_codel": _fq_codel,
     "pie": _pie,
@@ -222,6 +257,7 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {
     "up": lambda a: _set_link(a, "up"),
     "route": _route,
     "neighbour": _neighbour,
-    "qdisc": lambda a: [_qdisc(a, "add")],
+    "qdisc": _added_qdisc,
+    "filter": _filter,
     "class": lambda a: [_class(a, "add")],
 }

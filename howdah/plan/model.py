@@ -29,7 +29,8 @@ Refusal = tuple[tuple[str | int, ...], str, str]  # place in the profile, what, 
 MODELLED = "model"  # traffic and sink of every flow
 _KERNEL_NEEDED = "run it with the uml engine, which boots a kernel"
 _LEAVE_OUT = "leave it out"
-_NETWORK = ("node", "link", "qdisc", "class")  # operations that say what the network is; the others are a kernel's
+# Operations that say what the network is; the others are a kernel's.
+_NETWORK = ("node", "link", "qdisc", "filter", "class")
 _LEAST_WINDOW_PACKETS = 10_000
 _SPARE_WINDOWS = 4  # what an unlimited window holds, in what the path holds
 _NEEDED_BUFFERS = 2  # a kernel's receive buffer holds about twice the payload; smaller ones are a limit

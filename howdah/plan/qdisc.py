@@ -21,6 +21,7 @@ from howdah.plan.plan import Operation
 ROOT_HANDLE = "1:"
 LEAF_HANDLE = "10:"
 CLASS_ID = "1:1"
+MARKED_QUEUE = 1  # GRED's virtual queue of marked packets; the others are in its first, 0
 
 # With a rate, netem keeps packets in order when the delay falls; at this rate a full frame costs 0.12 us.
 ORDER_RATE_BITS_PER_SECOND = 100_000_000_000
@@ -82,14 +83,22 @@ def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, spaced: bool, vi
 def rate_limit(
     interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int, leaf: tuple[str, dict[str, Any]]
 ) -> list[Operation]:
-    """htb with one class and the leaf qdisc given as (kind, options)."""
+    """htb with one class and the leaf qdisc given as (kind, options); what reads the mark for one that looks at it."""
     place = {"node": interface.node, "interface": interface.name}
     rate = class_arguments(interface, rate_bits_per_second, burst, frame_bytes)
     kind, options = leaf
+    filtered = []
+    if kind == "gred":
+        options, dscp = {name: value for name, value in options.items() if name != "dscp"}, options["dscp"]
+        filtered = [
+            operation("qdisc", **place, parent="ingress", handle="ffff:", kind="clsact", options={}),
+            operation("filter", **place, dscp=dscp, queue=MARKED_QUEUE),
+        ]
     return [
         operation("qdisc", **place, parent="root", handle=ROOT_HANDLE, kind="htb", options={"default_class": 1}),
         operation("class", **rate),
         operation("qdisc", **place, parent=CLASS_ID, handle=LEAF_HANDLE, kind=kind, options=options),
+        *filtered,
     ]
 
 

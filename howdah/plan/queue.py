@@ -8,10 +8,11 @@ from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.plan.plan import Path
-from howdah.plan.red import red_numbers
+from howdah.plan.red import burst_of, probability_log, red_numbers
 from howdah.plan.written import plain
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
+from howdah.profile.queue import EarlySection
 from howdah.quantity import format_duration, format_rate
 from howdah.span import MOST_HELD_US, forward_queue_us, reverse_queue_us
 
@@ -27,6 +28,10 @@ _CAKE_TARGETS = 20  # in a round trip, as tc has it
 _LEAST_MEMORY_BYTES = 32 << 20
 _LARGEST_MEMORY_BYTES = 2**31 - 1
 
+_CHOKE_PACKETS = 128 * 1024 - 1  # CHOKE_MAX_QUEUE
+
+_EARLY = {"red": "RED", "choke": "CHOKe", "gred": "GRED"}
+
 PIE_BURST_US = 150_000  # within which PIE lets everything pass (RFC 8033, section 4.4)
 
 
@@ -36,8 +41,9 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
     packets = -(-buffer_bytes // frame_bytes)
     if kind == "fifo":
         return "bfifo", {"limit_bytes": buffer_bytes}
-    if kind == "red":
-        return "red", _red(cell, path, buffer_bytes, rate_bits_per_second, frame_bytes, at)
+    if kind in _EARLY:
+        options = _early(cell, kind, buffer_bytes, rate_bits_per_second, frame_bytes, at)
+        return kind, _marked(cell, options, at) if kind == "gred" else options
     if kind == "codel":
         times = {"target_us": path.codel.target, "interval_us": path.codel.interval}
         return "codel", {"limit_packets": packets, **times, "ecn": path.ecn}
@@ -109,33 +115,41 @@ def _memory_bytes(buffer_bytes: int, frame_bytes: int) -> int:
     return min(max(_LEAST_MEMORY_BYTES, 4 * buffer_bytes + 64 * frame_bytes), _LARGEST_MEMORY_BYTES)
 
 
-def _red(
-    cell: Cell, path: PathSection, buffer_bytes: int, rate_bits_per_second: int, frame_bytes: int, at: str
+def _early(
+    cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, frame_bytes: int, at: str
 ) -> dict[str, Any]:
-    asked = path.red
+    """Options of RED and of those that descend from it; CHOKe counts packets where RED counts bytes."""
+    path = cell.scenario.path
+    asked: EarlySection = getattr(path, kind)
+    step, unit = (frame_bytes, "packets") if kind == "choke" else (1, "bytes")
     bdp = path_bdp(path)
     most = asked.most.to_bytes(bdp, frame_bytes) if asked.most else buffer_bytes // 4
     least = asked.least.to_bytes(bdp, frame_bytes) if asked.least else most // 3
-    where = cell.place("path", "red")
-    if not frame_bytes <= least < most <= buffer_bytes:
-        what = (
-            f"RED{at} needs a frame <= least < most <= buffer, not {frame_bytes}, {least}, {most}, {buffer_bytes} bytes"
-        )
-        raise ProfileError(what, where=where, hint="give path.red.least and path.red.most, or a larger buffer")
+    limit, least, most = -(-buffer_bytes // step), least // step * step, most // step * step
+    where = cell.place("path", kind)
+    if not frame_bytes <= least < most <= limit * step:
+        counted = f"{frame_bytes // step}, {least // step}, {most // step}, {limit} {unit}"
+        what = f"{_EARLY[kind]}{at} needs a frame <= least < most <= buffer, not {counted}"
+        hint = f"give path.{kind}.least and path.{kind}.most, or a larger buffer"
+        raise ProfileError(what, where=where, hint=hint)
+    if kind == "choke" and limit > _CHOKE_PACKETS:
+        what = f"CHOKe{at} holds at most {_CHOKE_PACKETS} packets, not {limit}"
+        raise ProfileError(what, where=cell.place("path", "buffer"), hint="give a smaller buffer, or another queue")
     probability = float(asked.probability)
-    numbers = red_numbers(least, most, frame_bytes, asked.burst, probability, rate_bits_per_second)
+    numbers = red_numbers(least, most, frame_bytes, asked.burst, probability, rate_bits_per_second, step)
     if isinstance(numbers, str):
-        raise ProfileError(f"path.red: {numbers}", where=where, hint="another path.red.burst, or smaller thresholds")
+        hint = f"another path.{kind}.burst, or smaller thresholds"
+        raise ProfileError(f"path.{kind}: {numbers}", where=where, hint=hint)
     return {
-        "limit_bytes": buffer_bytes,
-        "least_bytes": least,
-        "most_bytes": most,
+        f"limit_{unit}": limit,
+        f"least_{unit}": least // step,
+        f"most_{unit}": most // step,
         "packet_bytes": frame_bytes,
         "burst_packets": numbers.burst_packets,
         "probability": probability,
         "rate_bits_per_second": rate_bits_per_second,
-        "adaptive": asked.adaptive,
-        "ecn": path.ecn,
+        **({"adaptive": path.red.adaptive} if kind == "red" else {}),
+        **({} if kind == "gred" else {"ecn": path.ecn}),
         "ewma_log": numbers.ewma_log,
         "probability_log": numbers.probability_log,
         "idle_log": numbers.idle_log,
@@ -143,15 +157,41 @@ def _red(
     }
 
 
+def _marked(cell: Cell, options: dict[str, Any], at: str) -> dict[str, Any]:
+    """The options of GRED with the thresholds of marked packets. Both share one mean, and so its weight."""
+    path, frame, limit = cell.scenario.path, options["packet_bytes"], options["limit_bytes"]
+    asked, bdp = path.gred, path_bdp(path)
+    most = asked.marked_most.to_bytes(bdp, frame) if asked.marked_most else options["least_bytes"]
+    least = asked.marked_least.to_bytes(bdp, frame) if asked.marked_least else most // 3
+    where = cell.place("path", "gred")
+    if not frame <= least < most <= limit:
+        what = f"GRED{at} needs a frame <= marked_least < marked_most <= buffer, not {frame}, {least}, {most}, {limit}"
+        hint = "give path.gred.marked_least and path.gred.marked_most, or a larger buffer"
+        raise ProfileError(f"{what} bytes", where=where, hint=hint)
+    burst = burst_of(least / frame, options["ewma_log"])
+    if burst is None:
+        what = f"path.gred: no burst of marked packets has the weight 2^-{options['ewma_log']} of the mean"
+        raise ProfileError(what, where=where, hint="give another path.gred.burst or path.gred.marked_least")
+    return options | {
+        "marked_least_bytes": least,
+        "marked_most_bytes": most,
+        "marked_burst_packets": burst,
+        "marked_probability_log": probability_log(least, most, options["probability"]),
+        "dscp": asked.dscp,
+    }
+
+
 def train_packets(kind: str, options: dict[str, Any], rate_bits_per_second: int, frame_bytes: int) -> int | None:
     """Longest packet train that the queue lets pass without a drop; None: as many as its buffer holds.
 
-    RED looks at the mean queue, which is below ``least`` while the queue itself is; CoDel waits for an interval before
-    the first drop, PIE for its burst allowance: half of each. CAKE's first drop comes at the second packet that waited
-    longer than its target (cobalt_should_drop: the interval is scaled by a root that is zero until then).
+    RED, CHOKe and GRED look at the mean queue, which is below ``least`` while the queue is; CoDel waits an interval
+    before the first drop, PIE for its burst allowance: half of each. CAKE's first drop comes at the second packet that
+    waited longer than its target (cobalt_should_drop: the interval is scaled by a root that is zero until then).
     """
-    if kind == "red":
+    if kind in ("red", "gred"):
         return max(int(options["least_bytes"]) // frame_bytes, 2)
+    if kind == "choke":
+        return max(int(options["least_packets"]), 2)
     if kind == "cake":
         return max(int(options["target_us"]) * rate_bits_per_second // 8_000_000 * 9 // 10 // frame_bytes + 1, 2)
     patience = {"codel": "interval_us", "fq_codel": "interval_us"}

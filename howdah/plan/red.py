@@ -9,6 +9,7 @@ the rate says, here as with ``tc``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -32,14 +33,21 @@ class RedNumbers:
 
 
 def red_numbers(
-    least_bytes: int, most_bytes: int, packet_bytes: int, burst_packets: int | None, probability: float, rate: int
+    least_bytes: int,
+    most_bytes: int,
+    packet_bytes: int,
+    burst_packets: int | None,
+    probability: float,
+    rate: int,
+    step_bytes: int = 1,
 ) -> RedNumbers | str:
     """The kernel's numbers; a text says why there are none. Without ``burst_packets``, the usual burst, or what fits.
 
+    ``step_bytes`` is what the kernel counts as one: a byte, or with CHOKe a packet.
     The weight is the smallest for which the mean stays below ``least_bytes`` while a burst comes into an empty queue
     (Floyd and Jacobson 1993, section 4).
     """
-    room = _MEAN_BITS - most_bytes.bit_length()
+    room = _MEAN_BITS - (most_bytes // step_bytes).bit_length()
     usual = (2 * least_bytes + most_bytes) // (3 * packet_bytes) + 1
     asked = burst_packets or usual
     log = _weight_log(least_bytes / packet_bytes, asked)
@@ -55,12 +63,24 @@ def red_numbers(
         asked, log = low, _weight_log(least_bytes / packet_bytes, low)
     if log is None or log > room:
         return f"the kernel's 32 bits cannot hold a mean over {asked} packets with a threshold of {most_bytes} bytes"
-    span = (most_bytes - least_bytes) / probability
-    probability_log = max(math.floor(math.log2(span)) + 1, 0)
-    if probability_log > _LARGEST_SHIFT:
+    log_of_probability = probability_log(least_bytes, most_bytes, probability)
+    if log_of_probability > _LARGEST_SHIFT:
         return f"the kernel cannot hold a probability of {probability} over {most_bytes - least_bytes} bytes"
     idle_log, shifts = _idle(log, packet_bytes, rate)
-    return RedNumbers(asked, log, probability_log, idle_log, shifts)
+    return RedNumbers(asked, log, log_of_probability, idle_log, shifts)
+
+
+def probability_log(least_bytes: int, most_bytes: int, probability: float) -> int:
+    return max(math.floor(math.log2((most_bytes - least_bytes) / probability)) + 1, 0)
+
+
+def burst_of(least_packets: float, weight_log: int) -> int | None:
+    """The least burst of which the weight is 2^-weight_log; None where a packet more leads past it."""
+    for burst in itertools.count(math.ceil(least_packets)):
+        log = _weight_log(least_packets, burst)
+        if log is not None and log >= weight_log:
+            return burst if log == weight_log else None
+    raise AssertionError("the weight of a burst falls as it grows")
 
 
 def _weight_log(least_packets: float, burst: int) -> int | None:

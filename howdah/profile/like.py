@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from howdah.errors import ProfileError, nearest
 from howdah.place import PROFILES
 from howdah.profile.path import PathSection
+from howdah.profile.queue import QueueKind
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.sweep import Point, find_axes
 from howdah.profile.written import is_there, written_path
@@ -91,7 +92,7 @@ def check_queues(document: Document, paths: list[PathSection]) -> None:
     """Parameters of a queue that no run of the profile has are a mistake. Raises ProfileError."""
     used = {kind for path in paths for kind in (path.queue, *(hop.queue for hop in path.hops))}
     given = document.data.get("path")
-    for kind in ("red", "codel", "fq_codel", "pie", "cake"):
+    for kind in get_args(QueueKind):
         if isinstance(given, dict) and kind in given and kind not in used:
             what = f"path.{kind} is given, but no run has path.queue: {kind}"
             raise ProfileError(

@@ -21,7 +21,16 @@ from howdah.profile.field import (
     Text,
     fixed,
 )
-from howdah.profile.queue import CakeSection, CodelSection, FqCodelSection, PieSection, QueueKind, RedSection
+from howdah.profile.queue import (
+    CakeSection,
+    ChokeSection,
+    CodelSection,
+    FqCodelSection,
+    GredSection,
+    PieSection,
+    QueueKind,
+    RedSection,
+)
 from howdah.profile.varying import (
     HandoverSection,
     RateVariationSection,
@@ -146,6 +155,8 @@ class PathSection(Section):
         description="the queue marks instead of dropping where it can, and the hosts ask for it (net.ipv4.tcp_ecn=1)",
     )
     red: RedSection = Field(default_factory=RedSection, description="parameters of queue: red")
+    choke: ChokeSection = Field(default_factory=ChokeSection, description="parameters of queue: choke")
+    gred: GredSection = Field(default_factory=GredSection, description="parameters of queue: gred")
     codel: CodelSection = Field(default_factory=CodelSection, description="parameters of queue: codel")
     fq_codel: FqCodelSection = Field(default_factory=FqCodelSection, description="parameters of queue: fq_codel")
     pie: PieSection = Field(default_factory=PieSection, description="parameters of queue: pie")
@@ -210,6 +221,8 @@ class PathSection(Section):
     def _consistent(self) -> PathSection:
         if self.ecn and self.queue == "fifo":
             raise FieldError("a fifo marks nothing; ecn needs another queue", "ecn")
+        if self.ecn and self.queue == "gred":
+            raise FieldError("gred does not count what it marks; ecn needs another queue", "ecn")
         for index, hop in enumerate(self.hops):
             if hop.rate < self.rate:
                 what = "this hop is slower than path.rate; give path.rate the slowest one and say which come before it"

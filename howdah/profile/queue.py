@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Section
 from howdah.quantity import BufferSize
 
-QueueKind = Literal["fifo", "red", "codel", "fq_codel", "pie", "cake"]
+QueueKind = Literal["fifo", "red", "choke", "gred", "codel", "fq_codel", "pie", "cake"]
 
 
-class RedSection(Section):
-    """Random early detection (Floyd and Jacobson 1993): drops with growing probability while the mean queue is between
-    two thresholds. The mean is exponentially weighted, by ``burst``."""
+class EarlySection(Section):
+    """What random early detection is given, and what descends from it."""
 
     least: Buffer | None = Field(
         default=None, description="mean queue from which packets are dropped; a third of most by default"
@@ -35,13 +34,38 @@ class RedSection(Section):
         le=1_000_000,
         description="packets that may come at once; (2 least + most) / (3 frames) by default, or what the kernel holds",
     )
-    adaptive: bool = Field(default=False, description="let the kernel adapt the probability (adaptive RED)")
 
     @model_validator(mode="after")
-    def _probable(self) -> RedSection:
+    def _probable(self) -> Self:
         if not 0 < self.probability < 1:
             raise FieldError("expected a probability between 0 and 100 %, without either", "probability")
         return self
+
+
+class RedSection(EarlySection):
+    """Random early detection (Floyd and Jacobson 1993): drops with growing probability while the mean queue is between
+    two thresholds. The mean is exponentially weighted, by ``burst``."""
+
+    adaptive: bool = Field(default=False, description="let the kernel adapt the probability (adaptive RED)")
+
+
+class ChokeSection(EarlySection):
+    """CHOKe (Pan, Prabhakar and Psounis 2000): RED that first compares each packet with one drawn from the queue, and
+    drops both where they are of one flow. It counts packets, so that thresholds are whole ones, rounded down."""
+
+
+class GredSection(EarlySection):
+    """RED with lower thresholds for packets that carry a mark, which a congested queue thus drops first (RFC 2597's
+    precedence; the kernel's sch_gred). There is one mean, of all packets; IPv4 packets are looked at."""
+
+    dscp: int = Field(default=14, ge=1, le=63, description="DSCP of marked packets; 14 is AF13")
+    marked_least: Buffer | None = Field(
+        default=None,
+        description="mean queue from which marked packets are dropped; a third of marked_most by default",
+    )
+    marked_most: Buffer | None = Field(
+        default=None, description="mean queue from which every marked packet is dropped; least by default"
+    )
 
 
 class CodelSection(Section):

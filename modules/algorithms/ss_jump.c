@@ -15,8 +15,9 @@
  * does not pace a connection's first ten segments, so that a jump of ten leaves at once;
  * with pace_first=1 all of it is paced, as in the paper. A connection without an RTT of
  * its handshake (a lost SYN, SYN cookies) does not jump: there is nothing to pace over.
- * Left out: marking packets for early drop (IV.E), a target for the time of a whole
- * transfer (IV.D; its size is not known).
+ * With mark_dscp a jump above the initial window is marked (IV.E), from when so much is
+ * queued until it ends: IPv4 packets carry that DSCP. Left out: a target for the time of a
+ * whole transfer (IV.D; its size is not known).
  */
 #include "slow_start.h"
 #include "slow_start_parameter.h"
@@ -29,6 +30,9 @@ slow_start_parameter(cap_kbps, 0, 0, 4000000000U,
 
 slow_start_parameter(pace_first, 0, 0, 1,
 		     "1: the connection's first ten segments are paced, too; 0: as the kernel does, they are not (default 0)");
+
+slow_start_parameter(mark_dscp, 0, 0, 63,
+		     "DSCP of the packets of a jump above the initial window, 0: that of the connection");
 
 enum phase {
 	OVER,		/* or never jumped */
@@ -46,6 +50,8 @@ enum phase {
  * @delivered: tp->delivered before the jump
  * @end: snd_nxt at the end of the jump
  * @retransmitted: tp->total_retrans when the recovery began
+ * @marked: packets carry mark_dscp instead of @unmarked
+ * @unmarked: TOS byte of the connection, without its ECN bits
  */
 struct jump {
 	u32 phase;
@@ -55,6 +61,8 @@ struct jump {
 	u32 delivered;
 	u32 end;
 	u32 retransmitted;
+	u8 marked;
+	u8 unmarked;
 };
 
 /* Receiver's window and policy, in packets; what is queued may be less. */
@@ -71,6 +79,36 @@ static u32 largest(const struct sock *sk)
 		limit = min(limit, div_u64(div_u64((u64)kbps * jump->rtt_us, 8000),
 					   tp->mss_cache));
 	return max_t(u64, limit, 1);
+}
+
+/* The lower two bits of the byte are TCP's: ECN. */
+static void set_dscp(struct sock *sk, u8 tos)
+{
+	struct inet_sock *inet = inet_sk(sk);
+
+	WRITE_ONCE(inet->tos, tos | (inet->tos & INET_ECN_MASK));
+}
+
+static void mark(struct sock *sk)
+{
+	struct jump *jump = slow_start_state(sk);
+	u32 dscp = READ_ONCE(mark_dscp);
+
+	if (!dscp || jump->marked)
+		return;
+	jump->marked = 1;
+	jump->unmarked = inet_sk(sk)->tos & ~INET_ECN_MASK;
+	set_dscp(sk, dscp << 2);
+}
+
+static void unmark(struct sock *sk)
+{
+	struct jump *jump = slow_start_state(sk);
+
+	if (!jump->marked)
+		return;
+	jump->marked = 0;
+	set_dscp(sk, jump->unmarked);
 }
 
 static void start(struct sock *sk)
@@ -113,6 +151,8 @@ static void transmit(struct sock *sk)
 	limit = largest(sk);
 	size = min(limit, DIV_ROUND_UP(tp->write_seq - tp->snd_una, tp->mss_cache));
 	slow_start_set_cwnd(sk, limit);
+	if (size > jump->initial)
+		mark(sk);
 	if (size && size != jump->size) {
 		if (jump->size)
 			slow_start_repace(sk, gap_ns(jump, jump->size),
@@ -128,6 +168,7 @@ static void end_jump(struct sock *sk)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	slow_start_unpace(sk);
+	unmark(sk);
 	slow_start_note(sk, SLOW_START_JUMP_END, SLOW_START_JUMP_SIZE,
 			tp->data_segs_out, tcp_snd_cwnd(tp));
 	jump->phase = WATCHING;
@@ -195,6 +236,7 @@ static void restart(struct sock *sk, enum slow_start_restart why)
 	if (why != SLOW_START_AFTER_RTO)
 		return;
 	slow_start_unpace(sk);
+	unmark(sk);
 	jump->phase = OVER;
 }
 
@@ -203,6 +245,7 @@ static const struct slow_start_ops jump = {
 	.owner		= THIS_MODULE,
 	.state_bytes	= sizeof(struct jump),
 	.start		= start,
+	.stop		= unmark,
 	.transmit	= transmit,
 	.sample		= sample,
 	.congestion	= congestion,

@@ -115,6 +115,8 @@ static void only_its_own_changed(struct sender *sender, const char *hook)
 	before_sk->sk_pacing_rate = sk->sk_pacing_rate;
 	before_sk->sk_max_pacing_rate = sk->sk_max_pacing_rate;
 	before_sk->sk_pacing_status = sk->sk_pacing_status;
+	/* The DSCP, not the bits of ECN below it. */
+	inet_sk(before_sk)->tos = (inet_sk(before_sk)->tos & INET_ECN_MASK) | (inet_sk(sk)->tos & ~INET_ECN_MASK);
 	/* slow_start_pace_first(): by exactly so much, and back. */
 	if (slow_start(sk)->first_paced != slow_start(before_sk)->first_paced) {
 		before_call.data_segs_out += slow_start(sk)->first_paced ? SLOW_START_UNPACED : -SLOW_START_UNPACED;

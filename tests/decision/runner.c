@@ -59,6 +59,7 @@ static void print_sender(struct sender *sender)
 	       sender_sock(sender)->sk_max_pacing_rate, sender_sock(sender)->sk_pacing_status, tp->srtt_us / 8);
 	printf(",\"plain\":%u,\"round\":%u,\"joined\":%u,\"delivered\":%u,\"data_segs_out\":%u", ss->plain,
 	       ss->round, ss->joined, tp->delivered, tp->data_segs_out);
+	printf(",\"tos\":%u", inet_sk(sender_sock(sender))->tos);
 }
 
 static void print_end(int error)
@@ -204,6 +205,10 @@ static int set_field(const struct command *command, struct sender *sender)
 	}
 	if (!strcmp(word(command, 2), "max_pacing_rate")) {
 		sender_sock(sender)->sk_max_pacing_rate = value;
+		return 0;
+	}
+	if (!strcmp(word(command, 2), "tos")) {
+		inet_sk(sender_sock(sender))->tos = value;
 		return 0;
 	}
 	if (!strcmp(word(command, 2), "pacing")) {

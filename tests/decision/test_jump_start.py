@@ -188,3 +188,37 @@ def test_pacing_the_first_ten_leaves_the_count_of_segments_right(start: Start) -
     state = connection.ack(1, wait_us=RTT_US)
     assert told(state, "jump-end") == [("jump-size", 20, (1 << 30) // MSS_BYTES)]
     assert state["data_segs_out"] == 20
+
+
+DSCP = 14  # AF13, of the high drop precedence of its class (RFC 2597)
+
+
+def test_a_jump_is_marked_until_it_ends_and_the_rest_is_not(start: Start) -> None:
+    connection = start("jump", mark_dscp=DSCP).open(None, unsent_packets=100)
+    connection.set("tos", 0b1010_0010)  # CS5, and ECT(0)
+    assert connection.send()["tos"] == DSCP << 2 | 0b10
+    connection.set("tos", DSCP << 2)  # TCP sends what must not carry ECT
+    assert connection.ack(1, wait_us=RTT_US)["tos"] == 0b1010_0000
+    assert connection.send()["tos"] == 0b1010_0000
+
+
+@pytest.mark.parametrize("end", ["timeout", "local_congestion", "switch"])
+def test_however_a_jump_ends_its_mark_does(start: Start, end: str) -> None:
+    connection = start("jump", mark_dscp=DSCP).open(None, unsent_packets=100)
+    assert connection.send()["tos"] == DSCP << 2
+    arguments = ["standard_reno"] if end == "switch" else []
+    assert getattr(connection, end)(*arguments)["tos"] == 0
+
+
+def test_what_any_connection_may_send_is_not_marked(start: Start) -> None:
+    connection = start("jump", mark_dscp=DSCP).open(None, unsent_packets=10)
+    assert connection.send()["tos"] == 0
+    connection.set("unsent_packets", 2)
+    assert connection.send(1)["tos"] == 0, "what follows it is not queued yet"
+    assert connection.send()["tos"] == DSCP << 2
+
+
+def test_without_mark_dscp_the_byte_stays(start: Start) -> None:
+    connection = jumped(start, 100)
+    assert connection.state()["tos"] == 0
+    assert connection.ack(1, wait_us=RTT_US)["tos"] == 0

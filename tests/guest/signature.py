@@ -37,6 +37,7 @@ class Sent:
     time_ns: int
     sequence: int
     payload_bytes: int
+    dscp: int
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,9 @@ class SlowStart:
             payload_bytes = total_bytes - header_bytes - (frame[tcp + 12] >> 4) * 4
             if payload_bytes <= 0 or port != self.source_port:
                 continue
+            dscp = frame[_ETHERNET_BYTES + 1] >> 2
             begin = begin or (time_ns, sequence)
-            found.append(Sent(time_ns - begin[0], (sequence - begin[1]) % 2**32, payload_bytes))
+            found.append(Sent(time_ns - begin[0], (sequence - begin[1]) % 2**32, payload_bytes, dscp))
         return found
 
 

@@ -63,7 +63,7 @@ def disagreements(directory: RunDirectory) -> list[dict[str, Any]]:
     return [item for item in json.loads(directory.metrics.read_text())["cross_checks"] if not item["agree"]]
 
 
-@pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
+@pytest.mark.parametrize("queue", ["red", "choke", "gred", "codel", "fq_codel", "pie", "cake"])
 def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(engine: UmlEngine, queue: str) -> None:
     plan, directory, checks = valid(engine, f"path.queue={queue}", *AGGRESSIVE[queue == "pie"])
     samples = bottleneck(plan, directory)
@@ -75,6 +75,28 @@ def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(engine:
         assert checks[f"{stage} buffer"]["ok"] is None
         assert f"{queue} drops before its buffer is full" in checks[f"{stage} buffer"]["message"]
         assert checks[f"{stage} rate"]["ok"] is True
+
+
+def test_choke_drops_in_pairs_what_is_of_one_flow(engine: UmlEngine) -> None:
+    """One flow fills the queue alone, so that whatever is drawn while the mean is above ``least`` matches."""
+    plan, directory, checks = valid(engine, "path.queue=choke", *AGGRESSIVE[False])
+    after = json.loads((directory.raw / "accounting.json").read_text())["after"]
+    (queue,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "choke"]
+    causes = queue["causes"]
+    assert causes["matched"] > 0
+    assert queue["drops"] == causes["early"] + causes["pdrop"] + causes["other"] + 2 * causes["matched"]
+    assert f"{causes['matched']} with one of their flow" in checks["accounting drop causes left:left-eth0"]["message"]
+    assert plan.path.queue == "choke"
+
+
+def test_choke_marks_and_drops_what_is_of_one_flow_all_the_same(engine: UmlEngine) -> None:
+    thresholds = "path.choke={least: 5 packets, most: 6 packets}"
+    overrides = ("path.queue=choke", "path.ecn=true", "flows=[{}, {}, {}, {}]", thresholds)
+    _plan, directory, _checks = valid(engine, *overrides, *AGGRESSIVE[False])
+    after = json.loads((directory.raw / "accounting.json").read_text())["after"]
+    (queue,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "choke"]
+    assert queue["drops"] == 2 * queue["causes"]["matched"] > 0
+    assert queue["marked"] == metrics(directory)[None, "bottleneck_marks_packets"] > 0
 
 
 def test_a_fifo_fills_before_it_drops(engine: UmlEngine) -> None:

@@ -19,6 +19,7 @@ from tests.guest.first_flight import (
     CAPTURE,
     FRAME_NS,
     GAP_TOLERANCE_NS,
+    NEVER_PACED,
     OPENED_BY_THE_RECEIVER,
     RTT_NS,
     check_spread,
@@ -63,6 +64,17 @@ def paces_the_first_ten(seen: SlowStart) -> None:
     assert len(flight) == 45
     np.testing.assert_allclose(gaps_ns(flight), RTT_NS / 45, rtol=4e-3)
     assert event(seen, "jump-end")["quantity"] == 45
+
+
+def marks_the_jump(seen: SlowStart) -> None:
+    """mark_dscp=14: the flight of the first RTT carries it, whatever follows does not."""
+    check_spread(seen, CAP_PACKETS)
+    marks = [packet.dscp for packet in seen.sent()]
+    # The source writes by and by: what is queued first is no more than an initial window.
+    begins = marks.index(14)
+    assert begins <= NEVER_PACED
+    assert set(marks[begins:CAP_PACKETS]) == {14}
+    assert set(marks[:begins] + marks[CAP_PACKETS:]) == {0}
 
 
 def jumps_to_the_cap(seen: SlowStart) -> None:
@@ -112,6 +124,12 @@ def reverts_when_a_packet_is_lost(seen: SlowStart) -> None:
 CASES: dict[str, tuple[str, dict[str, str], tuple[str, ...], Callable[[SlowStart], None]]] = {
     "active": ("jump-start", {}, (), jumps_to_the_offer_of_a_syn_ack),
     "capped": ("jump-start", {"cap_packets": f"{CAP_PACKETS}"}, OPENED_BY_THE_RECEIVER, jumps_to_the_cap),
+    "marked": (
+        "jump-start",
+        {"cap_packets": f"{CAP_PACKETS}", "mark_dscp": "14"},
+        OPENED_BY_THE_RECEIVER,
+        marks_the_jump,
+    ),
     "capped rate": (
         "jump-start-cubic",
         {"cap_kbps": f"{CAP_PACKETS * 1448 * 8 // 102 + 1}"},

@@ -18,13 +18,14 @@ pytestmark = pytest.mark.guest
 SCRIPT = Path(__file__).with_name("network_dump.py")
 SETTINGS = ["flows=[{start: 0 s}, {start: 1 s, initial_window: 20}]"]
 # Every kind of queue is a hop of one path: a boot with Mininet's hundreds of commands costs more than the hops do.
-HOPS = {"before": ["codel", "fq_codel"], "after": ["pie", "cake", "fifo"]}
+HOPS = {"before": ["choke", "gred", "codel", "fq_codel"], "after": ["pie", "cake", "fifo"]}
 PATHS = {
     "fifo": [],
     "queues": [
         f"path.hops=[{', '.join(f'{{rate: 30 Mbit/s, queue: {q}, place: {at}}}' for at in HOPS for q in HOPS[at])}]",
         *("path.queue=red", "path.ecn=true", "path.buffer=4 bdp", "path.red.probability=5 %"),
         *("path.codel.target=7 ms", "path.fq_codel.flows=64", "path.pie.target=20 ms", "path.pie.alpha=3"),
+        "path.choke.probability=4 %",
         *("path.cake.rtt=60 ms", "path.cake.isolation=flows"),
     ],
     "loss and order": ["path.loss=1 %", "path.reorder={share: 2 %, gap: 5}", "path.reverse_rate=1 Mbit/s"],
@@ -84,7 +85,8 @@ def test_stock_mininet_builds_the_same(dumps: dict[str, dict[str, Any]], kind: s
 def test_the_dumps_hold_what_the_plan_asks_for(path: str, dumps: dict[str, dict[str, Any]]) -> None:
     """Two equal but empty dumps would prove nothing."""
     kinds = {item["kind"] for state in dumps["netlink"].values() for item in state["qdisc"]}
-    queues = {"red", "codel", "fq_codel", "pie", "cake", "bfifo"} if path == "queues" else {"bfifo"}
+    active = {"red", "choke", "gred", "clsact", "codel", "fq_codel", "pie", "cake"}
+    queues = {"bfifo"} | (active if path == "queues" else set())
     assert kinds >= {"htb", "netem", *queues}
     if path != "fifo":
         return

@@ -44,7 +44,7 @@ BUFFERS = [
     path_liar(
         "queue-of-the-way-back",
         "The queue of the way back holds a hundred packets, and the plan says fifty.",
-        check("engine", "queues", "holds 100 packets"),
+        check("engine", "queues", "has limit 100 packets, the plan says 50"),
         options("qdisc", {"limit_packets": 100}, node="right", interface="right-eth0", kind="pfifo"),
         honest="way-back",
     ),

@@ -46,8 +46,9 @@ PLANNED = {
     "trace": Asked("", ("path.trace={file: trace.csv, repeat: 1500 ms, scale: 50 %}",)),
     **{
         queue: Asked("", (f"path.queue={queue}", "path.buffer=4 bdp", "path.ecn=true"))
-        for queue in ("red", "codel", "fq_codel", "pie", "cake")
+        for queue in ("red", "choke", "codel", "fq_codel", "pie", "cake")
     },
+    "gred": Asked("", ("path.queue=gred", "path.buffer=4 bdp", "path.gred.dscp=10")),
     "jitter": Asked("perturbation: {jitter: 2 ms}\nrepetitions: 2\n", ("duration=100 ms",)),
     "groups": Asked(
         "groups:\n- {name: short, connections: 3, interval: 100 ms, start: 200 ms, size: 30 kB, pairs: 2}\n"

@@ -25,7 +25,8 @@ CELLS = {
     "jump-start-timeout": (20, 4),
     "jump-start-end": (20, 2),
     "jump-start-below-2n": (40, 4),
-    "jump-start-aqm": (50, 5),
+    "jump-start-aqm": (60, 6),
+    "jump-start-marked": (40, 4),
     "jump-start-scoped": (40, 4),
 }
 

@@ -40,6 +40,10 @@ def error(directory: Path, extra: str, overrides: list[str] | None = None) -> Pr
             ["path.queue=red", "path.buffer=4 bdp", "path.ecn=true"],
             "red limit 400000b min 33333b max 100000b avpkt 1514b burst 37 probability 0.02 bandwidth 20000000bit ecn",
         ),
+        (
+            ["path.queue=choke", "path.buffer=60 packets", "path.choke.most=20 packets"],
+            "choke limit 60 min 6 max 20 avpkt 1514b burst 11 probability 0.02 bandwidth 20000000bit",
+        ),
         (["path.queue=codel"], "codel limit 67 target 5ms interval 100ms noecn"),
         (
             ["path.queue=fq_codel", "path.ecn=true"],
@@ -56,7 +60,7 @@ def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expec
     assert qdisc.qdisc_request(2, item["parent"], item["handle"], item["kind"], item["options"])
 
 
-@pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
+@pytest.mark.parametrize("queue", ["red", "choke", "gred", "codel", "fq_codel", "pie", "cake"])
 def test_a_buffer_that_cannot_be_filled_is_not_measured_and_trains_are_short(tmp_path: Path, queue: str) -> None:
     plan = make_one(tmp_path, overrides=[f"path.queue={queue}", "path.buffer=4 bdp"])
     assert plan.calibration.buffer_unknown == f"{queue} drops before its buffer is full"
@@ -100,6 +104,71 @@ def test_red_of_a_large_buffer_fits_into_the_kernels_32_bits() -> None:
     small = red_numbers(3_000_000, 9_000_000, 1514, 10, 0.02, 144_000_000)
     assert isinstance(small, str)
     assert "smaller than least" in small
+
+
+def test_chokes_mean_is_of_packets_and_has_room_for_more_of_them() -> None:
+    """A mean of 9 MB over 5945 packets fits into 32 bits in packets and not in bytes."""
+    of_bytes, of_packets = (
+        red_numbers(3_000_000, 9_000_000, 1514, None, 0.02, 144_000_000, step) for step in (1, 1514)
+    )
+    assert isinstance(of_bytes, RedNumbers)
+    assert isinstance(of_packets, RedNumbers)
+    assert of_packets.burst_packets == (2 * 3_000_000 + 9_000_000) // (3 * 1514) + 1 > of_bytes.burst_packets
+    assert (9_000_000 // 1514).bit_length() + of_packets.ewma_log < 32 <= (9_000_000).bit_length() + of_packets.ewma_log
+
+
+def test_choke_counts_whole_packets_and_no_more_than_the_kernel(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, overrides=["path.queue=choke", "path.buffer=91000 B", "path.choke.least=10000 B"])
+    options = leaf(plan).arguments["options"]
+    assert [options[f"{name}_packets"] for name in ("limit", "least", "most")] == [61, 6, 15]
+    few = error(tmp_path, "", ["path.queue=choke", "path.buffer=4 packets"])
+    assert "CHOKe needs a frame <= least < most <= buffer, not 1, 0, 1, 4 packets" in few.what
+    many = error(tmp_path, "", ["path.queue=choke", "path.buffer=131072 packets"])
+    assert "CHOKe holds at most 131071 packets, not 131072" in many.what
+
+
+MARKED = ["path.queue=gred", "path.buffer=60 packets", "path.gred={least: 50 packets, most: 60 packets}"]
+
+
+def test_gred_has_thresholds_for_marked_packets_and_reads_the_mark(tmp_path: Path) -> None:
+    more = ["path.gred.marked_least=10 packets", "path.gred.marked_most=20 packets"]
+    plan = make_one(tmp_path, overrides=[*MARKED, *more])
+    lines = command_lines(leaf(plan))
+    assert [line.split("handle 10: ")[1] for line in lines] == [
+        "gred setup vqs 2 default 0 grio limit 90840b",
+        "gred limit 90840b min 75700b max 90840b avpkt 1514b burst 54 bandwidth 20000000bit probability 0.02 "
+        "vq 0 prio 1",
+        "gred limit 90840b min 15140b max 30280b avpkt 1514b burst 13 bandwidth 20000000bit probability 0.02 "
+        "vq 1 prio 1",
+    ]
+    (reads,) = operations(plan, "filter")
+    assert command_lines(reads) == [
+        "tc -n left filter add dev left-eth0 egress protocol ip prio 1 u32 match ip dsfield 0x38 0xfc flowid :1"
+    ]
+    (hook,) = operations(plan, "qdisc", kind="clsact")
+    assert command_lines(hook) == ["tc -n left qdisc add dev left-eth0 clsact"]
+    assert not operations(make_one(tmp_path), "filter")
+
+
+def test_both_thresholds_of_gred_have_one_mean(tmp_path: Path) -> None:
+    """tc works the weight out from threshold and burst: it must be the same for both."""
+    options = leaf(make_one(tmp_path, overrides=MARKED)).arguments["options"]
+    assert (options["marked_most_bytes"], options["marked_least_bytes"]) == (75_700, 25_233)
+    for of in ("", "marked_"):
+        least, most, burst = (options[f"{of}{name}"] for name in ("least_bytes", "most_bytes", "burst_packets"))
+        numbers = red_numbers(least, most, 1514, burst, 0.02, 20_000_000)
+        assert isinstance(numbers, RedNumbers)
+        assert (numbers.ewma_log, numbers.probability_log) == (3, options[f"{of}probability_log"])
+
+
+def test_what_gred_cannot_be(tmp_path: Path) -> None:
+    for more, words in (
+        (["path.gred.marked_most=1 packets"], "a frame <= marked_least < marked_most <= buffer, not 1514, 504, 1514"),
+        (["path.gred.marked_least=61 packets"], "marked_least < marked_most <= buffer"),
+        (["path.gred.marked_least=2000 B", "path.gred.burst=50"], "no burst of marked packets has the weight 2^-1"),
+        (["path.ecn=true"], "gred does not count what it marks"),
+    ):
+        assert words in error(tmp_path, "", [*MARKED, *more]).what
 
 
 def test_thresholds_of_red_are_in_order(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.address import add_address
 from howdah.linux.netlink.ethtool import set_offload
+from howdah.linux.netlink.filter import add_filter
 from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.linux.netlink.neighbour import add_neighbour
 from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
@@ -180,6 +181,10 @@ class NetlinkWiring:
     def _qdisc(self, node: str, interface: str, parent: str, handle: str, kind: str, options: Arguments) -> None:
         namespace = self.namespaces[node]
         qdisc.add_qdisc(namespace.netlink, namespace.index(interface), parent, handle, kind, options)
+
+    def _filter(self, node: str, interface: str, dscp: int, queue: int) -> None:
+        namespace = self.namespaces[node]
+        add_filter(namespace.netlink, namespace.index(interface), dscp, queue)
 
     def _class(self, node: str, interface: str, parent: str, classid: str, kind: str, options: Arguments) -> None:
         namespace = self.namespaces[node]

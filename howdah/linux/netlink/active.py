@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Active queue management: options of red, codel, fq_codel, pie and cake, and how many packets they marked.
+"""Active queue management: options of red, choke, gred, codel, fq_codel, pie and cake, how many packets they marked,
+and why CHOKe dropped.
 
 Attributes and structures are those of include/uapi/linux/pkt_sched.h.
 """
@@ -8,14 +9,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from howdah.linux.netlink.message import attribute, parse_attributes, u32, u64
-from howdah.linux.netlink.traffic_control import Cake, CakeStats, CakeTinStats, Codel, FqCodel, Pie, Red
+from howdah.linux.netlink.traffic_control import Cake, CakeStats, CakeTinStats, Choke, Codel, FqCodel, Gred, Pie, Red
 
 Options = dict[str, Any]
 
 _RED_ECN, _RED_ADAPTIVE = 1, 4
+_GRED_PRIORITY = 1
 _RED_PROBABILITY_ONE = 2**32
 _CAKE_BESTEFFORT = 3
 _CAKE_FLOW_MODES = {
@@ -27,28 +30,58 @@ _CAKE_FLOW_MODES = {
     "triple-isolate": 7,
 }
 
+_CHOKE_STATS = struct.Struct("=IIIII")
+
 # Offset and length of the count of marked packets in the statistics of each kind.
-_MARKED = {"red": (12, 4), "codel": (24, 4), "fq_codel": (12, 4), "pie": (36, 4)}
+_MARKED = {"red": (12, 4), "choke": (12, 4), "codel": (24, 4), "fq_codel": (12, 4), "pie": (36, 4)}
 
 
-def _red(options: Options) -> bytes:
-    flags = _RED_ECN * options["ecn"] | _RED_ADAPTIVE * options["adaptive"]
-    parameters = struct.pack(
+def _early(options: Options, unit: str, flags: int) -> bytes:
+    """struct tc_red_qopt, and tc_choke_qopt of the same layout."""
+    return struct.pack(
         "=IIIBBBB",
-        options["limit_bytes"],
-        options["least_bytes"],
-        options["most_bytes"],
+        options[f"limit_{unit}"],
+        options[f"least_{unit}"],
+        options[f"most_{unit}"],
         options["ewma_log"],
         options["probability_log"],
         options["idle_log"],
         flags,
     )
-    probability = int(options["probability"] * _RED_PROBABILITY_ONE)
-    return (
-        attribute(Red.PARMS, parameters)
-        + attribute(Red.STAB, bytes(options["idle_shifts"]))
-        + u32(Red.MAX_P, probability)
-    )
+
+
+def _probability(options: Options) -> int:
+    return int(options["probability"] * _RED_PROBABILITY_ONE)
+
+
+def _red(options: Options) -> bytes:
+    parameters = _early(options, "bytes", _RED_ECN * options["ecn"] | _RED_ADAPTIVE * options["adaptive"])
+    encoded = attribute(Red.PARMS, parameters) + attribute(Red.STAB, bytes(options["idle_shifts"]))
+    return encoded + u32(Red.MAX_P, _probability(options))
+
+
+def _choke(options: Options) -> bytes:
+    parameters = _early(options, "packets", _RED_ECN * options["ecn"])
+    encoded = attribute(Choke.PARMS, parameters) + attribute(Choke.STAB, bytes(options["idle_shifts"]))
+    return encoded + u32(Choke.MAX_P, _probability(options))
+
+
+def _gred(options: Options) -> bytes:
+    """Room and number of the virtual queues. In rio mode queues of one priority share the mean."""
+    setup = struct.pack("=IIBBH", 2, 0, 1, 0, 0)  # struct tc_gred_sopt
+    return attribute(Gred.DPS, setup) + u32(Gred.LIMIT, options["limit_bytes"])
+
+
+def gred_queues(options: Options) -> list[bytes]:
+    """Options of one request for each virtual queue, of unmarked and of marked packets, when GRED is there."""
+    found = []
+    for queue, of in enumerate(("", "marked_")):
+        sizes = (options["limit_bytes"], options[f"{of}least_bytes"], options[f"{of}most_bytes"])
+        logs = (options["ewma_log"], options[f"{of}probability_log"], options["idle_log"])
+        parameters = struct.pack("=IIII24xBBBB8x", *sizes, queue, *logs, _GRED_PRIORITY)  # struct tc_gred_qopt
+        encoded = attribute(Gred.PARMS, parameters) + attribute(Gred.STAB, bytes(options["idle_shifts"]))
+        found.append(encoded + u32(Gred.MAX_P, _probability(options)))
+    return found
 
 
 def _codel(options: Options) -> bytes:
@@ -78,6 +111,8 @@ def _cake(options: Options) -> bytes:
 
 ACTIVE: dict[str, Callable[[Options], bytes]] = {
     "red": _red,
+    "choke": _choke,
+    "gred": _gred,
     "codel": _codel,
     "fq_codel": _fq_codel,
     "pie": _pie,
@@ -93,3 +128,26 @@ def marked(kind: str, statistics: bytes) -> int:
         return sum(int.from_bytes(value, "little") for value in values)
     offset, length = _MARKED.get(kind, (0, 0))
     return int.from_bytes(statistics[offset : offset + length], "little")
+
+
+@dataclass(frozen=True)
+class ChokeDrops:
+    """Why CHOKe dropped, as ``tc -s`` prints it: ``early`` by its probability or above its upper threshold, ``pdrop``
+    because it was full, ``matched`` when a packet was of one flow with the one drawn from the queue: both went."""
+
+    early: int
+    pdrop: int
+    other: int
+    matched: int
+
+    @property
+    def packets(self) -> int:
+        return self.early + self.pdrop + self.other + 2 * self.matched
+
+
+def choke_drops(statistics: bytes) -> ChokeDrops | None:
+    """From TCA_STATS_APP of a CHOKe queue (struct tc_choke_xstats); None where the kernel gave none."""
+    if len(statistics) < _CHOKE_STATS.size:
+        return None
+    early, pdrop, other, _marked, matched = _CHOKE_STATS.unpack_from(statistics)
+    return ChokeDrops(early, pdrop, other, matched)

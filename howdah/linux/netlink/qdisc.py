@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.linux.netlink.active import ACTIVE, marked
+from howdah.linux.netlink.active import ACTIVE, ChokeDrops, choke_drops, gred_queues, marked
 from howdah.linux.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -68,6 +68,7 @@ class QdiscState:
     backlog_bytes: int
     backlog_packets: int
     marked: int = 0  # packets that an active queue marked instead of dropping
+    causes: ChokeDrops | None = None  # of the drops, where the kind is CHOKe
 
 
 def parse_handle(value: str) -> int:
@@ -208,6 +209,7 @@ _QDISC_OPTIONS: dict[str, Callable[[Options], bytes]] = {
     "howdah_receiver": _receiver,
     "howdah_cpu": _processor,
     "howdah_wire": _wire,
+    "clsact": lambda _options: b"",
     "bfifo": lambda options: struct.pack("=I", options["limit_bytes"]),
     "pfifo": lambda options: struct.pack("=I", options["limit_packets"]),
 }
@@ -230,6 +232,9 @@ def class_request(index: int, parent: str, classid: str, kind: str, options: Opt
 def add_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, options: Options) -> None:
     """Install a qdisc where none of this project's is; the interface's default one is replaced."""
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, kind, options), NLM_F_CREATE | NLM_F_EXCL)
+    for encoded in gred_queues(options) if kind == "gred" else ():
+        request = header(index, handle, parent) + text(TCA_KIND, kind) + attribute(_TCA_OPTIONS, encoded)
+        netlink.request(RTM_NEWQDISC, request)
 
 
 def change_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, options: Options) -> None:
@@ -254,6 +259,7 @@ def parse_qdisc(message: Message) -> QdiscState:
         (sent_packets,) = struct.unpack_from("=Q", statistics[TCA_STATS_PKT64])
     queue = struct.unpack_from("=IIIII", statistics.get(TCA_STATS_QUEUE, bytes(20)))
     kind_name = found.get(TCA_KIND, b"").rstrip(b"\0").decode()
+    own = statistics.get(TCA_STATS_APP, b"")
     return QdiscState(
         index=index,
         handle=format_handle(handle),
@@ -265,7 +271,8 @@ def parse_qdisc(message: Message) -> QdiscState:
         overlimits=queue[4],
         backlog_bytes=queue[1],
         backlog_packets=queue[0],
-        marked=marked(kind_name, statistics.get(TCA_STATS_APP, b"")),
+        marked=marked(kind_name, own),
+        causes=choke_drops(own) if kind_name == "choke" else None,
     )
 
 

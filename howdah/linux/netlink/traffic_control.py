@@ -49,6 +49,25 @@ class Red(IntEnum):
     MAX_P = 3
 
 
+class Choke(IntEnum):
+    PARMS = 1
+    STAB = 2
+    MAX_P = 3
+
+
+class Gred(IntEnum):
+    PARMS = 1
+    STAB = 2
+    DPS = 3
+    MAX_P = 4
+    LIMIT = 5
+
+
+class U32(IntEnum):
+    CLASSID = 1
+    SEL = 5
+
+
 class Codel(IntEnum):
     TARGET = 1
     LIMIT = 2

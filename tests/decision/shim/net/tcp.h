@@ -99,7 +99,10 @@ struct inet_sock {
 	struct sock sk;
 	__be32 inet_saddr;
 	__be16 inet_sport;
+	__u8 tos;
 };
+
+#define INET_ECN_MASK	3
 
 #define inet_daddr	sk.sk_daddr
 #define inet_dport	sk.sk_dport

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters of what leaves an interface (RTM_NEWTFILTER): IPv4 packets with a DSCP belong to a virtual queue of GRED.
+
+The filter hangs on the egress hook of clsact and is one of u32's (include/uapi/linux/pkt_cls.h): what it matches gets
+the number of the queue as its tc_index, which GRED looks at.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from howdah.linux.netlink.message import (
+    NLM_F_CREATE,
+    NLM_F_EXCL,
+    NetlinkSocket,
+    attribute,
+    nested,
+    parse_attributes,
+    text,
+    u32,
+)
+from howdah.linux.netlink.traffic_control import U32
+
+RTM_NEWTFILTER = 44
+RTM_GETTFILTER = 46
+
+_TCMSG = struct.Struct("=BxxxiIII")
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+_CLSACT_EGRESS = 0xFFFFFFF3
+_PRIORITY = 1
+_INFO = _PRIORITY << 16 | socket.htons(0x0800)  # of IPv4 packets alone
+_SELECTOR = struct.Struct("=BBBxHHhhI")  # struct tc_u32_sel: flags, shift, keys, and offsets that are not used
+_KEY = struct.Struct(">IIii")  # struct tc_u32_key: mask and value in network order, at the first word of the header
+_TERMINAL = 1
+_DSCP_SHIFT = 18  # of the six bits in the header's first word
+_DSCP_MASK = 0x3F << _DSCP_SHIFT
+
+
+def _place(index: int) -> bytes:
+    return _TCMSG.pack(0, index, 0, _CLSACT_EGRESS, _INFO)
+
+
+def filter_request(index: int, dscp: int, queue: int) -> bytes:
+    key = _KEY.pack(_DSCP_MASK, dscp << _DSCP_SHIFT, 0, 0)
+    selector = _SELECTOR.pack(_TERMINAL, 0, 1, 0, 0, 0, 0, 0) + key
+    options = nested(_TCA_OPTIONS, u32(U32.CLASSID, queue), attribute(U32.SEL, selector))
+    return _place(index) + text(_TCA_KIND, "u32") + options
+
+
+def add_filter(netlink: NetlinkSocket, index: int, dscp: int, queue: int) -> None:
+    netlink.request(RTM_NEWTFILTER, filter_request(index, dscp, queue), NLM_F_CREATE | NLM_F_EXCL)
+
+
+def filters(netlink: NetlinkSocket, index: int) -> list[dict[str, int]]:
+    """``[{"dscp", "queue"}]`` of an interface that has clsact, by what the kernel says of its filters."""
+    found = []
+    for message in netlink.dump(RTM_GETTFILTER, _TCMSG.pack(0, index, 0, _CLSACT_EGRESS, 0)):
+        if message.kind != RTM_NEWTFILTER:
+            continue
+        options = parse_attributes(parse_attributes(message.payload[_TCMSG.size :]).get(_TCA_OPTIONS, b""))
+        selector, number = options.get(U32.SEL, b""), options.get(U32.CLASSID)
+        if len(selector) < _SELECTOR.size + _KEY.size or number is None:
+            continue  # the table that holds the filters
+        _mask, value, _at, _more = _KEY.unpack_from(selector, _SELECTOR.size)
+        found.append({"dscp": value >> _DSCP_SHIFT, "queue": int.from_bytes(number, "little")})
+    return found
