@@ -19,11 +19,11 @@ import pyarrow as pa
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.linux.netlink.diag import (
     INET_DIAG_BBRINFO,
     INET_DIAG_INFO,
     INET_DIAG_MSG_BYTES,
+    INFINITE_SSTHRESH,
     SOCK_DIAG_BY_FAMILY,
     TCP_LISTEN,
 )

@@ -9,13 +9,13 @@ import pyarrow as pa
 from howdah.ingest.ring_buffer import Integers, Trace
 from howdah.ingest.source import Context, SourceReport, nullable
 from howdah.ingest.tracepoint import (
-    INFINITE_SSTHRESH,
     Sockets,
     Tracepoint,
     merge,
     read_tracepoint,
     report_unknown,
 )
+from howdah.linux.netlink.diag import INFINITE_SSTHRESH
 from howdah.plan.plan import Flow
 from howdah.record import table as store
 from howdah.record.schema import TCP_PROBE

@@ -17,7 +17,7 @@ import numpy as np
 from howdah.errors import HowdahError
 from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
 from howdah.ingest.trace_format import TraceField, parse_event_format, parse_event_header, parse_page_header
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.linux.netlink.diag import INFINITE_SSTHRESH
 from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace, Reals
 from howdah.plan.plan import Flow, Plan

@@ -19,7 +19,7 @@ from howdah.errors import HowdahError
 from howdah.ingest import interface, qdisc, tcp_info
 from howdah.ingest.framed import LARGEST_ANSWER, Frames, Locate, Records, parse
 from howdah.ingest.source import Context
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.linux.netlink.diag import INFINITE_SSTHRESH
 from howdah.linux.netlink.message import NLMSG_DONE
 from howdah.linux.output import FRAME
 from howdah.plan.plan import Flow, Plan

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.linux.netlink.diag import INFINITE_SSTHRESH
 from howdah.measure.cause import BBR_DRAIN, OWN_CUT, OWN_THRESHOLD, PROBE_RTT, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER
 from howdah.number import duration, rate, significant
