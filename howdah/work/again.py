@@ -106,8 +106,9 @@ def make_again(
         bring_programs(original, partial, plan)
         if up_to_date:
             refresh(original)  # the same analysis on both sides, or the comparison would compare our code
-        find_engine(plan.engine).prepare([plan], build)
-        verdict = execute(partial, progress)
+        engine = find_engine(plan.engine)
+        engine.prepare([plan], build)
+        verdict = execute(partial, progress, engine=engine)
         found = differences(original, partial, plan)
         partial.path.rename(final)
     except BaseException:
