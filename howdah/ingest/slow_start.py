@@ -15,11 +15,10 @@ from howdah.ingest.tracepoint import (
     read_tracepoint,
     report_unknown,
 )
-from howdah.linux.netlink.diag import INFINITE_SSTHRESH
 from howdah.record import table as store
 from howdah.record.event import EVENTS, REASONS, name_of
 from howdah.record.raw import raw_exists
-from howdah.record.schema import SLOW_START
+from howdah.record.schema import INFINITE_SSTHRESH, SLOW_START
 
 NO_RTT = 0xFFFFFFFF  # SLOW_START_NO_RTT
 MODULE = "howdah_slow_start"

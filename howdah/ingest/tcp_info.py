@@ -23,11 +23,11 @@ from howdah.linux.netlink.diag import (
     INET_DIAG_BBRINFO,
     INET_DIAG_INFO,
     INET_DIAG_MSG_BYTES,
-    INFINITE_SSTHRESH,
     SOCK_DIAG_BY_FAMILY,
     TCP_LISTEN,
 )
 from howdah.record import table as store
+from howdah.record.schema import INFINITE_SSTHRESH
 
 _AF_INET = 2
 _SOCKET_ID = struct.Struct(">HH4s12x4s12x")

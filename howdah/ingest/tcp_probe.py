@@ -15,10 +15,9 @@ from howdah.ingest.tracepoint import (
     read_tracepoint,
     report_unknown,
 )
-from howdah.linux.netlink.diag import INFINITE_SSTHRESH
 from howdah.plan.plan import Flow
 from howdah.record import table as store
-from howdah.record.schema import TCP_PROBE
+from howdah.record.schema import INFINITE_SSTHRESH, TCP_PROBE
 
 _TRACEPOINT = Tracepoint(
     name="tcp_probe",

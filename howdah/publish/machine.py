@@ -15,7 +15,6 @@ from howdah.linux.netlink.diag import (
     INET_DIAG_CONG,
     INET_DIAG_INFO,
     INET_DIAG_MSG_BYTES,
-    INFINITE_SSTHRESH,
     SOCK_DIAG_BY_FAMILY,
     TCP_ESTABLISHED,
     diag_request,
@@ -27,6 +26,7 @@ from howdah.linux.netlink.qdisc import qdiscs
 from howdah.publish.exposition import Reading
 
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
+_INFINITE = 0x7FFFFFFF
 _NO_RTT = 0xFFFFFFFF
 _NO_PACING = 0xFFFFFFFFFFFFFFFF
 # Offsets inside struct tcp_info (include/uapi/linux/tcp.h), which only ever grows at its end.
@@ -71,7 +71,7 @@ def parse_connection(message: Message) -> LiveConnection | None:
     return LiveConnection(
         algorithm=found.get(INET_DIAG_CONG, b"").rstrip(b"\0").decode("ascii", "replace") or "unknown",
         cwnd_packets=u32(_CWND),
-        ssthresh_packets=None if ssthresh >= INFINITE_SSTHRESH else ssthresh,
+        ssthresh_packets=None if ssthresh >= _INFINITE else ssthresh,
         unacked_packets=u32(_UNACKED),
         srtt_us=u32(_RTT),
         min_rtt_us=None if min_rtt == _NO_RTT else min_rtt,

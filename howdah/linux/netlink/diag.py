@@ -20,7 +20,6 @@ from howdah.linux.netlink.message import (
 SOCK_DIAG_BY_FAMILY = 20
 TCP_ESTABLISHED = 1
 TCP_LISTEN = 10
-INFINITE_SSTHRESH = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH (include/net/tcp.h)
 _ALL_STATES = 0xFFF
 
 # Extensions: bit n-1 asks for attribute n.
