@@ -33,6 +33,7 @@ from howdah.record.table import opened
 from howdah.verify import run as run_module
 from howdah.verify.run import verify_run
 from howdah.verify.scratch import PREFIX, scratch_place
+from howdah.work import analysis
 from tests.unit.recorded_run import make_recorded_experiment
 
 
@@ -258,7 +259,7 @@ def test_a_verification_without_a_place_is_not_swept_by_another(
     recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    evaluate = run_module.evaluate
+    evaluate = analysis.evaluate
 
     def beside_another(*what: Any) -> None:
         with scratch_place():
