@@ -268,14 +268,16 @@ def _build(
 
     def compile_all(directory: Path, log: Path) -> None:
         progress(label, 0, 1)
+        read = [*kernel.places, *([symbols.parent] if symbols else [])]
+        sandbox = sandbox_of(directory, tools.launch, [directory], read) if is_own else None
         for name, path in what.files.items():
+            if sandbox:
+                sandbox.require_file(path)
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, directory / name)
         if what.kbuild:
             (directory / "Kbuild").write_text(what.kbuild)
         built_in = directory / what.place
-        read = [*kernel.places, *([symbols.parent] if symbols else [])]
-        sandbox = sandbox_of(directory, tools.launch, [directory], read) if is_own else None
         failures = build_directory(kernel, built_in, log, tools.launch, symbols, what.flags, sandbox)
         if is_own:
             for module, failure in check_built(kernel, built_in, sandbox):

@@ -60,6 +60,15 @@ class Sandbox:
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         return {**inherited, "LC_ALL": "C.UTF-8", **given, "TMPDIR": str(self.home.parent)}
 
+    def require_file(self, source: Path) -> None:
+        """Raises HowdahError for a link, which would bring a file of the user's into the build."""
+        if source.is_symlink():
+            raise HowdahError(
+                f"a stranger's sources hold a link to {source.readlink()}",
+                where=str(source),
+                hint="It is not followed.",
+            )
+
     def check(self) -> None:
         """Raises HowdahError where the build left a link out of its places, or what is no file: to be called before
         anything of it is read."""
@@ -87,6 +96,7 @@ def sandbox_of(entry: Path, launcher: Path, write: Sequence[Path], read: Sequenc
     """
     if not _strangers:
         return None
+    entry.parent.mkdir(parents=True, exist_ok=True)
     return Sandbox(launcher, entry.with_name(f"{entry.name}.home"), tuple(write), tuple(read))
 
 

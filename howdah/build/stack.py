@@ -187,6 +187,8 @@ def _build(
     work = directory / ".work"
     source = work / "source"
     for file in _sources(stack.directory):
+        if sandbox:
+            sandbox.require_file(file)
         place = source / file.relative_to(stack.directory)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)

@@ -70,7 +70,7 @@ def run_logged(
         variables = {**inherited, "LC_ALL": "C.UTF-8", **(environment or {})}
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with log.open("a", encoding="utf-8", buffering=1) as file:
-        file.write(f"$ {' '.join(command)}\n")
+        file.write(f"$ {' '.join(command)}{' (in a sandbox: no network, an empty HOME)' if sandbox else ''}\n")
         file.flush()
         try:
             process = subprocess.Popen(
