@@ -15,8 +15,10 @@ from howdah.algorithm import module_name
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.compiler import first_error
 from howdah.build.module_build import ModuleFailure
+from howdah.build.sandbox import mark, sandbox_of
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.target import Target
+from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 
 TYPES = "vmlinux.h"
@@ -38,7 +40,7 @@ def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) ->
     types = _types(kernel, progress, cache)
     headers = sorted(source.parent.glob("*.h"))
     name = module_name(source)
-    parts: list[str | bytes] = [_LAYOUT, version, types.parent.name]
+    parts: list[str | bytes] = [_LAYOUT, version, types.parent.name, *mark()]
     for file in (source, *headers):
         parts += [file.name, file.read_bytes()]
 
@@ -53,7 +55,8 @@ def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) ->
         command += ["-c", source.name, "-o", target.name]
         lines: list[str] = []
         try:
-            run_logged(command, log, cwd=directory, on_line=lines.append)
+            sandbox = sandbox_of(directory, build_tools(cache).launch, [directory], [types.parent])
+            run_logged(command, log, sandbox=sandbox, cwd=directory, on_line=lines.append)
         except CommandFailedError:
             failure = _failure(name, lines, kernel.release, directory)
             (directory / _FAILURE).write_text(json.dumps(asdict(failure), indent=1) + "\n")

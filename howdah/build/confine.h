@@ -7,7 +7,8 @@
  * program was given, to write the places named as writable, and nothing else. It also
  * keeps the program from tracing and signalling processes outside, which its PID
  * namespace hides anyway. In a writable place it makes files and directories alone: a
- * link or a pipe there could mislead whoever reads it afterwards.
+ * link or a pipe there could mislead whoever reads it afterwards. A build makes links
+ * and programs, too; who started it looks where they lead (sandbox.py).
  *
  * Network: a network namespace with nothing in it, and Landlock where there is none;
  * no connection to a socket in the file system either (refuse.h).
@@ -39,6 +40,8 @@
 #define MAY_MAKE_DIR	(1ULL << 7)
 #define MAY_MAKE_FILE	(1ULL << 8)
 #define MAY_MAKE_SOCKET	(1ULL << 9)
+#define MAY_MAKE_PIPE	(1ULL << 10)
+#define MAY_MAKE_LINK	(1ULL << 12)
 #define MAY_RENAME	(1ULL << 13)		/* to another directory: version 2 */
 #define MAY_TRUNCATE	(1ULL << 14)		/* version 3 */
 #define RIGHTS_1	((1ULL << 13) - 1)
@@ -53,6 +56,7 @@
 #define TO_RUN		(TO_READ | MAY_EXECUTE)
 #define TO_WRITE	(TO_READ | MAY_WRITE | MAY_TRUNCATE | MAY_REMOVE | MAY_MAKE_DIR | \
 			 MAY_MAKE_FILE | MAY_RENAME)
+#define TO_BUILD	(TO_WRITE | MAY_EXECUTE | MAY_MAKE_LINK)
 #define OF_FILES	(MAY_EXECUTE | MAY_WRITE | MAY_READ | MAY_TRUNCATE)
 
 /* Where the program lives, and what it is given. */
@@ -61,6 +65,7 @@ struct cell {
 	char **links;		/* "NAME=TARGET", or "NAME+=TARGET" for a place to write */
 	int links_count;
 	char *memory;		/* a directory of its own in TMPDIR, or NULL */
+	bool builds;		/* makes programs and links, and starts what it makes */
 	bool has_network;
 	int report;		/* a descriptor: where it says what the program is kept from */
 };
@@ -69,6 +74,11 @@ struct cell {
 static const char *const system_places[] = {
 	"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache",
 	"/etc/ld.so.preload", "/proc/cpuinfo", "/proc/meminfo", NULL
+};
+
+/* What compilers and scripts ask for beside them. */
+static const char *const build_devices[] = {
+	"/dev/zero", "/dev/random", "/dev/urandom", NULL
 };
 
 struct ruleset {
@@ -208,20 +218,24 @@ static bool heap_can_be_placed(void)
 /* What it may read and write; false if some of it could not be said. */
 static bool bound_files(const struct cell *cell, const struct bounds *bounds)
 {
+	const uint64_t to_write = cell->builds ? TO_BUILD : TO_WRITE;
+	const uint64_t within = to_write | (cell->builds ? MAY_MAKE_PIPE : 0);
 	const char *link;
 	bool whole = true;
 	int i;
 
 	for (i = 0; system_places[i]; i++)
 		whole &= bounds_allow(bounds, system_places[i], TO_RUN);
+	for (i = 0; cell->builds && build_devices[i]; i++)
+		whole &= bounds_allow(bounds, build_devices[i], TO_READ);
 	for (i = 0; i < cell->links_count; i++) {
 		link = strchr(cell->links[i], '=');
-		whole &= bounds_allow(bounds, link + 1, link[-1] == '+' ? TO_WRITE : TO_RUN);
+		whole &= bounds_allow(bounds, link + 1, link[-1] == '+' ? to_write : TO_RUN);
 	}
 	whole &= bounds_allow(bounds, "/dev/null", TO_READ | MAY_WRITE);
-	whole &= bounds_allow(bounds, cell->directory, TO_WRITE | MAY_MAKE_SOCKET);
+	whole &= bounds_allow(bounds, cell->directory, within | MAY_MAKE_SOCKET);
 	if (cell->memory)
-		whole &= bounds_allow(bounds, cell->memory, TO_WRITE);
+		whole &= bounds_allow(bounds, cell->memory, within);
 	return whole && bounds_close(bounds);
 }
 

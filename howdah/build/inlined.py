@@ -21,6 +21,7 @@ from howdah.build.build_tree import TreeChangedError, copy_tree
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
 from howdah.build.kernel_source import provide_source, unpack_command
+from howdah.build.sandbox import sandbox_of
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools
 from howdah.build.uml_kernel import Kernel, kernel_key
@@ -129,10 +130,11 @@ def build_objects(kernel: Kernel, progress: Progress, cache: Cache) -> Path:
                     run_logged(unpack_command(source.archive, tree), log, launcher=launch)
                 elif source.content:
                     copy_tree(source.content, tree)
+                sandbox = sandbox_of(directory, launch, [work]) if source.content else None
                 shutil.copytree(kernel.build_dir, work / "build", symlinks=True)
                 there = [name for name in OBJECTS if (tree / name).with_suffix(".c").exists()]
                 command = make_command(tree, work / "build", f"{IMAGE_FLAGS} -g", *there)
-                run_logged(command, log, launcher=launch, environment=FIXED, inherit=INHERITED)
+                run_logged(command, log, launcher=launch, sandbox=sandbox, environment=FIXED, inherit=INHERITED)
             except TreeChangedError as error:
                 raise HowdahError("the source changes while it is read", where=source.name) from error
             except CommandFailedError as error:

@@ -19,6 +19,7 @@ from howdah.build.kconfig import FRAGMENT, read_wanted, taken
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
 from howdah.build.kernel_source import KernelSource, unpack_command
 from howdah.build.modinfo import module_information
+from howdah.build.sandbox import Sandbox, mark, sandbox_of
 from howdah.build.source_tree import TreeContent, files_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import Tools, compiler_version, toolchain
@@ -92,6 +93,7 @@ class KernelBuild:
         self.build_dir = directory / "build"
         self.source_dir = directory / "source"
         self._lock: tuple[int, ...] = ()
+        self._sandbox: Sandbox | None = None
         self._compiler = CompilerCache()
 
     def run(self) -> None:
@@ -134,7 +136,10 @@ class KernelBuild:
 
     def _build_tree(self, content: TreeContent) -> None:
         build_tree = BuildTree(content.root, self.cache)
-        fingerprint = content_key(IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain())
+        self._sandbox = sandbox_of(self.directory, self.tools.launch, [build_tree.build], [build_tree.source])
+        parts = [IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain()]
+        # What a stranger's makefiles left is not gone on with where one's own may do as they please.
+        fingerprint = content_key(*parts, *mark())
         with build_tree.held(
             lambda: self.progress("kernel (this tree is built by another howdah, waiting)", 0, 0)
         ) as lock:
@@ -239,7 +244,9 @@ class KernelBuild:
 
         def build(directory: Path, log: Path) -> None:
             self.log = log
-            (directory / _VERMAGIC).write_text(self._probe(directory / "probe"))
+            probe = directory / "probe"
+            self._sandbox = sandbox_of(directory, self.tools.launch, [probe], [self.directory])
+            (directory / _VERMAGIC).write_text(self._probe(probe))
 
         return (self.cache.build("interface", interface, build) / _VERMAGIC).read_text()
 
@@ -278,6 +285,7 @@ class KernelBuild:
                 command,
                 self.log,
                 launcher=self.tools.launch,
+                sandbox=self._sandbox,
                 environment=FIXED | self._compiler.environment,
                 inherit=INHERITED,
                 keep_open=self._lock,

@@ -18,7 +18,8 @@
  * below it: programs that set up namespaces of their own need that.
  *
  * MODE "isolate" also confines the program (confine.h): it reads each TARGET, writes
- * those with "+=", DIRECTORY and TMPDIR, and has no network and no privilege.
+ * those with "+=", DIRECTORY and TMPDIR, and has no network and no privilege. So does
+ * "build", which leaves it where it is and makes DIRECTORY its HOME.
  *
  * Exit status: that of PROGRAM, 128 + signal if a signal ended it, 125 if it was
  * told to end, 126 if it could not be started.
@@ -26,8 +27,7 @@
  * If LAUNCH_MEMORY is a number of bytes and MODE is "isolate", PROGRAM gets a file
  * system in memory of that size as TMPDIR, made of huge pages where the machine has
  * them, which no other process sees; HOWDAH_MEMORY, which asks shim.c for memory of
- * no file system, is then taken back. Where it may not be mounted, and without
- * LAUNCH_MEMORY, it gets a directory of its own in TMPDIR.
+ * no file system, is then taken back. Else it gets a directory of its own in TMPDIR.
  *
  * LAUNCH_PRELOAD is what the program has as LD_PRELOAD, LAUNCH_LIBRARIES as
  * LD_LIBRARY_PATH, LAUNCH_PROCESSOR the number of the one processor it runs on.
@@ -224,6 +224,7 @@ static void prepare_environment(void)
 static void start_program(const struct order *order, pid_t parent)
 {
 	static const struct rlimit none;
+	const char *place = order->cell.directory;
 	bool fixed_addresses;
 	sigset_t empty;
 
@@ -241,8 +242,8 @@ static void start_program(const struct order *order, pid_t parent)
 	/* Dropping privileges clears it. */
 	die_with_parent(SIGKILL, parent);
 	prepare_environment();
-	if (strcmp(order->cell.directory, "-") && chdir(order->cell.directory) < 0)
-		complain(order->cell.directory);
+	if (order->cell.builds ? setenv("HOME", place, 1) : strcmp(place, "-") && chdir(place))
+		complain(place);
 	else if (execv(order->program[0], order->program) < 0)
 		complain(order->program[0]);
 	_exit(NOT_STARTED);
@@ -366,7 +367,7 @@ static int launch(struct order *order)
 	int told[2];
 
 	if (order->isolate && !namespaced)
-		complain("no PID namespace, the guest is watched instead");
+		complain("no PID namespace, the program is watched instead");
 	/* After unshare(): a change of credentials clears the death signal. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != order->parent)
@@ -399,7 +400,7 @@ int main(int count, char **arguments)
 		split++;
 	if (split >= count - 1) {
 		fprintf(stderr,
-			"usage: launch isolate|watch PARENT DIRECTORY|- [NAME=TARGET|NAME+=TARGET...] -- PROGRAM [ARGUMENT...]\n");
+			"usage: launch isolate|build|watch PARENT DIRECTORY|- [NAME=TARGET|NAME+=TARGET...] -- PROGRAM [ARGUMENT...]\n");
 		return NOT_STARTED;
 	}
 	/* Blocked from here on, so that an order to end waits until it is looked for. */
@@ -411,13 +412,14 @@ int main(int count, char **arguments)
 	sigprocmask(SIG_BLOCK, &ours, NULL);
 
 	order = (struct order) {
-		.isolate = !strcmp(arguments[1], "isolate"),
+		.isolate = !strcmp(arguments[1], "isolate") || !strcmp(arguments[1], "build"),
 		.parent = atol(arguments[2]),
 		.program = arguments + split + 1,
 		.cell = {
 			.directory = arguments[3],
 			.links = arguments + 4,
 			.links_count = split - 4,
+			.builds = !strcmp(arguments[1], "build"),
 			.has_network = true,
 		},
 	};

@@ -18,6 +18,7 @@ from howdah.build.api_change import known_change
 from howdah.build.compiler import first_error
 from howdah.build.kernel_make import INHERITED
 from howdah.build.private_size import oversized
+from howdah.build.sandbox import Sandbox
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.target import Target
 from howdah.errors import HowdahError
@@ -64,18 +65,25 @@ class ModuleFailure:
 
 
 def build_directory(
-    kernel: Target, directory: Path, log: Path, launcher: Path, symbols: Path | None = None, flags: str = ""
+    kernel: Target,
+    directory: Path,
+    log: Path,
+    launcher: Path,
+    symbols: Path | None = None,
+    flags: str = "",
+    sandbox: Sandbox | None = None,
 ) -> list[ModuleFailure]:
     """Build the modules whose sources and Kbuild (or Makefile) lie in ``directory``; returns those that do not build.
 
-    ``symbols`` is a Module.symvers of modules they may use, ``flags`` are the compiler's beside theirs. Raises
-    HowdahError when it is no module's fault.
+    ``symbols`` is a Module.symvers of modules they may use, ``flags`` are the compiler's beside theirs; ``sandbox`` is
+    where a stranger's are built. Raises HowdahError when it is no module's fault.
     """
     makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
     with makefile.open("a", encoding="utf-8") as file:
         file.write(_TRAILER + (f"ccflags-y += {flags}\n" if flags else ""))
-    jobs = len(os.sched_getaffinity(0))
-    options = ["-k", "-Otarget", f"-j{jobs}", f"M={directory}"]
+    # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes where it may not.
+    parallel = [] if sandbox else ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"]
+    options = ["-k", *parallel, f"M={directory}"]
     if symbols:
         options.append(f"KBUILD_EXTRA_SYMBOLS={symbols}")
     failures: dict[str, ModuleFailure] = {}
@@ -85,14 +93,14 @@ def build_directory(
         left_out = f"HOWDAH_LEFT_OUT={' '.join(failures)}"
         command = kernel.make(*options, left_out, "modules")
         try:
-            run_logged(command, log, launcher=launcher, inherit=INHERITED)
+            run_logged(command, log, launcher=launcher, sandbox=sandbox, inherit=INHERITED)
         except CommandFailedError as error:
             with log.open(encoding="utf-8", errors="replace") as file:
                 file.seek(already)
                 lines = [line.replace(f"{directory}/", "") for line in file.read().splitlines()]
             if headers := _headers_to_make(lines, directory, made):
                 made |= headers
-                _make_headers(headers, directory, log, launcher)
+                _make_headers(headers, directory, log, launcher, sandbox)
                 continue
             found = dict(blame(lines, kernel.release, directory, failures))
             if not found:
@@ -116,17 +124,17 @@ def _headers_to_make(lines: list[str], directory: Path, made: set[str]) -> set[s
     return {name for name in missing if re.search(rf"^[^\t#=\n]*(?<![\w.]){re.escape(name)}\s*:(?!=)", rules, re.M)}
 
 
-def _make_headers(headers: set[str], directory: Path, log: Path, launcher: Path) -> None:
+def _make_headers(headers: set[str], directory: Path, log: Path, launcher: Path, sandbox: Sandbox | None) -> None:
     """By the rule of the module's own Makefile, in the copy. Where that fails, the compiler says what is missing."""
     makefile = "Makefile" if (directory / "Makefile").is_file() else "Kbuild"
     command = ["make", "-C", str(directory), "-f", makefile, *sorted(headers)]
     with contextlib.suppress(CommandFailedError):
-        run_logged(command, log, launcher=launcher, inherit=INHERITED)
+        run_logged(command, log, launcher=launcher, sandbox=sandbox, inherit=INHERITED)
 
 
-def check_built(kernel: Target, directory: Path) -> Iterator[tuple[str, ModuleFailure]]:
+def check_built(kernel: Target, directory: Path, sandbox: Sandbox | None = None) -> Iterator[tuple[str, ModuleFailure]]:
     """What is wrong with modules of a person that did build, by their object files."""
-    for found in oversized(kernel.build_dir, directory):
+    for found in oversized(kernel.build_dir, directory, sandbox):
         for listing in directory.rglob("*.mod"):
             if found.object in listing.read_text(encoding="utf-8").split():
                 name = _name(f"{listing.stem}.o")

@@ -19,6 +19,7 @@ from howdah.build.modinfo import module_information
 from howdah.build.module_build import SYMBOLS, ModuleFailure, build_directory, check_built
 from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
 from howdah.build.private_size import private_header
+from howdah.build.sandbox import mark, sandbox_of
 from howdah.build.supply import supplied
 from howdah.build.target import Target
 from howdah.build.tools import build_tools
@@ -257,7 +258,7 @@ def _build(
     built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
     parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
     if is_own:
-        parts += [_CHECKS, private_header()]
+        parts += [_CHECKS, private_header(), *mark()]
     if symbols:
         parts.append(symbols.parent.name)
     for name, path in what.files.items():
@@ -267,15 +268,19 @@ def _build(
 
     def compile_all(directory: Path, log: Path) -> None:
         progress(label, 0, 1)
+        read = [*kernel.places, *([symbols.parent] if symbols else [])]
+        sandbox = sandbox_of(directory, tools.launch, [directory], read) if is_own else None
         for name, path in what.files.items():
+            if sandbox:
+                sandbox.require_file(path)
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, directory / name)
         if what.kbuild:
             (directory / "Kbuild").write_text(what.kbuild)
         built_in = directory / what.place
-        failures = build_directory(kernel, built_in, log, tools.launch, symbols, what.flags)
+        failures = build_directory(kernel, built_in, log, tools.launch, symbols, what.flags, sandbox)
         if is_own:
-            for module, failure in check_built(kernel, built_in):
+            for module, failure in check_built(kernel, built_in, sandbox):
                 failures.append(failure)
                 for file in built_in.rglob("*.ko"):
                     if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == module:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.sandbox import Sandbox
+
 _HEADER = Path(__file__).with_name("private.h")
 _COMMAND = re.compile(r"^(?:saved)?cmd_\S+ := (?P<compiler>.*?) -c -o (?P<object>\S+) (?P<source>\S+\.c)(?:\s|$)")
 _DEPENDENCIES = re.compile(r"-Wp,-MM?D,\S+")
@@ -37,10 +39,11 @@ def private_header() -> bytes:
     return _HEADER.read_bytes()
 
 
-def oversized(build: Path, directory: Path) -> Iterator[Oversized]:
+def oversized(build: Path, directory: Path, sandbox: Sandbox | None = None) -> Iterator[Oversized]:
     """The first use of a struct that does not fit, of each source below ``directory`` that Kbuild has compiled.
 
-    ``build`` is where the kernel's make ran the compiler.
+    ``build`` is where the kernel's make ran the compiler. What it ran is written in ``directory``, where a makefile may
+    write as well: of a stranger's modules it runs in their ``sandbox``.
     """
     for record in sorted(directory.rglob(".*.o.cmd")):
         found = _COMMAND.match(record.read_text(encoding="utf-8", errors="replace").partition("\n")[0])
@@ -49,9 +52,18 @@ def oversized(build: Path, directory: Path) -> Iterator[Oversized]:
         compiler = _DEPENDENCIES.sub("", found["compiler"])
         header = shlex.quote(str(_HEADER))
         command = f"{compiler} -include {header} -Warray-bounds -S -o /dev/null {shlex.quote(found['source'])}"
+        words = ["/bin/sh", "-c", command]
         answer = subprocess.run(
-            ["/bin/sh", "-c", command], cwd=build, capture_output=True, text=True, errors="replace", check=False
+            sandbox.command(words) if sandbox else words,
+            cwd=build,
+            env=sandbox.environment({}) if sandbox else None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
+        if sandbox:
+            sandbox.check()
         for line in answer.stderr.splitlines():
             if (warned := _WARNING.match(line)) is not None:
                 what = (

@@ -2,7 +2,8 @@
 """Programs that are TCP stacks of their own, built as their YAML says (docs/stacks.md), once for what they are made of.
 
 Sources are copied into the cache and built there, so nothing is written where they lie. The commands use the person's
-own tools, and those tools' own caches of what they fetch.
+own tools, and those tools' own caches of what they fetch. A stranger's get neither those caches nor the network
+(sandbox.py).
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
+from howdah.build.sandbox import Sandbox, sandbox_of
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError, ProfileError
-from howdah.place import file_of, written
+from howdah.place import STACKS, file_of, written
 from howdah.plan.plan import Plan
 from howdah.profile.stack import Stack, read_stack
 
@@ -32,6 +34,10 @@ _DYNAMIC = {
     "needed": re.compile(r"Shared library: \[([^]/]+)\]"),
 }
 _OF_THE_C_LIBRARY = ("libc.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "ld-linux")
+_ASKED = ".partial-asked"
+_KEPT_FROM = (
+    "It came from elsewhere: what builds it has no network and none of your files, so its sources must be whole."
+)
 _LAYOUT = "3"  # part of the key: raise it when _build changes
 
 
@@ -86,17 +92,17 @@ def provide_stacks(plan: Plan, progress: Progress, cache: Cache) -> StackSet:
 
 def build_stack(stack: Stack, progress: Progress, cache: Cache) -> BuiltStack:
     """Raises HowdahError with what does not build, and StackUnsupportedError for a program that is missing."""
-    versions = _versions(stack)
+    tools = build_tools(cache)
+    versions = _versions(stack, _sandbox(stack, cache.path(KIND, f"{_ASKED}-{os.getpid()}"), tools.launch))
     parts: list[str | bytes] = [_LAYOUT, stack.file.read_bytes(), *versions.values()]
     for file in _sources(stack.directory):
         parts += [str(file.relative_to(stack.directory)), file.read_bytes()]
     libraries = _libraries(stack)
     parts += [f"{name} {file_sha256(file)}" for name, file in libraries.items()]
-    tools = build_tools(cache)
 
     def build(directory: Path, log: Path) -> None:
         progress(f"stack {stack.name}: build", 0, 1)
-        _build(stack, libraries, directory, log, tools.launch)
+        _build(stack, libraries, directory, log, tools.launch, _sandbox(stack, directory, tools.launch, directory))
         progress(f"stack {stack.name}: build", 1, 1)
 
     def waiting() -> None:
@@ -109,12 +115,19 @@ def build_stack(stack: Stack, progress: Progress, cache: Cache) -> BuiltStack:
     return BuiltStack(stack.name, entry, identity, written(stack.file), tools_used)
 
 
-def _versions(stack: Stack) -> dict[str, str]:
-    """What each program that the stack needs says of its version."""
+def _sandbox(stack: Stack, entry: Path, launcher: Path, *write: Path) -> Sandbox | None:
+    return None if stack.file.parent == STACKS else sandbox_of(entry, launcher, write)
+
+
+def _versions(stack: Stack, sandbox: Sandbox | None) -> dict[str, str]:
+    """What each program that the stack needs says of its version. The option is the stack's word, as the program is."""
     found = {}
     for program, option in stack.section.needs.items():
+        words, environment = [program, option], None
+        if sandbox:
+            words, environment = sandbox.command(words), sandbox.environment({})
         try:
-            answer = subprocess.run([program, option], capture_output=True, text=True, check=True)
+            answer = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
         except (FileNotFoundError, PermissionError):
             what = f"unsupported: {program}, which builds the stack {stack.name}, is not installed"
             raise StackUnsupportedError(what, where=str(stack.file), hint=stack.section.hint or None) from None
@@ -168,10 +181,14 @@ def _library(stack: Stack, name: str) -> Path:
     return file.resolve()
 
 
-def _build(stack: Stack, libraries: dict[str, Path], directory: Path, log: Path, launcher: Path) -> None:
+def _build(
+    stack: Stack, libraries: dict[str, Path], directory: Path, log: Path, launcher: Path, sandbox: Sandbox | None
+) -> None:
     work = directory / ".work"
     source = work / "source"
     for file in _sources(stack.directory):
+        if sandbox:
+            sandbox.require_file(file)
         place = source / file.relative_to(stack.directory)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)
@@ -180,11 +197,13 @@ def _build(stack: Stack, libraries: dict[str, Path], directory: Path, log: Path,
     for command in stack.section.build:
         words = [_filled(word, places) for word in command]
         try:
-            run_logged(words, log, launcher=launcher, cwd=source, environment=environment)
+            run_logged(words, log, launcher=launcher, sandbox=sandbox, cwd=source, environment=environment)
         except CommandFailedError as error:
             said = [line for line in error.tail if "rror" in line] or error.tail
             what = f"the stack {stack.name} does not build: " + " / ".join(line.strip() for line in said[-3:])
-            hint = f"{stack.section.hint}\n  The full output is in {log}".strip()
+            hint = "\n  ".join(
+                filter(None, [stack.section.hint, _KEPT_FROM if sandbox else "", f"The full output is in {log}"])
+            )
             raise HowdahError(what, where=str(stack.file), hint=hint) from error
     shutil.rmtree(work)
     program = directory / stack.section.program

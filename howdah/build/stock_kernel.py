@@ -73,6 +73,14 @@ class StockKernel:
     build_dir = source_dir
     interface = None
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """A distribution's headers lead to what lies beside them, and in its /usr/lib."""
+        tree = self.source_dir
+        if tree.parent.parts[-2:] != ("usr", "src"):
+            return (tree,)
+        return tree.parent, tree.parents[1] / "lib"
+
     def module_files(self) -> dict[str, Path]:
         """Files of the modules in the archive, by the name the kernel calls them."""
         return {file.stem.replace("-", "_"): file for file in (self.directory / "root").rglob("*.ko")}

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from howdah.build.sandbox import Sandbox
 from howdah.errors import HowdahError
 
 _TAIL_LINES = 12
@@ -38,6 +39,7 @@ def run_logged(
     log: Path,
     *,
     launcher: Path | None = None,
+    sandbox: Sandbox | None = None,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
     inherit: Collection[str] | None = None,
@@ -50,22 +52,31 @@ def run_logged(
     ``keep_open`` the file descriptors that it inherits.
 
     With ``launcher`` (the built ``launch`` program) everything the command started ends when this process ends,
-    however it ends. Raises CommandFailedError, or HowdahError when the program does not exist.
+    however it ends. With ``sandbox`` it runs in there, and ``inherit`` says nothing.
+
+    Raises CommandFailedError, or HowdahError when the program does not exist or the sandbox was misused.
     """
     supervised = [*command]
-    if launcher:
+    if sandbox:
+        supervised = sandbox.command(command)
+    elif launcher:
         program = command[0] if "/" in command[0] else shutil.which(command[0]) or command[0]
         supervised = [str(launcher), "watch", str(os.getpid()), "-", "--", program, *command[1:]]
-    inherited = {name: value for name, value in os.environ.items() if inherit is None or name in inherit}
+    if sandbox:
+        variables = sandbox.environment(environment or {})
+        cwd = cwd or next(iter(sandbox.write), None)
+    else:
+        inherited = {name: value for name, value in os.environ.items() if inherit is None or name in inherit}
+        variables = {**inherited, "LC_ALL": "C.UTF-8", **(environment or {})}
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with log.open("a", encoding="utf-8", buffering=1) as file:
-        file.write(f"$ {' '.join(command)}\n")
+        file.write(f"$ {' '.join(command)}{' (in a sandbox: no network, an empty HOME)' if sandbox else ''}\n")
         file.flush()
         try:
             process = subprocess.Popen(
                 supervised,
                 cwd=cwd,
-                env={**inherited, "LC_ALL": "C.UTF-8", **(environment or {})},
+                env=variables,
                 pass_fds=tuple(keep_open),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -91,5 +102,7 @@ def run_logged(
                 process.terminate()
                 process.wait()
                 raise
+    if sandbox:
+        sandbox.check()
     if status:
         raise CommandFailedError(command, status, list(tail), log)

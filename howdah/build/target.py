@@ -10,7 +10,8 @@ from typing import Protocol
 class Target(Protocol):
     """``key`` names it in the cache; ``make(...)`` is a command that builds modules for it.
 
-    ``interface`` names all that modules are built against; None where only the kernel itself stands for it.
+    ``interface`` names all that modules are built against; None where only the kernel itself stands for it. It lies in
+    ``places``.
     """
 
     @property
@@ -36,5 +37,8 @@ class Target(Protocol):
 
     @property
     def build_dir(self) -> Path: ...
+
+    @property
+    def places(self) -> tuple[Path, ...]: ...
 
     def make(self, *arguments: str) -> list[str]: ...

@@ -53,6 +53,10 @@ class Kernel:
     def key(self) -> str:
         return self.directory.name
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        return self.source_dir, self.build_dir
+
     def make(self, *arguments: str) -> list[str]:
         """``make`` for modules of this kernel."""
         return make_command(self.source_dir, self.build_dir, *arguments)

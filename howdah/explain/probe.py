@@ -12,10 +12,10 @@ from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, ExplainedExit
 from howdah.explain.sender_log import SenderLog, explain_log, stand_in
 from howdah.ingest.tcp_probe import unwrap
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.measure.cause import INITIAL_SSTHRESH, LOSS, OWN_THRESHOLD
 from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace
+from howdah.record.schema import INFINITE_SSTHRESH
 
 SOURCE = "tcp_probe"
 _LINE = re.compile(r"\s(\d{1,12}\.\d{1,9}): (?:\w+:)?tcp_probe: (.{1,600})$")

@@ -11,7 +11,6 @@ from howdah.linux.kernelmessage import KernelMessage, parse
 from howdah.record.kernel_log import alarms
 from howdah.record.raw import read_raw_text
 
-NAME = "kernel_log"
 _FILE = "kernel.log"
 _MOST_ALARMS = 20
 _MOST_SAID = 40

@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
-from howdah.ingest import kernel_log, pcap, quic
+from howdah.ingest import pcap, quic
 from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.host_processor import ingest_host_processor
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
+from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
 from howdah.ingest.own_stack import add_own_stacks
@@ -34,9 +35,8 @@ from howdah.record.axis import axes_of
 from howdah.record.clock import read_clocks
 from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.kernel_log import SOURCE as KERNEL_LOG
 from howdah.record.raw import raw_value, read_raw_bytes
-
-REPORT_NAME = "ingest.json"
 
 
 def ingest(directory: RunDirectory) -> IngestReport:
@@ -68,9 +68,9 @@ def ingest(directory: RunDirectory) -> IngestReport:
         made |= ingest_processor(context)
     elif context.plan.collect.cpu:
         made["cpu"] = ingest_cpu(context)
-    log = kernel_log.ingest_kernel_log(context)
+    log = ingest_kernel_log(context)
     if log is not None:
-        report.sources[kernel_log.NAME] = log
+        report.sources[KERNEL_LOG] = log
     axes = axes_of(context.plan, context.agent.get("kernel_release"))
     for name, (table, source) in made.items():
         store.write(directory, name, table, axes)
@@ -80,7 +80,7 @@ def ingest(directory: RunDirectory) -> IngestReport:
     if context.plan.collect.pcap:
         machines = [] if clocks is None else list(clocks["machines"])
         report.sources[pcap.NAME] = pcap.ingest_captures(directory.raw, machines, context.plan)
-    write_json(directory.tables / REPORT_NAME, report.to_json())
+    write_json(directory.ingested, report.to_json())
     return report
 
 
@@ -112,7 +112,7 @@ def _clocks(directory: RunDirectory) -> dict[str, Any] | None:
 
 def read_report(directory: RunDirectory) -> IngestReport:
     """The report of an earlier ingest. Raises HowdahError if there is none."""
-    path = directory.tables / REPORT_NAME
+    path = directory.ingested
     try:
         return IngestReport.from_json(read_json(path))
     except (OSError, ValueError, KeyError, TypeError) as error:

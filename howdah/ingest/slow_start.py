@@ -9,7 +9,6 @@ import pyarrow as pa
 from howdah.ingest.ring_buffer import Integers, Trace
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.ingest.tracepoint import (
-    INFINITE_SSTHRESH,
     Sockets,
     Tracepoint,
     merge,
@@ -19,7 +18,7 @@ from howdah.ingest.tracepoint import (
 from howdah.record import table as store
 from howdah.record.event import EVENTS, REASONS, name_of
 from howdah.record.raw import raw_exists
-from howdah.record.schema import SLOW_START
+from howdah.record.schema import INFINITE_SSTHRESH, SLOW_START
 
 NO_RTT = 0xFFFFFFFF  # SLOW_START_NO_RTT
 MODULE = "howdah_slow_start"

@@ -19,7 +19,6 @@ import pyarrow as pa
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.linux.netlink.diag import (
     INET_DIAG_BBRINFO,
     INET_DIAG_INFO,
@@ -28,6 +27,7 @@ from howdah.linux.netlink.diag import (
     TCP_LISTEN,
 )
 from howdah.record import table as store
+from howdah.record.schema import INFINITE_SSTHRESH
 
 _AF_INET = 2
 _SOCKET_ID = struct.Struct(">HH4s12x4s12x")

@@ -9,7 +9,6 @@ import pyarrow as pa
 from howdah.ingest.ring_buffer import Integers, Trace
 from howdah.ingest.source import Context, SourceReport, nullable
 from howdah.ingest.tracepoint import (
-    INFINITE_SSTHRESH,
     Sockets,
     Tracepoint,
     merge,
@@ -18,7 +17,7 @@ from howdah.ingest.tracepoint import (
 )
 from howdah.plan.plan import Flow
 from howdah.record import table as store
-from howdah.record.schema import TCP_PROBE
+from howdah.record.schema import INFINITE_SSTHRESH, TCP_PROBE
 
 _TRACEPOINT = Tracepoint(
     name="tcp_probe",

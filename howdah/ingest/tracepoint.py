@@ -24,7 +24,6 @@ from howdah.ingest.trace_format import (
 from howdah.plan.plan import Flow
 from howdah.record.raw import raw_value, read_raw_bytes, read_raw_text
 
-INFINITE_SSTHRESH = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 _UNKNOWN_SHOWN = 20
 
 

@@ -30,7 +30,7 @@ def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
     if not (plan.traits.finite_processor and plan.collect.cpu):
         return None
     try:
-        ingested = read_json(directory.tables / "ingest.json")
+        ingested = read_json(directory.ingested)
         source = ingested["sources"]["cpu"]["counts"].get("source")
     except (OSError, ValueError, KeyError):
         return None

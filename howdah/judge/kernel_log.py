@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from howdah.ingest.kernel_log import NAME
 from howdah.ingest.source import IngestReport
 from howdah.judge.check import ENGINE, Check
-from howdah.record.kernel_log import KernelAlarm, in_use
+from howdah.record.kernel_log import SOURCE, KernelAlarm, in_use
 
 _CHECK = "kernel log"
 _MOST_CHARACTERS = 400
@@ -20,7 +19,7 @@ def kernel_log_checks(report: IngestReport, agent: dict[str, Any] | None) -> lis
     A kernel that warns goes on, but of what it does then nobody knows whether it is what it should do.
     """
     accounts = _accounts(agent or {})
-    found = report.sources.get(NAME)
+    found = report.sources.get(SOURCE)
     if not accounts:
         return [Check(_CHECK, ENGINE, None, "what the kernel said was not kept")]
     unread = [str(account["why"]) for account in accounts if account["why"]]

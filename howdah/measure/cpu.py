@@ -152,7 +152,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
 def account_of(directory: RunDirectory) -> dict[str, Any]:
     """What ingest says of the profile."""
     try:
-        value = read_json(directory.tables / "ingest.json")["sources"]["cpu"]["counts"]
+        value = read_json(directory.ingested)["sources"]["cpu"]["counts"]
     except (OSError, ValueError, KeyError, TypeError):
         return {"why": "there is no profile"}
     return dict(value)

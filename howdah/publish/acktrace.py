@@ -17,10 +17,10 @@ import numpy as np
 from howdah.errors import HowdahError
 from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
 from howdah.ingest.trace_format import TraceField, parse_event_format, parse_event_header, parse_page_header
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace, Reals
 from howdah.plan.plan import Flow, Plan
+from howdah.record.schema import INFINITE_SSTHRESH
 
 _NAME = "tcp_probe"
 _FIELDS = ("sport", "dport", "snd_cwnd", "ssthresh", "srtt", "address")

@@ -56,7 +56,7 @@ def _analysis_phase(directory: RunDirectory) -> str:
     for phase, left in (("conclude", directory.verdict), ("judge", directory.metrics)):
         if left.exists():
             return phase
-    return "measure" if (directory.tables / "ingest.json").exists() else "ingest"
+    return "measure" if directory.ingested.exists() else "ingest"
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ _LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Value:
-    """One element of an instant vector."""
+    """One element of an instant vector. ``metric`` is its name, where the query keeps it."""
 
     labels: dict[str, str]
     value: float
+    metric: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Client:
     def instant(self, query: str, at_ms: int) -> list[Value]:
         """The vector a query has at one time."""
         result = self._call("query", {"query": query, "time": _seconds(at_ms)})
-        return [Value(_labels(item), float(item["value"][1])) for item in result]
+        return [Value(_labels(item), float(item["value"][1]), item["metric"].get("__name__", "")) for item in result]
 
     def range(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[RangeSeries]:
         """Values of a query at ``start``, ``start + step`` … up to ``end``; instants without a value are left out."""

@@ -19,7 +19,6 @@ from howdah.errors import HowdahError
 from howdah.ingest import interface, qdisc, tcp_info
 from howdah.ingest.framed import LARGEST_ANSWER, Frames, Locate, Records, parse
 from howdah.ingest.source import Context
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.linux.netlink.message import NLMSG_DONE
 from howdah.linux.output import FRAME
 from howdah.plan.plan import Flow, Plan
@@ -30,6 +29,7 @@ from howdah.publish.phase import Position, position
 from howdah.record.directory import PARTIAL
 from howdah.record.result import Run, load_run
 from howdah.record.sample import bottleneck_queue
+from howdah.record.schema import INFINITE_SSTHRESH
 
 _TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # of the first netlink header of an answer
 _FRESH_S = 5.0  # a node whose readings ended this long ago shows none

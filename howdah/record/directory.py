@@ -60,6 +60,11 @@ class RunDirectory:
     def tables(self) -> Path:
         return self.path / "tables"
 
+    @property
+    def ingested(self) -> Path:
+        """What ingest says of its sources, as JSON."""
+        return self.tables / "ingest.json"
+
     def table(self, name: str) -> Path:
         return self.tables / f"{name}.parquet"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from howdah.linux.kernelmessage import is_alarm
 
+SOURCE = "kernel_log"  # in tables/ingest.json
 OWN_PREFIX = "howdah_own_"  # in the kernel, of a profile's own module: its file's name may be a built-in one's
 MOST_FRAMES = 6
 _BLOCK_LINES = 60  # of registers and trace, below the line that gives the alarm

@@ -16,6 +16,7 @@ SCHEMA_VERSION = 5
 # There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
 MACHINE_TABLES = ("cpu", "cpu_sample")
 
+INFINITE_SSTHRESH = 0x7FFFFFFF  # packets: TCP_INFINITE_SSTHRESH, which is null in a table
 _TEXT = pa.dictionary(pa.int16(), pa.string())
 
 TCP_PROBE = pa.schema(

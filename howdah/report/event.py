@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.measure.cause import BBR_DRAIN, OWN_CUT, OWN_THRESHOLD, PROBE_RTT, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER
 from howdah.number import duration, rate, significant
 from howdah.plan.plan import Flow
 from howdah.record.event import Reason, event, reason
 from howdah.record.result import Run
+from howdah.record.schema import INFINITE_SSTHRESH
 from howdah.report.ackwindow import flow_start_ns
 from howdah.report.shown import shown_flows
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from howdah.ingest.kernel_log import NAME
-from howdah.ingest.run import REPORT_NAME
+from howdah.record.kernel_log import SOURCE
 from howdah.record.result import Run
 
 _MOST_RUNS = 20
@@ -28,8 +27,8 @@ def said_runs(runs: list[tuple[Run, str]]) -> list[SaidRun]:
     found = []
     for run, variant in runs:
         try:
-            ingested = json.loads((run.directory.tables / REPORT_NAME).read_text(encoding="utf-8"))
-            counts = ingested["sources"][NAME]["counts"]
+            ingested = json.loads(run.directory.ingested.read_text(encoding="utf-8"))
+            counts = ingested["sources"][SOURCE]["counts"]
         except (OSError, ValueError, KeyError):
             continue
         lines = [

@@ -30,7 +30,6 @@ from howdah.work.again import FileDifference, make_again, measure_differences, v
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
-_REPORT_OF_INGEST = "ingest.json"
 Progress = Callable[[str, int, int], None]
 
 
@@ -96,7 +95,7 @@ def _check_names(directory: RunDirectory, report: Report) -> None:
     for file in files:
         for name in repeated_names(file):
             report.findings.append(Discrepancy(str(file.relative_to(directory.path)), f"it says {name!r} twice"))
-    known = {_REPORT_OF_INGEST, *(directory.table(name).name for name in TABLES)}
+    known = {directory.ingested.name, *(directory.table(name).name for name in TABLES)}
     for table in sorted(directory.tables.iterdir()) if directory.tables.is_dir() else ():
         if table.name not in known and not table.name.startswith("."):
             report.findings.append(Discrepancy(f"tables/{table.name}", "howdah makes no such table"))
@@ -257,7 +256,7 @@ def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Repo
                 continue
             if found is not None:
                 report.findings.append(Discrepancy(file, f"not what raw/ gives, at {found}"))
-    said, now = (read_object(each.tables / _REPORT_OF_INGEST) for each in (directory, scratch))
+    said, now = (read_object(each.ingested) for each in (directory, scratch))
     if said != now and not part:
         report.findings.append(Discrepancy("tables/ingest.json", "not what raw/ gives"))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from howdah.build.sandbox import building_for_a_stranger
 from howdah.engine.registry import engine as find_engine
 from howdah.engine.share import bring_programs
 from howdah.errors import HowdahError
@@ -95,19 +96,21 @@ def make_again(
             hint="There is nothing to compare with; 'howdah run --again' makes the run again.",
         )
     plan_json = read_foreign(original.plan).decode()
-    check_trust(plan, plan_json, record, trust=trust)
+    is_strangers = check_trust(plan, plan_json, record, trust=trust)
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
     partial.raw.mkdir(parents=True)
     partial.share.mkdir()
     partial.plan.write_text(plan_json, encoding="utf-8")
     made = {**first_record(plan_json, str(record.get("key", ""))), "rerun_of": str(original.path)}
-    write_json(partial.provenance, made | signed_plan(plan, plan_json))
+    write_json(partial.provenance, made | ({} if is_strangers else signed_plan(plan, plan_json)))
     try:
         bring_programs(original, partial, plan)
         if up_to_date:
             refresh(original)  # the same analysis on both sides, or the comparison would compare our code
-        find_engine(plan.engine).prepare([plan], build)
-        verdict = execute(partial, progress)
+        engine = find_engine(plan.engine)
+        with building_for_a_stranger(is_stranger=is_strangers):
+            engine.prepare([plan], build)
+            verdict = execute(partial, progress, engine=engine)
         found = differences(original, partial, plan)
         partial.path.rename(final)
     except BaseException:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from howdah.engine.engine import Engine
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.plan.plan import Plan
@@ -132,10 +133,13 @@ def _invalid(directory: RunDirectory, message: str) -> None:
     write_json(directory.metrics, {"format": 1, "rows": []})
 
 
-def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = True) -> str:
+def execute(
+    directory: RunDirectory, progress: Progress, *, keep_data: bool = True, engine: Engine | None = None
+) -> str:
     """Run the plan in ``directory`` and analyse it; return the verdict.
 
     Without ``keep_data`` the caller removes the data of a run that counts, so they are not compressed first.
+    ``engine`` is one that this process has prepared for the plan: it does not look at what it has built once more.
 
     A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. So do records that cannot
     be analysed, with its raw files, and an error of howdah's own. Only an error that is not about this run (a missing
@@ -147,7 +151,7 @@ def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = Tr
     start = time.monotonic()
     try:
         with _timed(record, "engine"):
-            record.update(find_engine(plan.engine).run(directory, plan, progress))
+            record.update((engine or find_engine(plan.engine)).run(directory, plan, progress))
             record["algorithms"] = _algorithms(directory)
         analyse(directory, plan, record, progress)
         record["status"] = "finished"

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from howdah.build.source_tree import read_tree
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, open_foreign
 from howdah.place import file_of, state_place
-from howdah.plan.named import CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
+from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
 from howdah.plan.plan import Plan
 from howdah.record.provenance import sha256_text
 
@@ -37,10 +37,14 @@ class UntrustedError(HowdahError):
 
 @dataclass(frozen=True)
 class Asked:
-    """Something that a plan names, and the SHA-256 of what would run; None where there is no such thing here."""
+    """Something that a plan names, and the SHA-256 of what would run; None where there is no such thing here.
+
+    ``bare``: it would be built without a sandbox, which this machine does not have.
+    """
 
     named: Named
     sha256: str | None
+    bare: bool = False
 
     def __str__(self) -> str:
         return f"{self.named} (SHA-256 {self.sha256 or 'unknown: it is not here'})"
@@ -51,19 +55,20 @@ def signed_plan(plan: Plan, plan_json: str) -> dict[str, str]:
     return {MADE_HERE: _code(plan_json)} if named_of(plan) else {}
 
 
-def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bool) -> None:
-    """Raises UntrustedError for a stranger's plan that names something the user has not allowed.
+def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bool) -> bool:
+    """Whether the plan is a stranger's that names something, which howdah/build/sandbox.py is then asked to build.
 
-    With ``trust`` the user allows it, now and later.
+    Raises UntrustedError where the user has not allowed it. With ``trust`` the user allows it, now and later; what no
+    sandbox can be had for is asked for each time.
     """
-    named = _reaching(plan)
+    named = named_of(plan)
     if not named or hmac.compare_digest(str(record.get(MADE_HERE, "")).encode(), _code(plan_json).encode()):
-        return
-    asked = [Asked(each, _digest(each, plan, plan_json)) for each in named]
+        return False
     known = _remembered()
-    new = [each for each in asked if each.sha256 not in known]
+    asked = [Asked(each, _digest(each, plan, plan_json), bare) for each, bare in _reaching(named, plan)]
+    new = [each for each in asked if each.bare or each.sha256 not in known]
     if not new:
-        return
+        return True
     lines = "".join(f"\n    {each}" for each in new)
     absent = [each for each in new if each.sha256 is None]
     if absent:
@@ -75,26 +80,24 @@ def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bo
             hint=f"Look at it first. {ANSWER} runs it, and remembers it by these digests.",
         )
     _remember(new)
+    return True
 
 
-def _reaching(plan: Plan) -> list[Named]:
-    """What a plan names, without programs in a guest that reach nothing of this machine."""
-    named = named_of(plan)
-    if not any(each.kind == PROGRAM for each in named):
-        return named
-    problem = _unconfined(plan)
-    if problem is None:
-        return [each for each in named if each.kind != PROGRAM]
-    return [
-        replace(each, runs=f"{each.runs}, which is not confined here ({problem})") if each.kind == PROGRAM else each
-        for each in named
-    ]
+def _reaching(named: list[Named], plan: Plan) -> Iterator[tuple[Named, bool]]:
+    """Without programs in a guest that reach nothing of this machine; and whether it is built without a sandbox."""
+    for each in named:
+        problem = _unconfined(plan, each.kind)
+        said = replace(each, runs=f"{each.runs}, which is not confined here ({problem})") if problem else each
+        if each.kind != PROGRAM or problem:
+            yield said, each.kind in BUILT and problem is not None
 
 
-def _unconfined(plan: Plan) -> str | None:
-    """The reason why a guest of this plan could reach the user's files; None if it cannot."""
-    if plan.engine not in CONFINING:
+def _unconfined(plan: Plan, kind: str) -> str | None:
+    """The reason why a guest of this plan, or what is built for it, could reach the user's files; None if it cannot."""
+    if kind == PROGRAM and plan.engine not in CONFINING:
         return f"the engine {plan.engine} does not"
+    if kind not in (PROGRAM, *BUILT):
+        return None
     from howdah.engine.uml.needs import unconfined  # it tries what the machine can: only where it matters
 
     return unconfined()

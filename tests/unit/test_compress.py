@@ -110,11 +110,18 @@ def test_what_is_compressed_is_compared_with_what_is_made_again(
     recorded: RunDirectory, monkeypatch: pytest.MonkeyPatch, retransmitted: int, differs: bool
 ) -> None:
     assert compress_run(recorded) is not None
+    engines: list[_Engine] = []
+
+    def find_engine(_name: str) -> _Engine:
+        engines.append(_Engine(retransmitted))
+        return engines[-1]
+
     for module in (again, stage):
-        monkeypatch.setattr(module, "find_engine", lambda _name: _Engine(retransmitted))
+        monkeypatch.setattr(module, "find_engine", find_engine)
     found = again.make_again(recorded, recorded.path.with_name("again"), _quiet, _quiet)
     assert found.tables_compared
     assert [each.file for each in found.differences][:1] == (["tables/counter.parquet"] if differs else [])
+    assert len(engines) == 1, "another would look at all that this one has built"
 
 
 def _quiet(_what: str, _done: int, _all: int) -> None:

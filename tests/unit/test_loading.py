@@ -73,3 +73,8 @@ def test_the_end_of_a_command_loads_no_page() -> None:
     """``howdah run --no-report`` says what was found as a page does, and makes none."""
     loaded = closure(["howdah.report.ending", "howdah.report.results"], deferred=False).keys()
     assert not {"howdah.report.build", "howdah.report.page"} & loaded
+
+
+def test_a_page_loads_nothing_that_reads_raw_files() -> None:
+    loaded = closure(["howdah.report.build"], deferred=False)
+    assert not [name for name in loaded if name.startswith("howdah.ingest")]
