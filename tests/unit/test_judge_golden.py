@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every field of the checks of healthy inputs, and of inputs with one thing changed; messages are not compared."""
+"""Checks of healthy inputs, and of inputs with one thing changed: every field, and what each says to a person."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Doctor = Callable[[dict[str, Any]], object]
 
 def listed(title: str, checks: Iterable[Check], healthy: Iterable[str] = ()) -> list[str]:
     """Those that the healthy input has, and the other has not, begin with a dash."""
-    before, lines = list(healthy)[1:], [line_of(check) for check in checks]
-    gone = [f"- {line}" for line in before if line not in lines]
-    return [f"# {title}", *gone, *(line for line in lines if line not in before)]
+    before, found = list(healthy)[1:], [f"{line_of(check)}\n  {check.message}" for check in checks]
+    gone = [f"- {each.splitlines()[0]}" for each in before if each not in found]
+    return [f"# {title}", *gone, *(each for each in found if each not in before)]
 
 
 def all_of(cases: Mapping[str, Doctor], make: Callable[[], Any], judged: Callable[[Any], Iterable[Check]]) -> list[str]:
