@@ -196,8 +196,10 @@ def test_checks_of_what_was_collected() -> None:
 
 
 def verdict(run: RunDirectory, plan: Plan) -> list[Check]:
+    """Paths of files begin at the run's directory."""
     ingest(run)
-    return [Check(**each) for each in judge(run, plan)["checks"]]
+    checks = [Check(**each) for each in judge(run, plan)["checks"]]
+    return [dataclasses.replace(each, message=each.message.replace(f"{run.path}/", "")) for each in checks]
 
 
 def test_checks_of_a_recorded_run(tmp_path: Path) -> None:
