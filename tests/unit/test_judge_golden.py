@@ -20,8 +20,10 @@ from howdah.judge.model import packet_checks
 from howdah.judge.run import judge
 from howdah.judge.settings import settings_checks
 from howdah.judge.tolerance import VIRTUAL
-from howdah.plan.plan import Plan
+from howdah.plan.kernel import Part
+from howdah.plan.plan import Host, Operation, Plan, RealTime
 from howdah.record.directory import RunDirectory
+from howdah.trait import traits
 from tests.unit import path_factory
 from tests.unit.recorded_lines import compare, line_of
 from tests.unit.recorded_run import make_recorded_run
@@ -196,8 +198,12 @@ def test_checks_of_what_was_collected() -> None:
 
 
 def verdict(run: RunDirectory, plan: Plan) -> list[Check]:
-    """Paths of files begin at the run's directory."""
     ingest(run)
+    return judged(run, plan)
+
+
+def judged(run: RunDirectory, plan: Plan) -> list[Check]:
+    """Paths of files begin at the run's directory."""
     checks = [Check(**each) for each in judge(run, plan)["checks"]]
     return [dataclasses.replace(each, message=each.message.replace(f"{run.path}/", "")) for each in checks]
 
@@ -211,6 +217,79 @@ def test_checks_of_a_recorded_run(tmp_path: Path) -> None:
     (run.raw / "agent.json").write_text(json.dumps(agent))
     lines = first + listed("in time", verdict(run, plan_of_recording()), first)
     compare("checks/recorded.txt", lines)
+
+
+def _delayed(operation: Operation) -> Operation:
+    """With all options of a delay line, which a run on several kernels asks for."""
+    none = {"jitter_us": 0, "distribution": None, "rate_bits_per_second": None, "reorder_ratio": 0.0}
+    if operation.op != "qdisc":
+        return operation
+    return Operation("qdisc", {**operation.arguments, "options": none | operation.arguments["options"]})
+
+
+def _whole_run(parent: Path, **changes: Any) -> tuple[RunDirectory, Plan]:
+    """The recording as one of path_factory's path, with every file that an engine may leave: each says something else."""
+    base = plan_of_recording()
+    network = path_factory.path_plan()
+    host = {"s": "s1", "r": "left", "d": "r1"}
+    plan = dataclasses.replace(
+        base,
+        hosts=[*(dataclasses.replace(each, name=host[each.name]) for each in base.hosts), Host("right", "router")],
+        operations=[_delayed(each) for each in network.operations],
+        flows=[dataclasses.replace(base.flows[0], sender="s1", receiver="r1")],
+        calibration=dataclasses.replace(base.calibration, bottleneck_node="left"),
+        **changes,
+    )
+    run = make_recorded_run(parent, plan)
+    counters = (run.raw / "counters.jsonl").read_text()
+    (run.raw / "counters.jsonl").write_text(counters.replace('"node": "s"', '"node": "s1"'))
+    trips = [{"sender": "s1", "receiver": "r1", "round_trip_ns": [40_000_000, 41_000_000]}]
+    before = path_factory.calibration() | {"rate_bits_per_second": 9_999_000, "round_trips": trips}
+    after = path_factory.calibration() | {"rate_bits_per_second": 8_000_000, "round_trips": []}
+    accounting = path_factory.accounting()
+    accounting["after"]["netstat"]["s1"]["TcpInSegs"] = 7
+    agent = json.loads((run.raw / "agent.json").read_text())
+    agent |= {name: path_factory.agent()[name] for name in ("phases", "qdiscs")}
+    agent |= {"processor": {"wakeups": 10, "missed": 0, "late": [], "late_worst_ns": 5, "steal": 0.5}}
+    agent |= {"machines": {"near": {"processor": agent["processor"]}}, "modules": {"mine": {"srcversion": "A"}}}
+    agent |= {"kernel_log": {"records": 1, "first": 0, "lost": 0, "left_out": 0, "why": None}}
+    wire = {"wire": 2, "left_frames": 9, "arrived_frames": 8, "lost_frames": 0, "late_frames": 1, "latest_ns": 3000}
+    files = {
+        "calibration-before": before,
+        "calibration-after": after,
+        "accounting": accounting,
+        "agent": agent,
+        "wire": {"parts": {"main": [wire]}},
+        "slow_start": {"entries": 3, "overrun": 2},
+    }
+    for name, content in files.items():
+        (run.raw / f"{name}.json").write_text(json.dumps(content))
+    (run.raw / "kernel.log").write_text("6,0,5;boot\n")
+    ingest(run)  # which would ask for the clock of each machine
+    clocks = {"machines": {"near": {"uncertainty_ns": 5000, "gain": 0.5}}}
+    (run.raw / "clock.json").write_text(json.dumps(clocks))
+    return run, plan
+
+
+def test_each_file_of_a_run_reaches_its_check(tmp_path: Path) -> None:
+    engines: dict[str, dict[str, Any]] = {
+        "one kernel": {},
+        "several kernels": {"parts": [Part(name="receivers", kernel="debian-6.12", hosts=["r1"])]},
+        "several machines": {"engine": "machines", "traits": traits("machines")},
+        "a virtual machine in real time": {
+            "engine": "vm",
+            "traits": traits("vm", real_time=True),
+            "real_time": RealTime("tcg"),
+        },
+    }
+    lines: list[str] = []
+    healthy: list[str] = []
+    for title, changes in engines.items():
+        run, plan = _whole_run(tmp_path / title, own_algorithms={"mine": "mine"}, **changes)
+        found = listed(title, judged(run, plan), healthy)
+        healthy = healthy or found
+        lines += found
+    compare("checks/whole.txt", lines)
 
 
 def test_checks_of_a_simulated_run(tmp_path: Path) -> None:
