@@ -301,6 +301,13 @@ def test_checks_of_a_simulated_run(tmp_path: Path) -> None:
     links["forward"]["left"] = 1
     lines = healthy + listed("lost, dropped and left", packet_checks(plan, links, VIRTUAL))
     lines += listed("random loss", packet_checks(simulated_plan("path.loss=1 %"), read_links(run.raw), VIRTUAL))
+    unread = dataclasses.replace(
+        plan, collect=dataclasses.replace(plan.collect, qdisc_us=None, tcp_info_us=None, tcp_probe=False)
+    )
+    lines += listed("nothing was collected", judged(run, unread), healthy)
+    lines += listed(
+        "the second reading comes after the end", judged(run, dataclasses.replace(plan, duration_us=4_999)), healthy
+    )
     agent = json.loads((run.raw / "agent.json").read_text())
     (run.raw / "agent.json").write_text(json.dumps(agent | {"kernel_release": "another"}))
     lines += listed("another model", verdict(run, plan), healthy)
