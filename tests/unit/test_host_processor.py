@@ -257,8 +257,8 @@ ALL = "29 segments, 28 ACKs and 150000 searched packets cost the processor of s1
             29,
             "time",
             True,
-            "the processor of s1 was busy for 0.193000 s, and all the time in 0.100 s in which segments waited from one "
-            "reading to the next",
+            "the processor of s1 was busy for 0.193000 s, and all the time in 0.100 s in which segments waited from "
+            "one reading to the next",
             (100_000_000, 100_000_000, 30_000.0, "ns"),
         ),
         # 100 ms are known to 20 us and a ten thousandth of them: 30 us.
@@ -268,7 +268,8 @@ ALL = "29 segments, 28 ACKs and 150000 searched packets cost the processor of s1
             29,
             "time",
             False,
-            "the processor of s1 rested while segments waited: busy for 99969999 of 100000000 ns, 0.200 s after the start",
+            "the processor of s1 rested while segments waited: busy for 99969999 of 100000000 ns, 0.200 s "
+            "after the start",
             (100_000_000, 99_969_999, 30_000.0, "ns"),
         ),
         (
@@ -276,8 +277,8 @@ ALL = "29 segments, 28 ACKs and 150000 searched packets cost the processor of s1
             29,
             "time",
             False,
-            "the processor of s1 was busy for longer than time passed: busy for 100030001 of 100000000 ns, 0.200 s after "
-            "the start",
+            "the processor of s1 was busy for longer than time passed: busy for 100030001 of 100000000 ns, 0.200 s "
+            "after the start",
             (100_000_000, 100_030_001, 30_000.0, "ns"),
         ),
         # A rest in between: it may have been idle.

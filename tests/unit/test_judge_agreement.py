@@ -174,6 +174,7 @@ _SENDER = make_flow().sender
 _HYSTART = f"HyStart's counters and the trace, {_SENDER}"
 _RETRANSMITTED = f"retransmissions of counters and tcp_info, {_SENDER}"
 _BYTES = "bytes of trace and receiver"
+ACKED = "bytes acknowledged, tcp_probe around it"
 
 
 def _agree(name: str, message: str) -> Check:
@@ -207,15 +208,15 @@ def test_every_check_says_what_agreed() -> None:
     [
         # Beside the 2nd reading, at 145 ms, are those at 115 and 195 ms: it may have seen what the ACKs at 110 to
         # 210 ms did, the 2nd to the 12th, and the SYN and the FIN.
-        ("bytes_acked_bytes", 1, 4 * MSS, 24 * MSS + 2, f"bytes acknowledged, tcp_probe around it {4 * MSS} to {24 * MSS}"),
+        ("bytes_acked_bytes", 1, 4 * MSS, 24 * MSS + 2, f"{ACKED} {4 * MSS} to {24 * MSS}"),
         # The first one has none before it: the 2nd to the 7th, at 160 ms.
-        ("bytes_acked_bytes", 0, 4 * MSS, 14 * MSS + 2, f"bytes acknowledged, tcp_probe around it {4 * MSS} to {14 * MSS}"),
+        ("bytes_acked_bytes", 0, 4 * MSS, 14 * MSS + 2, f"{ACKED} {4 * MSS} to {14 * MSS}"),
         # None follows the last one: from that before 245 ms, the 15th, to the last.
-        ("bytes_acked_bytes", 4, 30 * MSS, 38 * MSS + 2, f"bytes acknowledged, tcp_probe around it {30 * MSS} to {38 * MSS}"),
+        ("bytes_acked_bytes", 4, 30 * MSS, 38 * MSS + 2, f"{ACKED} {30 * MSS} to {38 * MSS}"),
         # Windows 11 to 21, and an ACK of two segments adds three at most.
         ("cwnd_packets", 1, 11, 24, "packets, tcp_probe around it 11 to 21"),
     ],
-)  # fmt: skip
+)
 def test_a_reading_may_be_anything_that_its_neighbours_surround(
     column: str, reading: int, low: int, high: int, what: str
 ) -> None:

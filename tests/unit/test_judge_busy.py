@@ -91,8 +91,14 @@ def test_an_account_that_is_missing_or_damaged_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("due_ns", "at_ns", "idle_ns", "ok"),
-    [(1000, 1100, 5, True), (1000, 1100, 6, False), (1000, 1001, 0, True), (1000, 1000, 0, False), (1000, 900, 0, False)],
-)  # fmt: skip
+    [
+        (1000, 1100, 5, True),
+        (1000, 1100, 6, False),
+        (1000, 1001, 0, True),
+        (1000, 1000, 0, False),
+        (1000, 900, 0, False),
+    ],
+)
 def test_a_twentieth_of_the_delay_may_have_been_idle(due_ns: int, at_ns: int, idle_ns: int, ok: bool) -> None:
     asked: list[tuple[int, int]] = []
 

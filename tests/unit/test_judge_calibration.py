@@ -189,7 +189,7 @@ def test_a_buffer_is_full_to_half_a_frame(of: Plan, tolerance: Tolerance, allowe
 
 
 def test_the_error_of_the_measured_rate_is_taken_out_of_the_depth() -> None:
-    """The agent has turned a wait into bytes by a rate that is 0.1 % too high; but for half a frame they are too many."""
+    """The agent has turned a wait into bytes by a rate that is 0.1 % too high; but for half a frame."""
     wait_s = (FILLED - 757) * 8 / whole_nanoseconds(RATE, 1514)
     high = RATE * 1.001
     (check,) = judged("buffer", rate_bits_per_second=high, buffer_bytes=wait_s * high / 8 + 757)
@@ -250,7 +250,11 @@ PART = "the buffer of the bottleneck, 50000 of its 100000 bytes filled,"
 @pytest.mark.parametrize(
     ("found", "ok", "message"),
     [
-        ({"buffer_bytes": 50_000}, True, f"{PART} held 50000 bytes and dropped 0 packets; the rest is what its queue says of itself"),
+        (
+            {"buffer_bytes": 50_000},
+            True,
+            f"{PART} held 50000 bytes and dropped 0 packets; the rest is what its queue says of itself",
+        ),
         ({"buffer_bytes": 49_999}, False, f"{PART} held 49999 bytes and dropped 0 packets: it is too low"),
         (
             {"buffer_bytes": 60_000, "buffer_dropped_packets": 1},
@@ -263,7 +267,7 @@ PART = "the buffer of the bottleneck, 50000 of its 100000 bytes filled,"
             f"{PART} held fewer bytes and dropped 1 packets: it is too low",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_part_of_a_deep_buffer_is_filled(found: dict[str, Any], ok: bool, message: str) -> None:
     (check,) = judged("buffer", plan(part_bytes=50_000), **found)
     assert check == Check("buffer", "before", ok, message, 50_000, found["buffer_bytes"], 0, "bytes")

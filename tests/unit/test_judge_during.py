@@ -171,7 +171,10 @@ def test_one_failed_check_makes_the_run_invalid(tmp_path: Path) -> None:
     ],
 )
 def test_a_span_of_a_queue_is_known_to_a_frame_at_either_end(step: int, words: str) -> None:
-    """Two spans of 80 ms: a frame at each of four ends is 4 * 1514 * 8 / 0.16 = 302 800 bit/s, and 0.1 % are 20 000: 807 bytes in 20 ms."""
+    """Two spans of 80 ms: a frame at each of four ends is 4 * 1514 * 8 / 0.16 = 302 800 bit/s, and 0.1 % are 20 000.
+
+    That is 807 bytes in 20 ms.
+    """
     held, sent = [], [0]
     for index in range(10):
         held.append(0 if index in (4, 9) else 200_000)

@@ -193,43 +193,87 @@ def test_where_the_agent_stopped_is_said() -> None:
 FLOW = dataclasses.replace(path_factory.path_plan().flows[0], start_us=500_000, stop_us=2_000_000)
 SIZED = dataclasses.replace(FLOW, size_bytes=4_000_000)
 TITLE = "flow 1 (bulk)"
+UNTIL = "the plan lets it send until 2000000"
+MOVED = "started on time and moved 4000000 bytes"
 STARTED = (500_000, 500_000.0, 10_000, "us")
 
 
 @pytest.mark.parametrize(
     ("flow", "changes", "ok", "words", "numbers"),
     [
-        (FLOW, {}, True, "started on time and moved 4000000 bytes", STARTED),
+        (FLOW, {}, True, MOVED, STARTED),
         (FLOW, {"id": 2}, False, "never started", ()),
         (FLOW, {"start_ns": None}, False, "never started", ()),
         (FLOW, {"error": "refused", "connected_ns": None}, False, "failed: refused", ()),
-        (FLOW, {"error": ""}, True, "started on time and moved 4000000 bytes", STARTED),
+        (FLOW, {"error": ""}, True, MOVED, STARTED),
         (FLOW, {"connected_ns": None}, False, "never connected", ()),
         # 10 ms early or late are allowed.
-        (FLOW, {"start_ns": 510_000_000}, True, "started on time and moved 4000000 bytes", (500_000, 510_000.0, 10_000, "us")),
-        (FLOW, {"start_ns": 490_000_000}, True, "started on time and moved 4000000 bytes", (500_000, 490_000.0, 10_000, "us")),
-        (FLOW, {"start_ns": 510_001_000}, False, "started at 510001 us instead of 500000 us", (500_000, 510_001.0, 10_000, "us")),
-        (FLOW, {"start_ns": 489_999_000}, False, "started at 489999 us instead of 500000 us", (500_000, 489_999.0, 10_000, "us")),
+        (FLOW, {"start_ns": 510_000_000}, True, MOVED, (500_000, 510_000.0, 10_000, "us")),
+        (FLOW, {"start_ns": 490_000_000}, True, MOVED, (500_000, 490_000.0, 10_000, "us")),
+        (
+            FLOW,
+            {"start_ns": 510_001_000},
+            False,
+            "started at 510001 us instead of 500000 us",
+            (500_000, 510_001.0, 10_000, "us"),
+        ),
+        (
+            FLOW,
+            {"start_ns": 489_999_000},
+            False,
+            "started at 489999 us instead of 500000 us",
+            (500_000, 489_999.0, 10_000, "us"),
+        ),
         (FLOW, {"bytes_received": 0}, False, "moved no data", ()),
         (FLOW, {"bytes_received": 1}, True, "started on time and moved 1 bytes", STARTED),
-        (FLOW, {"kernel_algorithm": "cubic"}, True, "started on time and moved 4000000 bytes", STARTED),
+        (FLOW, {"kernel_algorithm": "cubic"}, True, MOVED, STARTED),
         (FLOW, {"kernel_algorithm": "reno"}, False, "used the congestion control reno instead of cubic", ()),
         # A bulk flow that is complete ends with its time, or 10 ms before.
-        (FLOW, {"end_ns": 1_990_000_000}, True, "started on time and moved 4000000 bytes", STARTED),
-        (FLOW, {"end_ns": 1_989_999_000}, False, "ended at 1989999 us, the plan lets it send until 2000000", (2_000_000, 1_989_999.0, 10_000, "us")),
-        (FLOW, {"end_ns": 1_000_000_000, "complete": False}, True, "started on time and moved 4000000 bytes", STARTED),
-        (SIZED, {"end_ns": 1_000_000_000}, True, "started on time and moved 4000000 bytes", STARTED),
-        (dataclasses.replace(FLOW, group="web"), {"end_ns": 10**9}, True, "started on time and moved 4000000 bytes", STARTED),
-        (dataclasses.replace(FLOW, traffic="python"), {"end_ns": 10**9}, False, "ended at 1000000 us, the plan lets it send until 2000000", (2_000_000, 1_000_000.0, 10_000, "us")),
-        (dataclasses.replace(FLOW, traffic="program"), {"end_ns": 10**9}, True, "started on time and moved 4000000 bytes", STARTED),
+        (FLOW, {"end_ns": 1_990_000_000}, True, MOVED, STARTED),
+        (
+            FLOW,
+            {"end_ns": 1_989_999_000},
+            False,
+            f"ended at 1989999 us, {UNTIL}",
+            (2_000_000, 1_989_999.0, 10_000, "us"),
+        ),
+        (FLOW, {"end_ns": 1_000_000_000, "complete": False}, True, MOVED, STARTED),
+        (SIZED, {"end_ns": 1_000_000_000}, True, MOVED, STARTED),
+        (dataclasses.replace(FLOW, group="web"), {"end_ns": 10**9}, True, MOVED, STARTED),
+        (
+            dataclasses.replace(FLOW, traffic="python"),
+            {"end_ns": 10**9},
+            False,
+            f"ended at 1000000 us, {UNTIL}",
+            (2_000_000, 1_000_000.0, 10_000, "us"),
+        ),
+        (dataclasses.replace(FLOW, traffic="program"), {"end_ns": 10**9}, True, MOVED, STARTED),
         # One of fixed size moves it, unless the end of the run cuts it.
-        (SIZED, {"bytes_received": 3_999_999}, False, "moved 3999999 bytes instead of 4000000", (4_000_000, 3_999_999, 0, "bytes")),
-        (SIZED, {"bytes_received": 4_000_001}, False, "moved 4000001 bytes instead of 4000000", (4_000_000, 4_000_001, 0, "bytes")),
+        (
+            SIZED,
+            {"bytes_received": 3_999_999},
+            False,
+            "moved 3999999 bytes instead of 4000000",
+            (4_000_000, 3_999_999, 0, "bytes"),
+        ),
+        (
+            SIZED,
+            {"bytes_received": 4_000_001},
+            False,
+            "moved 4000001 bytes instead of 4000000",
+            (4_000_000, 4_000_001, 0, "bytes"),
+        ),
         (SIZED, {"bytes_received": 5, "complete": False}, True, "started on time and moved 5 bytes", STARTED),
-        (SIZED, {"bytes_received": 5, "end_ns": 2_000_000_000}, False, "moved 5 bytes instead of 4000000", (4_000_000, 5, 0, "bytes")),
+        (
+            SIZED,
+            {"bytes_received": 5, "end_ns": 2_000_000_000},
+            False,
+            "moved 5 bytes instead of 4000000",
+            (4_000_000, 5, 0, "bytes"),
+        ),
         (SIZED, {"bytes_received": 5, "end_ns": 2_000_001_000}, True, "started on time and moved 5 bytes", STARTED),
     ],
-)  # fmt: skip
+)
 def test_a_flow_does_what_the_plan_says(
     flow: Flow, changes: dict[str, Any], ok: bool, words: str, numbers: tuple[Any, ...]
 ) -> None:

@@ -228,7 +228,7 @@ def _delayed(operation: Operation) -> Operation:
 
 
 def _whole_run(parent: Path, **changes: Any) -> tuple[RunDirectory, Plan]:
-    """The recording as one of path_factory's path, with every file that an engine may leave: each says something else."""
+    """The recording as one of path_factory's path, with every file that an engine may leave."""
     base = plan_of_recording()
     network = path_factory.path_plan()
     host = {"s": "s1", "r": "left", "d": "r1"}

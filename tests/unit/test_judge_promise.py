@@ -47,7 +47,7 @@ DEEP = {"rate_bits_per_second": 8_000_000_000, "buffer_bytes": 100_000_000}  # w
         (280_000_000, DEEP, False),
         (279_999_999, DEEP, True),
     ],
-)  # fmt: skip
+)
 def test_a_buffer_that_cannot_hold_the_path_is_the_profiles(
     sysctl: str, host: str, largest: int, path: dict[str, Any], asked: bool
 ) -> None:
@@ -180,10 +180,12 @@ def test_without_its_counts_a_limit_is_not_known() -> None:
         (make_measured([make_trace([10], [0], [10])]), unread),
         (make_measured([make_trace([10], [0], [10])], info=make_info([0], busy_time_us=[1])), unread),
         (
-            make_measured([make_trace([10], [0], [10])], info=make_info([0], rwnd_limited_us=[1], sndbuf_limited_us=[1])),
+            make_measured(
+                [make_trace([10], [0], [10])], info=make_info([0], rwnd_limited_us=[1], sndbuf_limited_us=[1])
+            ),
             unread,
         ),
-    ]  # fmt: skip
+    ]
     for data, words in cases:
         assert limit_checks(data, VIRTUAL) == [
             Check(f"{what} flow 1", "during", None, words, unit="ratio") for what in ("receive window", "send buffer")

@@ -66,7 +66,12 @@ def target(sender: str, **variation: int) -> CalibrationTarget:
         # The lowest of the rates that the bottleneck ever has: 1211.2 us for a frame.
         (plan(rate_steps=[[1, 10_000_000], [2, 40_000_000]]), "linux", 24, HIGH + 2 * FRAME_US, 40_000),
         (
-            plan(hops=[Hop("left", "l1", 10_000_000, 9, "fifo", "before"), Hop("left", "l2", 5_000_000, 9, "fifo", "after")]),
+            plan(
+                hops=[
+                    Hop("left", "l1", 10_000_000, 9, "fifo", "before"),
+                    Hop("left", "l2", 5_000_000, 9, "fifo", "after"),
+                ]
+            ),
             "linux",
             24,
             HIGH + 2 * 1211.2 + 2 * 2422.4,
@@ -83,7 +88,9 @@ def target(sender: str, **variation: int) -> CalibrationTarget:
             40_000,
         ),
         (
-            plan({"processors": [processor("s1", 2_000, 1_000), processor("r1", 500, 0), processor("s2", 9_000, 9_000)]}),
+            plan(
+                {"processors": [processor("s1", 2_000, 1_000), processor("r1", 500, 0), processor("s2", 9_000, 9_000)]}
+            ),
             "linux",
             24,
             HIGH + 2 * 3.5,
@@ -92,7 +99,7 @@ def target(sender: str, **variation: int) -> CalibrationTarget:
         # Eight segments for one ACK, or 40 ms.
         (plan(), "stretch-ack", 24, 24 + 8 * (FRAME_US + INTERFACE_US) + 40_000, 40_000),
     ],
-)  # fmt: skip
+)
 def test_what_may_be_in_the_shortest_rtt(of: Plan, receiver: str, low: int, high: float, shortest: int) -> None:
     assert RECEIVERS["stretch-ack"].most_segments_an_ack == 8
     within = f"expected {shortest} to {40_000 + high:.0f} us"

@@ -237,12 +237,15 @@ def test_three_differences_are_said_and_the_others_counted(count: int) -> None:
 @pytest.mark.parametrize(
     ("sysctls", "words"),
     [
-        ({"s1": {"a": "1"}, "r1": {"a": "0"}, "x": {"a": "1"}}, "a is 1 at s1 and x, 0 at r1, and the plan sets it nowhere"),
+        (
+            {"s1": {"a": "1"}, "r1": {"a": "0"}, "x": {"a": "1"}},
+            "a is 1 at s1 and x, 0 at r1, and the plan sets it nowhere",
+        ),
         ({"s1": {"a": "1"}, "r1": {"b": "0"}, "*": {"a": "7"}}, None),
         ({"s1": {"net.ipv4.tcp_congestion_control": "x"}, "r1": {"net.ipv4.tcp_congestion_control": "y"}}, None),
         ({"s1": {"net.ipv4.ip_forward": "0"}, "r1": {"net.ipv4.ip_forward": "1"}}, None),
     ],
-)  # fmt: skip
+)
 def test_a_sysctl_of_no_plan_is_the_same_on_all_nodes(sysctls: dict[str, Any], words: str | None) -> None:
     assert wrong(agent(sysctls=sysctls)) == ({} if words is None else {"sysctls": words})
     asked = plan(("sysctl", {"node": "s1", "name": "a", "value": "1"}))
@@ -264,13 +267,18 @@ def test_a_sysctl_of_all_is_asked_of_every_kernel_and_of_no_node() -> None:
     [
         ("mtu", {"mtu_bytes": 1500}, {"mtu_bytes": 1500}, None),
         ("gso", {"gso_max_segs": 2}, {"gso_max_segs": 1}, "gso_max_segs of s1:s1-eth0 is 1, the plan says 2"),
-        ("offload", {"feature": "tso", "enabled": False}, {"offloads": {"tso": True}}, "tso of s1:s1-eth0 is on, the plan says off"),
+        (
+            "offload",
+            {"feature": "tso", "enabled": False},
+            {"offloads": {"tso": True}},
+            "tso of s1:s1-eth0 is on, the plan says off",
+        ),
         ("offload", {"feature": "tso", "enabled": False}, {"offloads": {"tso": False}}, None),
         ("offload", {"feature": "tso", "enabled": False}, {"offloads": {}}, None),
         ("mtu", {"mtu_bytes": 9000}, {}, None),
         ("other", {"mtu_bytes": 9000}, {"mtu_bytes": 1500}, None),
     ],
-)  # fmt: skip
+)
 def test_an_interface_is_as_planned(
     op: str, arguments: dict[str, Any], link: dict[str, Any], words: str | None
 ) -> None:
@@ -294,10 +302,18 @@ FIFO = {**PLACE, "parent": "1:1", "handle": "10:", "kind": "bfifo", "options": {
     ("planned", "found", "words"),
     [
         (FIFO, {"kind": "bfifo", "options": {"limit": 5000}}, None),
-        (FIFO, {"kind": "bfifo", "options": {"limit": 5001}}, "the queue 10: of left:left-eth1 holds 5001 bytes, the plan says 5000"),
+        (
+            FIFO,
+            {"kind": "bfifo", "options": {"limit": 5001}},
+            "the queue 10: of left:left-eth1 holds 5001 bytes, the plan says 5000",
+        ),
         (FIFO, {"kind": "bfifo", "options": {"limit": "4Kb"}}, None),  # an older tc prints text
         (FIFO, {"kind": "bfifo"}, None),
-        (FIFO, {"kind": "pfifo", "options": {"limit": 9}}, "the queue 10: of left:left-eth1 is pfifo, the plan says bfifo"),
+        (
+            FIFO,
+            {"kind": "pfifo", "options": {"limit": 9}},
+            "the queue 10: of left:left-eth1 is pfifo, the plan says bfifo",
+        ),
         (
             {**FIFO, "kind": "pfifo", "options": {"limit_packets": 5}},
             {"kind": "pfifo", "options": {"limit": 6}},
@@ -305,7 +321,7 @@ FIFO = {**PLACE, "parent": "1:1", "handle": "10:", "kind": "bfifo", "options": {
         ),
         ({**FIFO, "kind": "red", "options": {"limit_bytes": 5}}, {"kind": "red", "options": {"limit": 6}}, None),
     ],
-)  # fmt: skip
+)
 def test_a_simple_queue_holds_what_the_plan_says(
     planned: dict[str, Any], found: dict[str, Any], words: str | None
 ) -> None:
@@ -335,8 +351,9 @@ def test_a_queue_that_nobody_planned_is_named(dev: str, handle: str, kind: str, 
 
 
 @pytest.mark.parametrize(
-    ("rate", "ok"), [(20_000_000, True), (20_000_008, True), (20_000_009, False), (19_999_992, True), (19_999_991, False)]
-)  # fmt: skip
+    ("rate", "ok"),
+    [(20_000_000, True), (20_000_008, True), (20_000_009, False), (19_999_992, True), (19_999_991, False)],
+)
 def test_a_class_has_its_rate_to_a_byte_a_second(rate: int, ok: bool) -> None:
     asked = plan(("class", {**HTB, "options": {"rate_bits_per_second": rate}}))
     words = f"the class 1:1 of left:left-eth1 has 20000000 bit/s, the plan says {rate}"

@@ -24,11 +24,13 @@ def plan(*changes: tuple[str, str, dict[str, Any]], **first: Any) -> Plan:
     base = path_factory.path_plan()
     place = {"node": "right", "interface": "right-eth1"}
     operations = [
-        Operation(each.op, {**each.arguments, "options": options(**(first if each.arguments["node"] == "right" else {}))})
+        Operation(
+            each.op, {**each.arguments, "options": options(**(first if each.arguments["node"] == "right" else {}))}
+        )
         if each.op == "qdisc"
         else each
         for each in base.operations
-    ]  # fmt: skip
+    ]
     # Of the bottleneck between two routers, and a queue of another kind towards a host.
     between = {"node": "left", "interface": "left-eth1", "handle": "1:", "kind": "netem", "options": options()}
     other = {**place, "handle": "9:", "kind": "htb", "options": options(delay_us=1)}

@@ -61,7 +61,10 @@ def file(name: str = "a", sha256: str = "0" * 64) -> dict[str, Any]:
         ),
         (
             with_(modules=["x.c", "y.c"]),
-            [("module", name, "its Kbuild, its includes and the compiler run on this machine") for name in ("x.c", "y.c")],
+            [
+                ("module", name, "its Kbuild, its includes and the compiler run on this machine")
+                for name in ("x.c", "y.c")
+            ],
         ),
         (program(), [("program of", "flow 1 (bulk)", "its commands run in the guest")]),
         (flow(receiver_stack={"file": "stacks/lwip.yaml"}), []),
@@ -72,7 +75,7 @@ def file(name: str = "a", sha256: str = "0" * 64) -> dict[str, Any]:
             [("stack", "s.yaml", BUILT), ("stack", "r.yaml", BUILT)],
         ),
     ],
-)  # fmt: skip
+)
 def test_what_runs_where_is_said(plan: Plan, named: list[tuple[str, str, str]]) -> None:
     assert named_of(plan) == [Named(*each) for each in named]
     assert [str(each) for each in named_of(plan)] == [f"{kind} {name}: {runs}" for kind, name, runs in named]
