@@ -13,6 +13,7 @@ from howdah.judge.accounting import Snapshots, accounting_checks
 from howdah.judge.check import Check
 from howdah.judge.tolerance import VIRTUAL
 from howdah.plan.plan import Operation, Plan
+from howdah.plan.route import way
 from tests.unit import path_factory
 from tests.unit.path_factory import ACKS, DROPPED, SENT
 
@@ -267,3 +268,10 @@ def test_counters_are_what_grew() -> None:
     del told["before"]["netstat"]
     assert Snapshots(**told).counter("TcpExtPruneCalled") == dict.fromkeys(("s1", "left", "right", "r1"), 0)
     assert Snapshots(**told).counter("absent") == {}
+
+
+def test_the_way_follows_links_through_routers_only() -> None:
+    plan = path_factory.path_plan()
+    assert [(hop.node, hop.interface) for hop in way(plan, "s1", "r1")] == list(path_factory.FORWARD)
+    assert [(hop.node, hop.interface) for hop in way(plan, "r1", "s1")] == list(path_factory.REVERSE)
+    assert way(plan, "s1", "nowhere") == []

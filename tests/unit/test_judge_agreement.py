@@ -92,27 +92,6 @@ def test_sources_that_agree() -> None:
     assert _failed(counters={"TcpRetransSegs": 3}) == {}
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "name", "numbers"),
-    [
-        (
-            "bytes_acked_bytes",
-            [MSS * count for count in (4, 10, 45, 30, 38)],
-            "bytes of trace and tcp_info",
-            [str(MSS * 45)],
-        ),
-        ("cwnd_packets", [12, 15, 60, 25, 29], "windows of trace and tcp_info", ["60"]),
-        ("cwnd_packets", [12, 15, 9, 25, 29], "windows of trace and tcp_info", ["9"]),
-        ("ssthresh_packets", [MISSING] * 5, "exits of trace and tcp_info", ["infinite in tcp_info"]),
-        ("ssthresh_packets", [20] * 5, "exits of trace and tcp_info", ["20 packets", "infinite in tcp_probe"]),
-    ],
-)
-def test_a_reading_that_the_trace_contradicts(column: str, values: list[int], name: str, numbers: list[str]) -> None:
-    failed = _failed(info=_info(**{column: values}))
-    assert list(failed) == [name]
-    assert all(number in failed[name] for number in [*numbers, "tcp_probe", "tcp_info"])
-
-
 def test_what_a_timer_cut_before_the_next_ack_is_no_contradiction() -> None:
     """The 10th ACK opened the window to 60, a timeout closed it to 1, and the 11th record shows that."""
     windows = [*_WINDOWS[:10], 1, *range(2, 11)]
@@ -150,10 +129,6 @@ def test_a_transfer_must_be_traced_to_its_last_byte() -> None:
     assert _failed(dataclasses.replace(short, flow=dataclasses.replace(flow, traffic="iperf3"))) == {}
 
 
-def test_the_receiver_has_what_was_acknowledged() -> None:
-    assert list(_failed(received=10 * MSS)) == ["bytes of trace and receiver"]
-
-
 def test_an_exit_that_only_hystart_counts() -> None:
     name = f"HyStart's counters and the trace, {make_flow().sender}"
     counted = {"TcpExtTCPHystartDelayDetect": 1, "TcpExtTCPHystartDelayCwnd": 20}
@@ -162,12 +137,6 @@ def test_an_exit_that_only_hystart_counts() -> None:
     assert _failed(without, blind) == {}
     assert "windows 20 packets" in _failed(without, blind, counted)[name]
     assert "an exit at 500 packets" in _failed(counters={**counted, "TcpExtTCPHystartDelayCwnd": 500})[name]
-
-
-def test_more_retransmissions_than_the_host_counts() -> None:
-    failed = _failed(info=_info(total_retrans_packets=[0, 0, 2, 5, 9]), counters={"TcpRetransSegs": 4})
-    (message,) = failed.values()
-    assert "4 retransmissions" in message and "9" in message
 
 
 _SENDER = make_flow().sender

@@ -11,9 +11,10 @@ import pytest
 
 from howdah.judge.calibration import calibration_checks, whole_nanoseconds
 from howdah.judge.check import Check
-from howdah.judge.tolerance import REAL, VIRTUAL, Tolerance
+from howdah.judge.tolerance import REAL, VIRTUAL, Tolerance, tolerance_of
 from howdah.plan.plan import CalibrationTarget, Plan
 from tests.unit import path_factory
+from tests.unit.plan_factory import on_engine
 
 RATE = 20_000_000
 FILLED = 66 * 1514  # of 100 000 bytes: no part of a frame is taken
@@ -325,3 +326,11 @@ def test_a_network_that_is_not_silent_fails() -> None:
     assert judged("silence", silent=True) == judged("silence", without="silent") == []
     nothing = Check("calibration", "after", None, "the plan asks for no calibration")
     assert calibration_checks(plan(enabled=False), "after", {}, VIRTUAL) == [nothing]
+
+
+def test_real_time_engines_are_judged_less_closely() -> None:
+    plan = path_factory.path_plan()
+    assert tolerance_of(plan) is VIRTUAL
+    assert tolerance_of(on_engine(plan, "host")) is REAL
+    assert REAL.rate_share > VIRTUAL.rate_share
+    assert REAL.delay(1000) > VIRTUAL.delay(1000)

@@ -53,11 +53,6 @@ def test_what_is_as_planned_passes_every_check() -> None:
     assert settings_checks(plan(), None) == [], "a missing agent.json is a failed check of its own"
 
 
-def test_an_agent_that_did_not_ask_for_routes_is_not_judged_by_them() -> None:
-    (check,) = [each for each in settings_checks(plan(), agent(routes=None)) if each.name == "routes"]
-    assert check.ok is None
-
-
 def test_kernels_of_several_machines_may_have_other_defaults() -> None:
     uneven = agent(sysctls={"*": {}, "s1": {"a": "1"}, "r1": {"a": "0"}})
     assert "a is 1 at s1, 0 at r1" in wrong(uneven)["sysctls"]
@@ -83,26 +78,6 @@ def test_the_last_value_of_the_plan_counts() -> None:
     first, last = ({"node": "s1", "name": "a", "value": value} for value in ("5", "1"))
     assert wrong(agent(), plan(("sysctl", first), ("sysctl", last))) == {}
     assert "the plan says 5" in wrong(agent(), plan(("sysctl", last), ("sysctl", first)))["sysctls"]
-
-
-@pytest.mark.parametrize(
-    ("op", "arguments", "words"),
-    [
-        ("mtu", {"mtu_bytes": 9000}, "mtu_bytes of s1:s1-eth0 is 1500, the plan says 9000"),
-        ("gso", {"gso_max_segs": 40}, "gso_max_segs of s1:s1-eth0 is 1, the plan says 40"),
-        ("offload", {"feature": "tso", "enabled": True}, "tso of s1:s1-eth0 is off, the plan says on"),
-    ],
-)
-def test_a_setting_of_an_interface_is_named(op: str, arguments: dict[str, Any], words: str) -> None:
-    asked = plan((op, {"node": "s1", "interface": "s1-eth0", **arguments}))
-    assert wrong(agent(), asked) == {"interfaces": words}
-
-
-def test_the_kernels_own_queues_are_no_surprise() -> None:
-    for kind, ok in (("noqueue", True), ("mq", True), ("fq_codel", True), ("tbf", False), ("netem", False)):
-        told = agent()
-        told["qdiscs"]["left"]["qdiscs"].append({"kind": kind, "handle": "0:", "dev": "left-eth1"})
-        assert ("queues" not in wrong(told)) is ok, kind
 
 
 def test_a_nic_between_two_machines_has_a_queue_of_the_engines() -> None:
@@ -147,10 +122,7 @@ def test_a_wire_takes_the_place_of_a_delay_line_between_kernels(
     assert ("queues" not in wrong(told, asked)) is ok
 
 
-def test_the_rate_of_a_class_is_known_to_a_byte_a_second_and_not_from_an_older_tc() -> None:
-    for rate, ok in ((20_000_000, True), (20_000_007, True), (20_000_020, False)):
-        asked = plan(("class", {**HTB, "options": {"rate_bits_per_second": rate}}))
-        assert ("queues" not in wrong(agent(), asked)) is ok
+def test_a_class_that_an_older_tc_told_is_not_compared() -> None:
     told = agent()
     told["qdiscs"]["left"]["classes"] = {"left-eth1": ["class htb 1:1 root rate 1Mbit"]}
     assert wrong(told, plan(("class", HTB))) == {}
@@ -176,13 +148,6 @@ def test_parameters_of_every_source_are_compared() -> None:
     assert wrong(told, same) == {}
     other = dataclasses.replace(same, kernel_parameters={"tcp_x.a": "0"}, module_parameters={"tcp_x": {"c": "1,3"}})
     assert wrong(told, other)["module parameters"] == "tcp_x.a is Y, the plan says 0; tcp_x.c is 1,2, the plan says 1,3"
-
-
-def test_many_differences_are_counted() -> None:
-    asked = plan(*(("sysctl", {"node": "s1", "name": "a", "value": "2"}) for _ in range(1)),
-                 *(("sysctl", {"node": "s1", "name": name, "value": "2"}) for name in "bcde"))  # fmt: skip
-    told = agent(sysctls={"s1": dict.fromkeys("abcde", "1")})
-    assert wrong(told, asked)["sysctls"].endswith("(and 2 more)")
 
 
 def test_plan_and_agent_know_the_same_metrics_of_routes() -> None:
@@ -266,6 +231,8 @@ def test_a_sysctl_of_all_is_asked_of_every_kernel_and_of_no_node() -> None:
     ("op", "arguments", "link", "words"),
     [
         ("mtu", {"mtu_bytes": 1500}, {"mtu_bytes": 1500}, None),
+        ("mtu", {"mtu_bytes": 9000}, {"mtu_bytes": 1500}, "mtu_bytes of s1:s1-eth0 is 1500, the plan says 9000"),
+        ("offload", {"feature": "tso", "enabled": True}, {"tso": False}, "tso of s1:s1-eth0 is off, the plan says on"),
         ("gso", {"gso_max_segs": 2}, {"gso_max_segs": 1}, "gso_max_segs of s1:s1-eth0 is 1, the plan says 2"),
         (
             "offload",
