@@ -366,6 +366,7 @@ static int __init traffic_init(void)
 		error = -ENOMEM;
 		goto no_file;
 	}
+	traffic_crash_init();
 	return 0;
 
 no_file:
@@ -377,6 +378,7 @@ no_queue:
 
 static void __exit traffic_exit(void)
 {
+	traffic_crash_exit();
 	remove_proc_entry("howdah_traffic", NULL);
 	destroy_workqueue(traffic_queue);
 	traffic_source_exit();

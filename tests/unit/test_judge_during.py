@@ -223,3 +223,18 @@ def test_every_flow_and_the_queue_are_watched() -> None:
     varying = dataclasses.replace(plan, path=dataclasses.replace(plan.path, rate_steps=[[1, 2]]))
     found = during_checks(make_measured([], plan=varying), VIRTUAL)
     assert [check.name for check in found] == ["rate schedule", "peak backlog"]
+
+
+@pytest.mark.parametrize(("idle_ns", "ok"), [(0, True), (10**9, False)])
+def test_readings_that_are_late_are_excused_by_a_busy_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle_ns: int, ok: bool
+) -> None:
+    """They came each 100 ms, and 10 ms were asked for."""
+    monkeypatch.setattr("howdah.judge.run.idle_of", lambda *_: lambda _begin, _end: idle_ns)
+    plan = recorded_plan()
+    plan = dataclasses.replace(plan, collect=dataclasses.replace(plan.collect, qdisc_us=10_000))
+    run = make_recorded_run(tmp_path, plan)
+    ingest(run)
+    checks = {check["name"]: check["ok"] for check in judge(run, plan)["checks"]}
+    assert checks["the bottleneck's queue readings"] is ok
+    assert checks["flow 1"] is True

@@ -151,7 +151,8 @@ def test_a_round_trip_without_an_echo_fails_and_one_nobody_asked_for_is_no_check
     plan = varied()
     missing = Check("round trip s1-r1", "after", False, "no echo came from r1 to s1", 40_000, None, None, "us")
     silent = {"round_trips": [{"sender": "s1", "receiver": "r1", "round_trip_ns": []}]}
-    for found in ({}, {"round_trips": None}, {"round_trips": []}, silent):
+    answers: list[dict[str, Any]] = [{}, {"round_trips": None}, {"round_trips": []}, silent]
+    for found in answers:
         assert round_trip_checks(plan, "after", found, REAL) == [missing]
     assert round_trip_checks(plan, "after", None, REAL) == round_trip_checks(plan, "during", {}, REAL) == []
     off = dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, enabled=False))

@@ -223,7 +223,8 @@ def test_what_the_model_expects_of_each_reading(entered: list[int], dropped: lis
     variance = sum(each * (1 - each) for each in clean)
     allowed = 4 * variance**0.5 + 8 if found > expected else 4 * expected**0.5
     assert (check.name, check.stage, check.ok, check.unit) == ("loss bursts x", "during", True, "readings")
-    assert (check.measured, check.expected) == (found, pytest.approx(expected))
+    assert check.measured == found
+    assert check.expected == pytest.approx(expected)
     assert check.tolerance == pytest.approx(allowed)
     assert check.message == _words(sum(dropped), found, expected, allowed)
 
