@@ -26,6 +26,8 @@
  *
  * Attached sockets are given proto_ops whose release() detaches first: closing the last descriptor, or the death of
  * its process, undoes everything. Each attached socket holds a reference to the module.
+ *
+ * As the first of our modules in a user-mode kernel it also tells where that crashed (traffic_crash.c).
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
