@@ -180,7 +180,8 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
             ok = abs(item["drops"] - mean) <= allowed
             message = f"the delay line at {node}:{interface} dropped {item['drops']} of {offered} packets"
             if not ok:
-                message += f", expected {mean:.4g} ± {allowed:.3g}: its limit is too small" * (item["drops"] > mean)
+                message += f", expected {mean:.4g} ± {allowed:.3g}"
+                message += ": its limit is too small" if item["drops"] > mean else ""
             label = f"netem drops {node}:{interface}"
             checks.append(Check(label, ACCOUNTING, ok, message, mean, item["drops"], allowed, "packets"))
     return checks

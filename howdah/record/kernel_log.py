@@ -16,6 +16,7 @@ OWN_PREFIX = "howdah_own_"  # in the kernel, of a profile's own module: its file
 MOST_FRAMES = 6
 _BLOCK_LINES = 60  # of registers and trace, below the line that gives the alarm
 _END = "---[ end trace"
+_INSTRUCTION = "RIP: "
 # A frame names a function, its offset and size, and the module in brackets: mine_ca+0x1f/0x40 [tcp_mine].
 _FRAME = re.compile(r"(\? )?(?<![\w.])([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x[0-9a-f]+(?: \[(\w+)[^]]*\])?")
 _REPORTERS = re.compile(
@@ -79,9 +80,11 @@ def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
     """Function and module of each call, innermost first; the functions that print the trace are none.
 
     A kernel without frame pointers is sure of no call, and marks each as a guess: then the guesses are told. What
-    returns to a function's first byte was called at the end of the one before, whose name is not there.
+    returns to a function's first byte was called at the end of the one before, whose name is not there. Where the
+    instruction is told, in whichever line, its function is the innermost.
     """
-    every = [match.groups() for line in block for match in _FRAME.finditer(line)]
+    lines = sorted(block, key=lambda line: _INSTRUCTION not in line)
+    every = [match.groups() for line in lines for match in _FRAME.finditer(line)]
     sure = [frame for frame in every if not frame[0]]
     found: dict[tuple[str, str | None], None] = {}
     for _unsure, function, offset, module in sure if len(sure) > 1 else every:

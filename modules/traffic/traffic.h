@@ -73,4 +73,12 @@ void traffic_datagram_start(struct traffic_socket *traffic);
 void traffic_datagram_stop(struct traffic_socket *traffic);
 void traffic_datagram_data_ready(struct sock *sk);
 
+#if defined(CONFIG_UML) && defined(CONFIG_X86_64)
+void traffic_crash_init(void);
+void traffic_crash_exit(void);
+#else
+static inline void traffic_crash_init(void) {}
+static inline void traffic_crash_exit(void) {}
+#endif
+
 #endif

@@ -26,6 +26,8 @@
  *
  * Attached sockets are given proto_ops whose release() detaches first: closing the last descriptor, or the death of
  * its process, undoes everything. Each attached socket holds a reference to the module.
+ *
+ * As the first of our modules in a user-mode kernel it also tells where that crashed (traffic_crash.c).
  */
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -366,6 +368,7 @@ static int __init traffic_init(void)
 		error = -ENOMEM;
 		goto no_file;
 	}
+	traffic_crash_init();
 	return 0;
 
 no_file:
@@ -377,6 +380,7 @@ no_queue:
 
 static void __exit traffic_exit(void)
 {
+	traffic_crash_exit();
 	remove_proc_entry("howdah_traffic", NULL);
 	destroy_workqueue(traffic_queue);
 	traffic_source_exit();

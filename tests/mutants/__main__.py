@@ -27,7 +27,10 @@ MADE = TREE / "mutants"
 # Packages that are mutated, and the tests that call each in their own process and take little time, as files are named.
 KILLERS = {
     "claim": ("claim*", "score"),
-    "judge": ("judge*", "host_processor", "machines_judged", "machines_merge", "ns2_ingest", "path_tick", "vm_profile"),
+    "judge": (
+        *("judge*", "host_processor", "kernel_log", "loss_burst", "machines_judged", "machines_merge", "ns2_ingest"),
+        *("path_tick", "vm_profile"),
+    ),
     "measure": ("measure*", "cpu", "host_processor", "http", "metric_table", "ns2_ingest", "qlog", "vm_profile"),
     "plan": (
         *("plan*", "path*", "flow_number", "machines_slice", "ns2_plan", "perturbation", "profile*", "stack"),

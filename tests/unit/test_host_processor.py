@@ -179,3 +179,161 @@ def test_answers_become_a_table(tmp_path: Path) -> None:
     assert table["time_ns"].to_pylist() == [time_ms * MS for time_ms in READINGS]
     assert set(table["node"].to_pylist()) == {"s1"}
     assert len(report.problems) == 1 and "kind bfifo instead of a processor" in report.problems[0]
+
+
+FIRST = "10 segments reached s1, of which 10 were served, 0 dropped and 0 waited"
+ALL = "29 segments, 28 ACKs and 150000 searched packets cost the processor of s1 193000000 ns"
+
+
+@pytest.mark.parametrize(
+    ("changes", "taken", "name", "ok", "message", "numbers"),
+    [
+        (
+            {},
+            29,
+            "segments",
+            True,
+            "31 segments reached s1; its processor dropped 2 and served 29, TCP took 29",
+            (29, 29, 0, "packets"),
+        ),
+        (
+            {},
+            30,
+            "segments",
+            False,
+            "31 segments reached s1; its processor dropped 2 and served 29, TCP took 30: not all that TCP took came "
+            "from the processor, or it says what is not so",
+            (30, 29, 0, "packets"),
+        ),
+        (
+            {},
+            None,
+            "segments",
+            None,
+            "the processor of s1 served 29 segments; TCP's own counter was not read",
+            (None, 29, 0, "packets"),
+        ),
+        # The first reading that does not add up is told, and how many do not.
+        (
+            {(300, "arrived_packets"): 1, (100, "arrived_packets"): 1},
+            29,
+            "segments",
+            False,
+            "11 segments reached s1, of which 10 were served, 0 dropped and 0 waited 0.100 s after the start: some are "
+            "nowhere, or twice",
+            (0, 2, 0, "readings"),
+        ),
+        # One segment may be in service, and none before it was begun.
+        ({(100, "begun_packets"): 1, (100, "cost_ns"): MS}, 29, "segments", True, None, (29, 29, 0, "packets")),
+        (
+            {(100, "begun_packets"): -1},
+            29,
+            "segments",
+            False,
+            f"{FIRST} 0.100 s after the start: some are nowhere, or twice",
+            (0, 1, 0, "readings"),
+        ),
+        (
+            {(400, "arrived_packets"): 2, (400, "waiting_packets"): 2},
+            29,
+            "segments",
+            False,
+            "2 segments still wait for the processor of s1 at the end",
+            (0, 2, 0, "packets"),
+        ),
+        ({}, 29, "costs", True, f"{ALL}, as the plan says", (193_000_000, 193_000_000, 0, "ns")),
+        # 11 segments, 11 ACKs of half of one and 150 000 packets of 1 us: 11 + 5.5 + 150 ms.
+        (
+            {(200, "cost_ns"): 1, (400, "cost_ns"): 1},
+            29,
+            "costs",
+            False,
+            "11 segments, 11 ACKs and 150000 searched packets cost the processor of s1 166500001 ns, "
+            "the plan says 166500000 ns",
+            (166_500_000, 166_500_001, 0, "ns"),
+        ),
+        (
+            {},
+            29,
+            "time",
+            True,
+            "the processor of s1 was busy for 0.193000 s, and all the time in 0.100 s in which segments waited from "
+            "one reading to the next",
+            (100_000_000, 100_000_000, 30_000.0, "ns"),
+        ),
+        # 100 ms are known to 20 us and a ten thousandth of them: 30 us.
+        ({(300, "busy_ns"): -30_000}, 29, "time", True, None, (100_000_000, 99_970_000, 30_000.0, "ns")),
+        (
+            {(300, "busy_ns"): -30_001},
+            29,
+            "time",
+            False,
+            "the processor of s1 rested while segments waited: busy for 99969999 of 100000000 ns, 0.200 s "
+            "after the start",
+            (100_000_000, 99_969_999, 30_000.0, "ns"),
+        ),
+        (
+            {(200, "busy_ns"): -30_001},
+            29,
+            "time",
+            False,
+            "the processor of s1 was busy for longer than time passed: busy for 100030001 of 100000000 ns, 0.200 s "
+            "after the start",
+            (100_000_000, 100_030_001, 30_000.0, "ns"),
+        ),
+        # A rest in between: it may have been idle.
+        ({(300, "busy_ns"): -MS, (300, "rests"): 1, (400, "rests"): 1}, 29, "time", True, None, None),
+        (
+            {(100, "busy_ns"): -1},
+            29,
+            "time",
+            False,
+            "the processor of s1 was not busy for 1 ns that were due",
+            (None, None, None, "ns"),
+        ),
+        (
+            {(300, "busy_ns"): 2_000_000, (400, "busy_ns"): 5},
+            29,
+            "time",
+            False,
+            "the processor of s1 was busy for 500000 ns more than everything cost",
+            (None, None, None, "ns"),
+        ),
+    ],
+)
+def test_what_is_said_of_a_processor(
+    tmp_path: Path,
+    changes: Changes,
+    taken: int | None,
+    name: str,
+    ok: bool | None,
+    message: str | None,
+    numbers: tuple[Any, ...] | None,
+) -> None:
+    check = judged(tmp_path, changes, taken)[name]
+    stage = "accounting" if name == "segments" else "during"
+    assert (check.name, check.stage, check.ok) == (f"processor s1 {name}", stage, ok)
+    if message is not None:
+        assert check.message == message
+    if numbers is not None:
+        assert (check.expected, check.measured, check.tolerance, check.unit) == numbers
+
+
+def test_a_processor_that_was_not_read_or_once_says_so(tmp_path: Path) -> None:
+    directory, data = lived(tmp_path)
+    stages = {"segments": "accounting", "costs": "during", "time": "during"}
+    unread = dataclasses.replace(data.plan, collect=dataclasses.replace(data.plan.collect, processor_us=None))
+    assert processor_checks(directory, dataclasses.replace(data, plan=unread), None, VIRTUAL) == [
+        Check(f"processor s1 {what}", stage, None, "the processor of s1 was not read") for what, stage in stages.items()
+    ]
+    table = store.read(directory, "processor")
+    store.write(directory, "processor", table.slice(0, 0))
+    assert processor_checks(directory, data, None, VIRTUAL) == [
+        Check(f"processor s1 {what}", stage, False, "of s1 no processor can be read") for what, stage in stages.items()
+    ]
+    store.write(directory, "processor", table.slice(0, 1))
+    found = processor_checks(directory, data, {"after": {"netstat": {"s1": {"TcpInSegs": "0"}}}}, VIRTUAL)
+    assert [check.ok for check in found] == [True, True, None]
+    assert found[2] == Check("processor s1 time", "during", None, "the processor of s1 was read once", unit="ns")
+    for account in (None, {}, {"after": None}, {"after": {"netstat": {"s1": {"TcpInSegs": None}}}}):
+        assert processor_checks(directory, data, account, VIRTUAL)[0].ok is None

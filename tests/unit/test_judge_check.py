@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.check import Check
+from howdah.judge.check import Check, none_of, within
 from howdah.judge.collection import raw_files
 
 
@@ -55,3 +55,46 @@ def test_a_check_that_verdict_json_cannot_have_is_not_made(change: dict[str, Any
     Check(**{**right, "tolerance": None, "unit": None})
     with pytest.raises(ValueError, match=f"no such {field}"):
         Check(**{**right, **change})
+
+
+@pytest.mark.parametrize(
+    ("measured", "why", "ok", "message"),
+    [
+        (100.0, "", True, "the delay is as configured: 100 us, expected 100 ± 0.5"),
+        (100.5, "", True, "the delay is as configured: 100.5 us, expected 100 ± 0.5"),
+        (99.5, "", True, "the delay is as configured: 99.5 us, expected 100 ± 0.5"),
+        (100.75, "", False, "the delay is too high: 100.75 us, expected 100 ± 0.5"),
+        (99.25, "", False, "the delay is too low: 99.25 us, expected 100 ± 0.5"),
+        (None, "", None, "the delay was not measured: no data"),
+        (None, "no probe came", None, "the delay was not measured: no probe came"),
+    ],
+)
+def test_a_value_may_be_off_by_its_tolerance(measured: float | None, why: str, ok: bool | None, message: str) -> None:
+    found = within("delay", "before", measured, 100.0, 0.5, "us", "the delay", why)
+    assert found == Check("delay", "before", ok, message, 100.0, measured, 0.5, "us")
+    if not why:
+        assert within("delay", "before", measured, 100.0, 0.5, "us", "the delay") == found
+
+
+@pytest.mark.parametrize(
+    ("count", "ok", "message"),
+    [(0, True, "none was lost"), (1, False, "1 of them: lost"), (None, None, "probes were not counted")],
+)
+def test_a_count_must_be_zero(count: int | None, ok: bool | None, message: str) -> None:
+    found = none_of("loss", "after", count, "probes", "none was lost", "{count} of them: lost")
+    assert found == Check("loss", "after", ok, message, 0, count, 0, "probes")
+
+
+def test_a_check_is_written_with_all_its_fields() -> None:
+    assert Check("loss", "after", True, "none", 0, 1.5, 0, "probes").to_json() == {
+        "name": "loss",
+        "stage": "after",
+        "ok": True,
+        "message": "none",
+        "expected": 0,
+        "measured": 1.5,
+        "tolerance": 0,
+        "unit": "probes",
+    }
+    with pytest.raises(ValueError, match="no such name and unit: Check"):
+        Check(None, "after", True, "", tolerance=1)  # type: ignore[arg-type]

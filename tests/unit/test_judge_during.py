@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from howdah.ingest.run import ingest
-from howdah.judge.during import backlogged_spans, dequeue_rate, minimum_rtt, peak_backlog
+from howdah.judge.check import Check
+from howdah.judge.during import backlogged_spans, dequeue_rate, dropping, during_checks, minimum_rtt, peak_backlog
 from howdah.judge.limits import limit_checks
 from howdah.judge.run import judge
 from howdah.judge.sending import sending_checks
@@ -21,6 +22,7 @@ from howdah.record.directory import read_json
 from tests.unit import path_factory
 from tests.unit.plan_factory import make_plan
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
+from tests.unit.test_measure_run import plan_of_recording
 from tests.unit.trace_factory import make_flow, make_info, make_measured, make_queue, make_trace
 
 RATE = 20_000_000
@@ -157,3 +159,82 @@ def test_one_failed_check_makes_the_run_invalid(tmp_path: Path) -> None:
     assert names["calibration"]["stage"] == "after"
     columns = {"name", "stage", "ok", "expected", "measured", "tolerance", "unit", "message"}
     assert all(set(check) == columns and check["message"] for check in verdict["checks"])
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (50_000, "is as configured"),
+        (50_807, "is as configured"),
+        (50_808, "is too high"),
+        (49_193, "is as configured"),
+        (49_192, "is too low"),
+    ],
+)
+def test_a_span_of_a_queue_is_known_to_a_frame_at_either_end(step: int, words: str) -> None:
+    """Two spans of 80 ms: a frame at each of four ends is 4 * 1514 * 8 / 0.16 = 302 800 bit/s, and 0.1 % are 20 000.
+
+    That is 807 bytes in 20 ms.
+    """
+    held, sent = [], [0]
+    for index in range(10):
+        held.append(0 if index in (4, 9) else 200_000)
+        sent.append(sent[-1] + (0 if index == 4 else step))
+    queue = make_queue([20.0 * index for index in range(10)], held, sent=sent[:-1])
+    check = dequeue_rate(make_measured([trace()], queue=queue), VIRTUAL)
+    rate = step * 8 / 0.02
+    message = f"the bottleneck's rate while it had a queue {words}: {rate:.10g} bit/s, expected 20000000 ± 3.228e+05"
+    expected = Check("dequeue rate", "during", words == "is as configured", message, RATE, rate, 322_800.0, "bit/s")
+    assert check == expected
+
+
+def test_a_rate_that_was_not_measured_says_why() -> None:
+    what = "the bottleneck's rate while it had a queue was not measured: "
+    short = "the queue was never long enough to be sure that it did not run empty between two readings"
+    for queue, why in ((make_queue([], []), "the queue was not read"), (make_queue([0, 20], [9, 9], [0, 10]), short)):
+        check = dequeue_rate(make_measured([trace()], queue=queue), VIRTUAL)
+        assert check == Check("dequeue rate", "during", None, what + why, RATE, None, 0, "bit/s")
+
+
+@pytest.mark.parametrize(
+    ("peak", "ok", "words"), [(101_514, True, ""), (101_515, False, ": the buffer is larger than configured")]
+)
+def test_a_buffer_holds_its_limit_and_a_frame(peak: int, ok: bool, words: str) -> None:
+    message = f"the bottleneck held at most {peak} bytes; its limit is 100000{words}"
+    check = peak_backlog(make_measured([trace()], queue=make_queue([0, 20], [peak, 0])))
+    assert check == Check("peak backlog", "during", ok, message, 100_000, peak, 1514, "bytes")
+    unread = Check("peak backlog", "during", None, "the queue was not read", 100_000, None, 1514, "bytes")
+    assert peak_backlog(make_measured([trace()])) == unread
+
+
+@pytest.mark.parametrize(
+    ("queue", "frame_bytes"),
+    [("fifo", 0), ("red", 0), ("pie", 0), ("codel", 1514), ("fq_codel", 1514), ("fq_pie", 1514)],
+)
+def test_queues_that_drop_what_they_hold_are_known(queue: str, frame_bytes: int) -> None:
+    plan = make_plan()
+    assert dropping(dataclasses.replace(plan, path=dataclasses.replace(plan.path, queue=queue))) == frame_bytes
+
+
+def test_every_flow_and_the_queue_are_watched() -> None:
+    traces = [trace(), dataclasses.replace(trace(), flow=make_flow(id=2))]
+    names = ["dequeue rate", "peak backlog", "minimum RTT flow 1", "minimum RTT flow 2"]
+    assert [check.name for check in during_checks(make_measured(traces), VIRTUAL)] == names
+    plan = make_plan()
+    varying = dataclasses.replace(plan, path=dataclasses.replace(plan.path, rate_steps=[[1, 2]]))
+    found = during_checks(make_measured([], plan=varying), VIRTUAL)
+    assert [check.name for check in found] == ["rate schedule", "peak backlog"]
+
+
+@pytest.mark.parametrize(("idle_ns", "ok"), [(0, True), (10**9, False)])
+def test_readings_that_are_late_are_excused_by_a_busy_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle_ns: int, ok: bool
+) -> None:
+    """They came each 100 ms, and 10 ms were asked for."""
+    monkeypatch.setattr("howdah.judge.run.idle_of", lambda *_: lambda _begin, _end: idle_ns)
+    plan = plan_of_recording()
+    plan = dataclasses.replace(plan, collect=dataclasses.replace(plan.collect, qdisc_us=10_000))
+    run = make_recorded_run(tmp_path, plan)
+    ingest(run)
+    checks = {check["name"]: check["ok"] for check in judge(run, plan)["checks"]}
+    assert checks["the bottleneck's queue readings"] is ok

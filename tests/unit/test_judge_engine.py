@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from howdah.judge.check import Check
-from howdah.judge.engine import engine_checks
-from howdah.judge.tolerance import VIRTUAL
-from howdah.plan.plan import Plan
+from howdah.judge.engine import engine_checks, flow_check, placement
+from howdah.judge.tolerance import REAL, VIRTUAL
+from howdah.plan.plan import Flow, Host, Plan
 from tests.unit import path_factory
+from tests.unit.plan_factory import on_engine
 
 Doctor = Callable[[dict[str, Any]], Any]
 
@@ -111,3 +112,199 @@ def test_a_transfer_that_the_end_of_the_run_cuts_short_moves_what_it_had_written
 
 def test_a_missing_agent_record_fails() -> None:
     assert "did not finish" in failed(engine_checks(path_factory.path_plan(), None, VIRTUAL))["agent"]
+
+
+AWAY = ": the guest's clock ran away, because something made it wait for the host"
+
+
+@pytest.mark.parametrize(
+    ("number", "phase", "allowed_us", "end_us", "words"),
+    [
+        # Each phase may end 10 ms after its time; the flows may not end 10 ms before theirs either.
+        (0, "setup", -3_000_000, -2_990_000, ""),
+        (0, "setup", -3_000_000, -2_989_999, AWAY),
+        (1, "calibrate-before", -500_000, -490_000, ""),  # 2 s of measuring and 0.5 s of silence after -3 s
+        (1, "calibrate-before", -500_000, -489_999, AWAY),
+        (2, "flows", 2_000_000, 2_010_000, ""),
+        (2, "flows", 2_000_000, 2_010_001, AWAY),
+        (2, "flows", 2_000_000, 1_990_000, ""),
+        (2, "flows", 2_000_000, 1_989_999, ": it was cut short"),
+        (3, "quiesce", 3_000_000, 3_010_000, ""),
+        (3, "quiesce", 3_000_000, 3_010_001, AWAY),
+        (3, "quiesce", 3_000_000, 0, ""),
+        (4, "calibrate-after", 5_500_000, 5_510_000, ""),
+        (4, "calibrate-after", 5_500_000, 5_510_001, AWAY),
+    ],
+)
+def test_a_phase_ends_when_the_plan_says(number: int, phase: str, allowed_us: int, end_us: int, words: str) -> None:
+    (check,) = [
+        each
+        for each in engine(lambda found: _phase(found, number, end_ns=end_us * 1000))
+        if each.name == f"clock {phase}"
+    ]
+    message = f"phase {phase} ended at {end_us / 1e6:.6f} s, the plan allows until {allowed_us / 1e6:.6f} s{words}"
+    expected = Check(f"clock {phase}", "engine", not words, message, allowed_us, float(end_us), 10_000, "us")
+    assert check == expected
+    missing = engine(lambda found: found["phases"].pop(number))
+    message = f"phase {phase} did not happen"
+    assert Check(f"clock {phase}", "engine", False, message, allowed_us, None, None, "us") in missing
+
+
+def test_a_set_up_may_last_until_zero_where_nothing_is_measured_before() -> None:
+    plan = path_factory.path_plan()
+    late = dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, before_us=5))
+    (check,) = [each for each in engine(plan=late) if each.name == "clock setup"]
+    assert check.expected == 0
+    assert failed(engine(lambda found: found.update(phases=None)))["clock flows"] == "phase flows did not happen"
+
+
+def test_what_excuses_a_late_phase_is_said() -> None:
+    found = path_factory.agent()
+    _phase(found, 2, end_ns=2_500_000_000)
+    checks = {each.name: each for each in engine_checks(path_factory.path_plan(), found, VIRTUAL, lambda *_: 0)}
+    message = "phase flows ended at 2.500000 s, the plan allows until 2.000000 s"
+    message += ", because the processor was busy without a pause"
+    assert (checks["clock flows"].ok, checks["clock flows"].message) == (True, message)
+
+
+def test_time_zero_is_at_the_uptime_of_the_plan_or_after_the_network() -> None:
+    for found_ns, ok in ((5_000_000_000, True), (4_999_999_999, False), (None, False)):
+        checks = engine(lambda found, ns=found_ns: found.update(epoch_monotonic_ns=ns))  # type: ignore[misc]
+        message = f"time zero was at an uptime of {found_ns} ns, the plan says 5000000000 ns"
+        assert Check("epoch", "engine", ok, message, 5_000_000_000, found_ns, 0, "ns") in checks
+    real = on_engine(path_factory.path_plan(), "host")
+    for found_ns, ok in ((7, True), (None, False)):
+        checks = engine(lambda found, ns=found_ns: found.update(epoch_monotonic_ns=ns), real)  # type: ignore[misc]
+        assert Check("epoch", "engine", ok, "the epoch follows from when the network was built") in checks
+
+
+def test_where_the_agent_stopped_is_said() -> None:
+    for found, words in (
+        ({"status": "error"}, "None: None"),
+        ({"status": None, "error": {"operation": "x"}}, "x: None"),
+    ):
+        checks = engine(lambda told, found=found: told.update(found))  # type: ignore[misc]
+        assert Check("agent", "engine", False, f"the agent stopped at {words}") in checks
+    assert Check("agent", "engine", True, "every operation of the plan was carried out") in engine()
+    missing = Check("agent", "engine", False, "agent.json is missing: the guest did not finish")
+    assert engine_checks(path_factory.path_plan(), None, VIRTUAL) == [missing]
+
+
+FLOW = dataclasses.replace(path_factory.path_plan().flows[0], start_us=500_000, stop_us=2_000_000)
+SIZED = dataclasses.replace(FLOW, size_bytes=4_000_000)
+TITLE = "flow 1 (bulk)"
+UNTIL = "the plan lets it send until 2000000"
+MOVED = "started on time and moved 4000000 bytes"
+STARTED = (500_000, 500_000.0, 10_000, "us")
+
+
+@pytest.mark.parametrize(
+    ("flow", "changes", "ok", "words", "numbers"),
+    [
+        (FLOW, {}, True, MOVED, STARTED),
+        (FLOW, {"id": 2}, False, "never started", ()),
+        (FLOW, {"start_ns": None}, False, "never started", ()),
+        (FLOW, {"error": "refused", "connected_ns": None}, False, "failed: refused", ()),
+        (FLOW, {"error": ""}, True, MOVED, STARTED),
+        (FLOW, {"connected_ns": None}, False, "never connected", ()),
+        # 10 ms early or late are allowed.
+        (FLOW, {"start_ns": 510_000_000}, True, MOVED, (500_000, 510_000.0, 10_000, "us")),
+        (FLOW, {"start_ns": 490_000_000}, True, MOVED, (500_000, 490_000.0, 10_000, "us")),
+        (
+            FLOW,
+            {"start_ns": 510_001_000},
+            False,
+            "started at 510001 us instead of 500000 us",
+            (500_000, 510_001.0, 10_000, "us"),
+        ),
+        (
+            FLOW,
+            {"start_ns": 489_999_000},
+            False,
+            "started at 489999 us instead of 500000 us",
+            (500_000, 489_999.0, 10_000, "us"),
+        ),
+        (FLOW, {"bytes_received": 0}, False, "moved no data", ()),
+        (FLOW, {"bytes_received": 1}, True, "started on time and moved 1 bytes", STARTED),
+        (FLOW, {"kernel_algorithm": "cubic"}, True, MOVED, STARTED),
+        (FLOW, {"kernel_algorithm": "reno"}, False, "used the congestion control reno instead of cubic", ()),
+        # A bulk flow that is complete ends with its time, or 10 ms before.
+        (FLOW, {"end_ns": 1_990_000_000}, True, MOVED, STARTED),
+        (
+            FLOW,
+            {"end_ns": 1_989_999_000},
+            False,
+            f"ended at 1989999 us, {UNTIL}",
+            (2_000_000, 1_989_999.0, 10_000, "us"),
+        ),
+        (FLOW, {"end_ns": 1_000_000_000, "complete": False}, True, MOVED, STARTED),
+        (SIZED, {"end_ns": 1_000_000_000}, True, MOVED, STARTED),
+        (dataclasses.replace(FLOW, group="web"), {"end_ns": 10**9}, True, MOVED, STARTED),
+        (
+            dataclasses.replace(FLOW, traffic="python"),
+            {"end_ns": 10**9},
+            False,
+            f"ended at 1000000 us, {UNTIL}",
+            (2_000_000, 1_000_000.0, 10_000, "us"),
+        ),
+        (dataclasses.replace(FLOW, traffic="program"), {"end_ns": 10**9}, True, MOVED, STARTED),
+        # One of fixed size moves it, unless the end of the run cuts it.
+        (
+            SIZED,
+            {"bytes_received": 3_999_999},
+            False,
+            "moved 3999999 bytes instead of 4000000",
+            (4_000_000, 3_999_999, 0, "bytes"),
+        ),
+        (
+            SIZED,
+            {"bytes_received": 4_000_001},
+            False,
+            "moved 4000001 bytes instead of 4000000",
+            (4_000_000, 4_000_001, 0, "bytes"),
+        ),
+        (SIZED, {"bytes_received": 5, "complete": False}, True, "started on time and moved 5 bytes", STARTED),
+        (
+            SIZED,
+            {"bytes_received": 5, "end_ns": 2_000_000_000},
+            False,
+            "moved 5 bytes instead of 4000000",
+            (4_000_000, 5, 0, "bytes"),
+        ),
+        (SIZED, {"bytes_received": 5, "end_ns": 2_000_001_000}, True, "started on time and moved 5 bytes", STARTED),
+    ],
+)
+def test_a_flow_does_what_the_plan_says(
+    flow: Flow, changes: dict[str, Any], ok: bool, words: str, numbers: tuple[Any, ...]
+) -> None:
+    record = {"id": 1, "start_ns": 500_000_000, "connected_ns": 540_000_000, "bytes_received": 4_000_000}
+    agent = {"flows": [{**record, "id": 9}, {**record, "complete": True, **changes}]}
+    expected = Check("flow 1", "engine", ok, f"{TITLE} {words}", *numbers)
+    assert flow_check(flow, agent, VIRTUAL, None) == expected
+
+
+def test_a_flow_that_starts_late_is_excused_by_a_busy_processor() -> None:
+    record = {"id": 1, "start_ns": 600_000_000, "connected_ns": 1, "bytes_received": 1}
+    asked: list[tuple[int, int]] = []
+
+    def idle(begin_ns: int, end_ns: int) -> int:
+        asked.append((begin_ns, end_ns))
+        return 0
+
+    assert flow_check(FLOW, {"flows": [record]}, VIRTUAL, idle).ok is True
+    assert asked == [(500_000_000, 600_000_000)]
+    assert flow_check(FLOW, {"flows": [record]}, REAL, None).ok is True, "100 ms in real time"
+    assert flow_check(FLOW, {"flows": None}, VIRTUAL, None).ok is False
+
+
+def test_netem_is_on_routers_alone() -> None:
+    plan = path_factory.path_plan()
+    plan = dataclasses.replace(plan, hosts=[*plan.hosts, Host("s2", "sender", "10.1.0.2")])
+    netem, other = {"kind": "netem", "dev": "e1"}, {"kind": "htb", "dev": "e2"}
+    fine = Check("netem placement", "engine", True, "delay is added on routers only", 0, 0, 0, "qdiscs")
+    assert placement(plan, {"qdiscs": {"left": {"qdiscs": [netem]}, "s1": [other], "x": [netem]}}) == fine
+    message = "netem sits on a host (s1:e1, s2:e1): delay belongs on a router"
+    told = {"qdiscs": {"s1": [netem, other], "s2": {"qdiscs": [other, netem]}}}
+    assert placement(plan, told) == Check("netem placement", "engine", False, message, 0, 2, 0, "qdiscs")
+    missing = Check("netem placement", "engine", False, "agent.json holds no dump of the qdiscs")
+    assert placement(plan, {}) == placement(plan, {"qdiscs": {}}) == missing

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every field of the checks of healthy inputs, and of inputs with one thing changed; messages are not compared."""
+"""Checks of healthy inputs, and of inputs with one thing changed: every field, and what each says to a person."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from howdah.judge.model import packet_checks
 from howdah.judge.run import judge
 from howdah.judge.settings import settings_checks
 from howdah.judge.tolerance import VIRTUAL
-from howdah.plan.plan import Plan
+from howdah.plan.kernel import Part
+from howdah.plan.plan import Host, Operation, Plan, RealTime
 from howdah.record.directory import RunDirectory
+from howdah.trait import traits
 from tests.unit import path_factory
 from tests.unit.recorded_lines import compare, line_of
 from tests.unit.recorded_run import make_recorded_run
@@ -35,9 +37,9 @@ Doctor = Callable[[dict[str, Any]], object]
 
 def listed(title: str, checks: Iterable[Check], healthy: Iterable[str] = ()) -> list[str]:
     """Those that the healthy input has, and the other has not, begin with a dash."""
-    before, lines = list(healthy)[1:], [line_of(check) for check in checks]
-    gone = [f"- {line}" for line in before if line not in lines]
-    return [f"# {title}", *gone, *(line for line in lines if line not in before)]
+    before, found = list(healthy)[1:], [f"{line_of(check)}\n  {check.message}" for check in checks]
+    gone = [f"- {each.splitlines()[0]}" for each in before if each not in found]
+    return [f"# {title}", *gone, *(each for each in found if each not in before)]
 
 
 def all_of(cases: Mapping[str, Doctor], make: Callable[[], Any], judged: Callable[[Any], Iterable[Check]]) -> list[str]:
@@ -197,7 +199,13 @@ def test_checks_of_what_was_collected() -> None:
 
 def verdict(run: RunDirectory, plan: Plan) -> list[Check]:
     ingest(run)
-    return [Check(**each) for each in judge(run, plan)["checks"]]
+    return judged(run, plan)
+
+
+def judged(run: RunDirectory, plan: Plan) -> list[Check]:
+    """Paths of files begin at the run's directory."""
+    checks = [Check(**each) for each in judge(run, plan)["checks"]]
+    return [dataclasses.replace(each, message=each.message.replace(f"{run.path}/", "")) for each in checks]
 
 
 def test_checks_of_a_recorded_run(tmp_path: Path) -> None:
@@ -211,6 +219,79 @@ def test_checks_of_a_recorded_run(tmp_path: Path) -> None:
     compare("checks/recorded.txt", lines)
 
 
+def _delayed(operation: Operation) -> Operation:
+    """With all options of a delay line, which a run on several kernels asks for."""
+    none = {"jitter_us": 0, "distribution": None, "rate_bits_per_second": None, "reorder_ratio": 0.0}
+    if operation.op != "qdisc":
+        return operation
+    return Operation("qdisc", {**operation.arguments, "options": none | operation.arguments["options"]})
+
+
+def _whole_run(parent: Path, **changes: Any) -> tuple[RunDirectory, Plan]:
+    """The recording as one of path_factory's path, with every file that an engine may leave."""
+    base = plan_of_recording()
+    network = path_factory.path_plan()
+    host = {"s": "s1", "r": "left", "d": "r1"}
+    plan = dataclasses.replace(
+        base,
+        hosts=[*(dataclasses.replace(each, name=host[each.name]) for each in base.hosts), Host("right", "router")],
+        operations=[_delayed(each) for each in network.operations],
+        flows=[dataclasses.replace(base.flows[0], sender="s1", receiver="r1")],
+        calibration=dataclasses.replace(base.calibration, bottleneck_node="left"),
+        **changes,
+    )
+    run = make_recorded_run(parent, plan)
+    counters = (run.raw / "counters.jsonl").read_text()
+    (run.raw / "counters.jsonl").write_text(counters.replace('"node": "s"', '"node": "s1"'))
+    trips = [{"sender": "s1", "receiver": "r1", "round_trip_ns": [40_000_000, 41_000_000]}]
+    before = path_factory.calibration() | {"rate_bits_per_second": 9_999_000, "round_trips": trips}
+    after = path_factory.calibration() | {"rate_bits_per_second": 8_000_000, "round_trips": []}
+    accounting = path_factory.accounting()
+    accounting["after"]["netstat"]["s1"]["TcpInSegs"] = 7
+    agent = json.loads((run.raw / "agent.json").read_text())
+    agent |= {name: path_factory.agent()[name] for name in ("phases", "qdiscs")}
+    agent |= {"processor": {"wakeups": 10, "missed": 0, "late": [], "late_worst_ns": 5, "steal": 0.5}}
+    agent |= {"machines": {"near": {"processor": agent["processor"]}}, "modules": {"mine": {"srcversion": "A"}}}
+    agent |= {"kernel_log": {"records": 1, "first": 0, "lost": 0, "left_out": 0, "why": None}}
+    wire = {"wire": 2, "left_frames": 9, "arrived_frames": 8, "lost_frames": 0, "late_frames": 1, "latest_ns": 3000}
+    files = {
+        "calibration-before": before,
+        "calibration-after": after,
+        "accounting": accounting,
+        "agent": agent,
+        "wire": {"parts": {"main": [wire]}},
+        "slow_start": {"entries": 3, "overrun": 2},
+    }
+    for name, content in files.items():
+        (run.raw / f"{name}.json").write_text(json.dumps(content))
+    (run.raw / "kernel.log").write_text("6,0,5;boot\n")
+    ingest(run)  # which would ask for the clock of each machine
+    clocks = {"machines": {"near": {"uncertainty_ns": 5000, "gain": 0.5}}}
+    (run.raw / "clock.json").write_text(json.dumps(clocks))
+    return run, plan
+
+
+def test_each_file_of_a_run_reaches_its_check(tmp_path: Path) -> None:
+    engines: dict[str, dict[str, Any]] = {
+        "one kernel": {},
+        "several kernels": {"parts": [Part(name="receivers", kernel="debian-6.12", hosts=["r1"])]},
+        "several machines": {"engine": "machines", "traits": traits("machines")},
+        "a virtual machine in real time": {
+            "engine": "vm",
+            "traits": traits("vm", real_time=True),
+            "real_time": RealTime("tcg"),
+        },
+    }
+    lines: list[str] = []
+    healthy: list[str] = []
+    for title, changes in engines.items():
+        run, plan = _whole_run(tmp_path / title, own_algorithms={"mine": "mine"}, **changes)
+        found = listed(title, judged(run, plan), healthy)
+        healthy = healthy or found
+        lines += found
+    compare("checks/whole.txt", lines)
+
+
 def test_checks_of_a_simulated_run(tmp_path: Path) -> None:
     plan, run = simulated_plan(), make_simulated_run(tmp_path / "run")
     healthy = listed("healthy", verdict(run, plan))
@@ -220,6 +301,13 @@ def test_checks_of_a_simulated_run(tmp_path: Path) -> None:
     links["forward"]["left"] = 1
     lines = healthy + listed("lost, dropped and left", packet_checks(plan, links, VIRTUAL))
     lines += listed("random loss", packet_checks(simulated_plan("path.loss=1 %"), read_links(run.raw), VIRTUAL))
+    unread = dataclasses.replace(
+        plan, collect=dataclasses.replace(plan.collect, qdisc_us=None, tcp_info_us=None, tcp_probe=False)
+    )
+    lines += listed("nothing was collected", judged(run, unread), healthy)
+    lines += listed(
+        "the second reading comes after the end", judged(run, dataclasses.replace(plan, duration_us=4_999)), healthy
+    )
     agent = json.loads((run.raw / "agent.json").read_text())
     (run.raw / "agent.json").write_text(json.dumps(agent | {"kernel_release": "another"}))
     lines += listed("another model", verdict(run, plan), healthy)

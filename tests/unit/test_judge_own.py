@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from howdah.judge.check import Check
 from howdah.judge.own import own_module_checks
 from howdah.plan.plan import Plan
 from tests.unit.plan_factory import make_plan
@@ -52,3 +53,47 @@ def test_anything_else_is_an_invalid_run(agent: dict[str, Any] | None, words: st
 
 def test_a_run_without_modules_of_the_profile_has_no_such_check() -> None:
     assert own_module_checks(make_plan(), None) == []
+
+
+USED = "connections used the profile's module tcp_cubic for cubic"
+UNCHECKED = "it was not checked whether the flows use the profile's module tcp_cubic"
+
+
+@pytest.mark.parametrize(
+    ("record", "ok", "message", "numbers"),
+    [
+        (GOOD, True, f"{USED} (srcversion ABC)", (2, 3, None, "uses")),
+        (GOOD | {"uses_most": 2}, True, f"{USED} (srcversion ABC)", (2, 2, None, "uses")),
+        (
+            GOOD | {"uses_most": 1},
+            False,
+            "no connection used the profile's module tcp_cubic",
+            (2, 1),
+        ),
+        (GOOD | {"uses_before": 0, "uses_most": 0}, False, "no connection used the profile's module tcp_cubic", (1, 0)),
+        (
+            GOOD | {"programs": {"a": "1", "b": "2", "c": "3"}},
+            True,
+            f"{USED} (3 programs in BPF)",
+            (2, 3, None, "uses"),
+        ),
+        (
+            GOOD | {"algorithms": ["even", "odd"]},
+            False,
+            "the algorithm cubic is not the profile's: its module tcp_cubic registered even, odd",
+            ("cubic", "even, odd"),
+        ),
+        (
+            GOOD | {"algorithms": []},
+            False,
+            "the algorithm cubic is not the profile's: its module tcp_cubic registered nothing",
+            ("cubic", "nothing"),
+        ),
+        (GOOD | {"algorithms": None}, False, UNCHECKED, ()),
+        (GOOD | {"uses_before": None}, False, UNCHECKED, ()),
+        (GOOD | {"uses_most": None}, False, UNCHECKED, ()),
+    ],
+)
+def test_what_is_said_of_a_module(record: dict[str, Any], ok: bool, message: str, numbers: tuple[Any, ...]) -> None:
+    found = own_module_checks(_plan(), {"modules": {"other": GOOD, "tcp_cubic": record}})
+    assert found == [Check("module of cubic", "engine", ok, message, *numbers)]

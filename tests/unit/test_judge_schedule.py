@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.judge.calibration import calibration_checks, whole_nanoseconds
+from howdah.judge.check import Check
 from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate
 from howdah.judge.schedule import loss_schedule_checks, scheduled_loss
 from howdah.judge.tolerance import VIRTUAL
@@ -213,3 +214,100 @@ def test_a_slower_sender_is_what_the_train_measured() -> None:
 def test_htb_counts_whole_nanoseconds() -> None:
     assert whole_nanoseconds(20_000_000, FRAME) == pytest.approx(20e6, rel=1e-9)
     assert whole_nanoseconds(10_000_000_000, FRAME) == pytest.approx(10e9 * 1211.2 / 1211)
+
+
+@pytest.mark.parametrize(
+    ("first", "change", "ok"),
+    [
+        # 250 000 bytes in 100 ms at 20 Mbit/s: a frame at either end and a thousandth are 3278 bytes.
+        (253_278, None, True),
+        (253_279, None, False),
+        (246_722, None, True),
+        (246_721, None, False),
+        # 20 Mbit/s for 50 ms and half of it for 50: 187 500 bytes, and a frame more at the change: 4542 + 187.5.
+        (192_229, 10_000_000, True),
+        (192_230, 10_000_000, False),
+        # Three times that: 500 000 bytes; a frame that ends at the old rate leaves room for three: 7570 + 500.
+        (508_070, 60_000_000, True),
+        (508_071, 60_000_000, False),
+        (491_930, 60_000_000, True),
+        (491_929, 60_000_000, False),
+    ],
+)
+def test_a_schedule_is_kept_to_a_frame_at_either_end_and_at_each_change(
+    first: int, change: int | None, ok: bool
+) -> None:
+    plan = varying_plan(rate_steps=[[50_000 if change else 900_000, change or 1]])
+    queue = make_queue([0, 100, 200], [10**6, 0, 0], [0, first, first])
+    check = scheduled_rate(make_measured([make_trace([0], [0], [1])], plan=plan, queue=queue), VIRTUAL)
+    planned = {None: 250_000, 10_000_000: 187_500, 60_000_000: 500_000}[change]
+    message = f"in 1 intervals with a queue the bottleneck sent {first} bytes, the schedule lets {planned} pass"
+    if not ok:
+        message += f"; the rate does not follow it: {first} instead of {planned} bytes after 0.000 s"
+    assert check == Check("rate schedule", "during", ok, message, 1.0, first / planned, 0.001, "ratio")
+
+
+def test_the_worst_interval_of_a_schedule_is_named() -> None:
+    """Off by 10 and by 20 Mbit/s of 20; those between them are not of the queue."""
+    plan = varying_plan(rate_steps=[[10_000_000, 1]])
+    queue = make_queue([0, 100, 200, 300], [10**6, 0, 10**6, 0], [0, 375_000, 375_000, 875_000])
+    check = scheduled_rate(make_measured([make_trace([0], [0], [1])], plan=plan, queue=queue), VIRTUAL)
+    message = "in 2 intervals with a queue the bottleneck sent 875000 bytes, the schedule lets 500000 pass"
+    message += "; the rate does not follow it: 500000 instead of 250000 bytes after 0.200 s"
+    assert check == Check("rate schedule", "during", False, message, 1.0, 1.75, 0.001, "ratio")
+
+
+def test_a_schedule_that_was_not_measured_says_why() -> None:
+    plan = varying_plan(rate_steps=[[1_000_000, 5_000_000]])
+    short = "the bottleneck's rate was not measured: the queue was never long enough to be sure that it did not run "
+    short += "empty between two readings"
+    for queue, why in ((make_queue([], []), "the queue was not read"), (make_queue([0, 9], [0, 0], [0, 1]), short)):
+        check = scheduled_rate(make_measured([make_trace([0], [0], [1])], plan=plan, queue=queue), VIRTUAL)
+        assert check == Check("rate schedule", "during", None, why, unit="ratio")
+
+
+@pytest.mark.parametrize(
+    ("dropped", "ok", "words"),
+    [
+        # 5 % of 1000: 50, and 4 * sqrt(47.5) + 1 = 28.57 on either side; of 0 % none.
+        ([0, 78, 0], True, "0 of 2000 packets at 0, 78 of 1000 packets at 0.05"),
+        ([0, 79, 0], False, "0 of 2000 packets at 0, 79 of 1000 packets at 0.05"),
+        ([0, 22, 0], True, "0 of 2000 packets at 0, 22 of 1000 packets at 0.05"),
+        ([0, 21, 0], False, "0 of 2000 packets at 0, 21 of 1000 packets at 0.05"),
+        ([1, 50, 0], False, "1 of 2000 packets at 0, 50 of 1000 packets at 0.05"),
+    ],
+)
+def test_losses_of_one_ratio_are_judged_together(dropped: list[int], ok: bool, words: str) -> None:
+    changes = [(100_000_000, 0.05), (200_000_000, 0.0)]
+    check = scheduled_loss("r:r1", line([1000, 1000, 1000], dropped), 0.0, changes, VIRTUAL)
+    message = f"the delay line at r:r1 dropped {words}"
+    if not ok:
+        wrong = words.split(", ")[0 if dropped[0] else 1]
+        message += f": it does not follow its schedule ({wrong})"
+    assert check == Check("loss schedule r:r1", "during", ok, message, None, sum(dropped), None, "packets")
+
+
+@pytest.mark.parametrize(("lost", "ok"), [(48, False), (49, True), (251, True), (252, False)])
+@pytest.mark.parametrize(("before", "after"), [(0.1, 0.2), (0.2, 0.1)])
+def test_a_time_in_which_a_ratio_changes_may_have_any_between(before: float, after: float, lost: int, ok: bool) -> None:
+    """10 to 20 % of 1000: 100 to 200, and on either side what the larger ratio allows, 4 * sqrt(160) + 1 = 51.6."""
+    check = scheduled_loss("x", line([1000], [lost]), before, [(50_000_000, after)], VIRTUAL)
+    assert check.ok is ok
+    assert check.message.startswith(f"the delay line at x dropped {lost} of 1000 packets at 0.1 to 0.2")
+
+
+def test_a_delay_line_that_was_not_read_says_so() -> None:
+    check = scheduled_loss("r:r1", line([], []), 0.0, [(1, 0.5)], VIRTUAL)
+    message = "the delay line at r:r1 was not read"
+    assert check == Check("loss schedule r:r1", "during", None, message, unit="packets")
+
+
+def test_a_schedule_of_bursts_may_be_off_by_more() -> None:
+    """As in howdah/judge/burst.py: the variance of bursts of 5 packets at 5 % is that of single losses times 8.5."""
+    changes = [(1, 0.05)]
+    begins, ends = 0.2 * 0.05 / 0.95, 0.2
+    spread = 4 * (47.5 * (2 - begins - ends) / (begins + ends)) ** 0.5
+    for lost, ok in ((50 + int(spread + 40), True), (51 + int(spread + 40), False)):
+        found = scheduled_loss("x", line([1000], [lost]), 0.05, changes, VIRTUAL, 5.0)
+        assert found.ok is ok
+    assert scheduled_loss("x", line([1000], [79]), 0.05, changes, VIRTUAL).ok is False

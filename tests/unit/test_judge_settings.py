@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from howdah.agent.wiring.netlink import ROUTE_METRICS as NUMBERS
+from howdah.judge.check import Check
 from howdah.judge.settings import settings_checks
 from howdah.plan.kernel import Part
 from howdah.plan.operation import ROUTE_METRICS
@@ -52,11 +53,6 @@ def test_what_is_as_planned_passes_every_check() -> None:
     assert settings_checks(plan(), None) == [], "a missing agent.json is a failed check of its own"
 
 
-def test_an_agent_that_did_not_ask_for_routes_is_not_judged_by_them() -> None:
-    (check,) = [each for each in settings_checks(plan(), agent(routes=None)) if each.name == "routes"]
-    assert check.ok is None
-
-
 def test_kernels_of_several_machines_may_have_other_defaults() -> None:
     uneven = agent(sysctls={"*": {}, "s1": {"a": "1"}, "r1": {"a": "0"}})
     assert "a is 1 at s1, 0 at r1" in wrong(uneven)["sysctls"]
@@ -82,26 +78,6 @@ def test_the_last_value_of_the_plan_counts() -> None:
     first, last = ({"node": "s1", "name": "a", "value": value} for value in ("5", "1"))
     assert wrong(agent(), plan(("sysctl", first), ("sysctl", last))) == {}
     assert "the plan says 5" in wrong(agent(), plan(("sysctl", last), ("sysctl", first)))["sysctls"]
-
-
-@pytest.mark.parametrize(
-    ("op", "arguments", "words"),
-    [
-        ("mtu", {"mtu_bytes": 9000}, "mtu_bytes of s1:s1-eth0 is 1500, the plan says 9000"),
-        ("gso", {"gso_max_segs": 40}, "gso_max_segs of s1:s1-eth0 is 1, the plan says 40"),
-        ("offload", {"feature": "tso", "enabled": True}, "tso of s1:s1-eth0 is off, the plan says on"),
-    ],
-)
-def test_a_setting_of_an_interface_is_named(op: str, arguments: dict[str, Any], words: str) -> None:
-    asked = plan((op, {"node": "s1", "interface": "s1-eth0", **arguments}))
-    assert wrong(agent(), asked) == {"interfaces": words}
-
-
-def test_the_kernels_own_queues_are_no_surprise() -> None:
-    for kind, ok in (("noqueue", True), ("mq", True), ("fq_codel", True), ("tbf", False), ("netem", False)):
-        told = agent()
-        told["qdiscs"]["left"]["qdiscs"].append({"kind": kind, "handle": "0:", "dev": "left-eth1"})
-        assert ("queues" not in wrong(told)) is ok, kind
 
 
 def test_a_nic_between_two_machines_has_a_queue_of_the_engines() -> None:
@@ -146,10 +122,7 @@ def test_a_wire_takes_the_place_of_a_delay_line_between_kernels(
     assert ("queues" not in wrong(told, asked)) is ok
 
 
-def test_the_rate_of_a_class_is_known_to_a_byte_a_second_and_not_from_an_older_tc() -> None:
-    for rate, ok in ((20_000_000, True), (20_000_007, True), (20_000_020, False)):
-        asked = plan(("class", {**HTB, "options": {"rate_bits_per_second": rate}}))
-        assert ("queues" not in wrong(agent(), asked)) is ok
+def test_a_class_that_an_older_tc_told_is_not_compared() -> None:
     told = agent()
     told["qdiscs"]["left"]["classes"] = {"left-eth1": ["class htb 1:1 root rate 1Mbit"]}
     assert wrong(told, plan(("class", HTB))) == {}
@@ -177,13 +150,6 @@ def test_parameters_of_every_source_are_compared() -> None:
     assert wrong(told, other)["module parameters"] == "tcp_x.a is Y, the plan says 0; tcp_x.c is 1,2, the plan says 1,3"
 
 
-def test_many_differences_are_counted() -> None:
-    asked = plan(*(("sysctl", {"node": "s1", "name": "a", "value": "2"}) for _ in range(1)),
-                 *(("sysctl", {"node": "s1", "name": name, "value": "2"}) for name in "bcde"))  # fmt: skip
-    told = agent(sysctls={"s1": dict.fromkeys("abcde", "1")})
-    assert wrong(told, asked)["sysctls"].endswith("(and 2 more)")
-
-
 def test_plan_and_agent_know_the_same_metrics_of_routes() -> None:
     assert set(ROUTE_METRICS) == set(NUMBERS)
 
@@ -200,3 +166,228 @@ def test_what_a_kernel_was_booted_with_is_compared() -> None:
     )
     parts = agent(boot_parameters=given, machines={"far": {"boot_parameters": {"ipv6.disable": "1"}}})
     assert wrong(parts, asked)["boot parameters"] == "the kernel of far was not given tcp_x.a, the plan says 1"
+
+
+ROUTE = {"node": "s1", "destination": "default"}
+NAMES = {
+    "sysctls": "sysctls",
+    "interfaces": "links",
+    "queues": "qdiscs",
+    "routes": "routes",
+    "module parameters": "modules",
+}
+
+
+def test_each_check_says_what_is_right_and_what_was_not_asked() -> None:
+    assert settings_checks(plan(), agent()) == [
+        Check(name, "engine", True, f"the {name} are those of the plan", 0, 0, 0, "settings") for name in NAMES
+    ]
+    for name, source in NAMES.items():
+        ok = None if name == "routes" else False
+        expected = Check(name, "engine", ok, f"agent.json holds no {source}", 0, 0, 0, "settings")
+        (found,) = [each for each in settings_checks(plan(), agent(**{source: None})) if each.name == name]
+        assert found == dataclasses.replace(expected, expected=None, measured=None, tolerance=None, unit=None)
+
+
+@pytest.mark.parametrize("count", [3, 4, 5])
+def test_three_differences_are_said_and_the_others_counted(count: int) -> None:
+    names = "bcdef"[:count]
+    asked = plan(*(("sysctl", {"node": "s1", "name": name, "value": "2"}) for name in names))
+    told = agent(sysctls={"s1": dict.fromkeys(names, "1")})
+    words = "; ".join(f"{name} is 1 at s1, the plan says 2" for name in names[:3])
+    words += f" (and {count - 3} more)" if count > 3 else ""
+    assert Check("sysctls", "engine", False, words, 0, count, 0, "settings") in settings_checks(asked, told)
+
+
+@pytest.mark.parametrize(
+    ("sysctls", "words"),
+    [
+        (
+            {"s1": {"a": "1"}, "r1": {"a": "0"}, "x": {"a": "1"}},
+            "a is 1 at s1 and x, 0 at r1, and the plan sets it nowhere",
+        ),
+        ({"s1": {"a": "1"}, "r1": {"b": "0"}, "*": {"a": "7"}}, None),
+        ({"s1": {"net.ipv4.tcp_congestion_control": "x"}, "r1": {"net.ipv4.tcp_congestion_control": "y"}}, None),
+        ({"s1": {"net.ipv4.ip_forward": "0"}, "r1": {"net.ipv4.ip_forward": "1"}}, None),
+    ],
+)
+def test_a_sysctl_of_no_plan_is_the_same_on_all_nodes(sysctls: dict[str, Any], words: str | None) -> None:
+    assert wrong(agent(sysctls=sysctls)) == ({} if words is None else {"sysctls": words})
+    asked = plan(("sysctl", {"node": "s1", "name": "a", "value": "1"}))
+    assert wrong(agent(sysctls=sysctls), asked) == {}, "a plan that sets it on one node leaves the others"
+    parts = dataclasses.replace(plan(), operations=[], parts=[Part(name="far", kernel="debian-6.1", hosts=["r1"])])
+    assert wrong(agent(sysctls=sysctls), parts) == {}, "another kernel may have other defaults"
+
+
+def test_a_sysctl_of_all_is_asked_of_every_kernel_and_of_no_node() -> None:
+    asked = plan(("sysctl", {"node": None, "name": "x", "value": "7"}))
+    told = agent(sysctls={"*": {"x": "7"}, "*far": {"x": "8"}, "s1": {"x": "9"}})
+    assert wrong(told, asked) == {"sysctls": "x is 8 in the kernel, the plan says 7"}
+    unread = plan(("sysctl", {"node": "s9", "name": "x", "value": "7"}))
+    assert wrong(told, unread) == {}, "nobody asked that node"
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments", "link", "words"),
+    [
+        ("mtu", {"mtu_bytes": 1500}, {"mtu_bytes": 1500}, None),
+        ("mtu", {"mtu_bytes": 9000}, {"mtu_bytes": 1500}, "mtu_bytes of s1:s1-eth0 is 1500, the plan says 9000"),
+        ("offload", {"feature": "tso", "enabled": True}, {"tso": False}, "tso of s1:s1-eth0 is off, the plan says on"),
+        ("gso", {"gso_max_segs": 2}, {"gso_max_segs": 1}, "gso_max_segs of s1:s1-eth0 is 1, the plan says 2"),
+        (
+            "offload",
+            {"feature": "tso", "enabled": False},
+            {"offloads": {"tso": True}},
+            "tso of s1:s1-eth0 is on, the plan says off",
+        ),
+        ("offload", {"feature": "tso", "enabled": False}, {"offloads": {"tso": False}}, None),
+        ("offload", {"feature": "tso", "enabled": False}, {"offloads": {}}, None),
+        ("mtu", {"mtu_bytes": 9000}, {}, None),
+        ("other", {"mtu_bytes": 9000}, {"mtu_bytes": 1500}, None),
+    ],
+)
+def test_an_interface_is_as_planned(
+    op: str, arguments: dict[str, Any], link: dict[str, Any], words: str | None
+) -> None:
+    asked = plan((op, {"node": "s1", "interface": "s1-eth0", **arguments}))
+    told = agent(links={"s1": {"s1-eth0": link, "s1-eth1": {"mtu_bytes": 7}}})
+    assert wrong(told, asked) == ({} if words is None else {"interfaces": words})
+    assert wrong(agent(links={"s2": {}}), asked) == {}
+
+
+def _qdiscs(*items: dict[str, Any], node: str = "left") -> dict[str, Any]:
+    """The agent's answer with these queues beside the healthy ones of a node."""
+    told = agent()
+    told["qdiscs"][node]["qdiscs"] = [*told["qdiscs"][node]["qdiscs"], *items]
+    return told
+
+
+FIFO = {**PLACE, "parent": "1:1", "handle": "10:", "kind": "bfifo", "options": {"limit_bytes": 5000}}
+
+
+@pytest.mark.parametrize(
+    ("planned", "found", "words"),
+    [
+        (FIFO, {"kind": "bfifo", "options": {"limit": 5000}}, None),
+        (
+            FIFO,
+            {"kind": "bfifo", "options": {"limit": 5001}},
+            "the queue 10: of left:left-eth1 holds 5001 bytes, the plan says 5000",
+        ),
+        (FIFO, {"kind": "bfifo", "options": {"limit": "4Kb"}}, None),  # an older tc prints text
+        (FIFO, {"kind": "bfifo"}, None),
+        (
+            FIFO,
+            {"kind": "pfifo", "options": {"limit": 9}},
+            "the queue 10: of left:left-eth1 is pfifo, the plan says bfifo",
+        ),
+        (
+            {**FIFO, "kind": "pfifo", "options": {"limit_packets": 5}},
+            {"kind": "pfifo", "options": {"limit": 6}},
+            "the queue 10: of left:left-eth1 holds 6 packets, the plan says 5",
+        ),
+        ({**FIFO, "kind": "red", "options": {"limit_bytes": 5}}, {"kind": "red", "options": {"limit": 6}}, None),
+    ],
+)
+def test_a_simple_queue_holds_what_the_plan_says(
+    planned: dict[str, Any], found: dict[str, Any], words: str | None
+) -> None:
+    other = {"dev": "left-eth9", "handle": "10:", "kind": "bfifo", "options": {"limit": 1}}
+    told = _qdiscs({"dev": "left-eth9", **other}, {"dev": "left-eth1", "handle": "10:", **found})
+    assert wrong(told, plan(("qdisc", planned))) == ({} if words is None else {"queues": words})
+    told["qdiscs"]["left"] = told["qdiscs"]["left"]["qdiscs"]  # as an earlier agent wrote it
+    assert wrong(told, plan(("qdisc", planned))) == ({} if words is None else {"queues": words})
+
+
+@pytest.mark.parametrize(
+    ("dev", "handle", "kind", "words"),
+    [
+        ("left-eth1", "7:", "tbf", "left:left-eth1 has a queue 7: of kind tbf that the plan does not know"),
+        ("left-eth1", "0:", "fq_codel", None),
+        ("left-eth1", "0:", "pfifo_fast", None),
+        ("left-eth1", "0:", "noqueue", None),
+        ("left-eth1", "0:", "mq", None),
+        ("left-eth1", "0:", "fq", "left:left-eth1 has a queue 0: of kind fq that the plan does not know"),
+        ("left-eth0", "2:", "tbf", "left:left-eth0 has a queue 2: of kind tbf that the plan does not know"),
+        ("lo", "7:", "tbf", None),  # no end of a link
+    ],
+)
+def test_a_queue_that_nobody_planned_is_named(dev: str, handle: str, kind: str, words: str | None) -> None:
+    found = wrong(_qdiscs({"dev": dev, "handle": handle, "kind": kind}))
+    assert found == ({} if words is None else {"queues": words})
+
+
+@pytest.mark.parametrize(
+    ("rate", "ok"),
+    [(20_000_000, True), (20_000_008, True), (20_000_009, False), (19_999_992, True), (19_999_991, False)],
+)
+def test_a_class_has_its_rate_to_a_byte_a_second(rate: int, ok: bool) -> None:
+    asked = plan(("class", {**HTB, "options": {"rate_bits_per_second": rate}}))
+    words = f"the class 1:1 of left:left-eth1 has 20000000 bit/s, the plan says {rate}"
+    assert wrong(agent(), asked) == ({} if ok else {"queues": words})
+    others = [{"handle": "1:2", "rate": 1}, {"handle": "1:1"}, {"handle": "1:1", "rate": 2_500_000}]
+    told = agent()
+    told["qdiscs"]["left"]["classes"]["left-eth1"] = others
+    assert wrong(told, asked) == ({} if ok else {"queues": words})
+    told["qdiscs"]["left"] = told["qdiscs"]["left"]["qdiscs"]
+    assert wrong(told, asked) == {}
+
+
+@pytest.mark.parametrize(
+    ("planned", "found", "words"),
+    [
+        ({}, {}, None),
+        ({"initial_window_packets": 20}, {"initial_window_packets": 20}, None),
+        (
+            {"initial_window_packets": 20},
+            {"initial_window_packets": 10},
+            "the route of s1 to default has initial_window_packets 10, the plan says initial_window_packets 20",
+        ),
+        (
+            {"initial_window_packets": 20},
+            {},
+            "the route of s1 to default has no window of its own, the plan says initial_window_packets 20",
+        ),
+        (
+            {},
+            {"initial_receive_window_packets": 9, "initial_window_packets": 8},
+            "the route of s1 to default has initial_window_packets 8, initial_receive_window_packets 9, "
+            "the plan says no window of its own",
+        ),
+    ],
+)
+def test_a_route_has_the_windows_of_the_plan(planned: dict[str, int], found: dict[str, int], words: str | None) -> None:
+    none = dict.fromkeys(ROUTE_METRICS)
+    told = agent(routes={"s1": [{"destination": "default", **none, **found}, {"destination": "10.0.0.0/8", **none}]})
+    assert wrong(told, plan(("route", {**ROUTE, **none, **planned}))) == ({} if words is None else {"routes": words})
+
+
+def test_a_parameter_has_the_last_value_that_was_set() -> None:
+    """The kernel's, what an operation sets, and the module's; of what cannot be read nothing is said."""
+    told = agent(modules={"m": {"parameters": {"a": "1", "b": "2"}}, "n": None})
+    operation = ("module_parameter", {"module": "m", "name": "b", "value": "3"})
+    asked = plan(operation, kernel_parameters={"m.b": "9", "n.c": 1, "alone": "1"}, module_parameters={"m": {"a": 2}})
+    words = "m.b is 2, the plan says 3; m.a is 1, the plan says 2"
+    assert wrong(told, asked) == {"module parameters": words}
+    assert wrong(agent(modules={"m": {}}), asked) == {}
+
+
+def test_a_kernel_that_lives_on_was_not_booted_for_the_run() -> None:
+    asked = plan(kernel_parameters={"ipv6.disable": "1", "m.a": "1"}, engine="machines")
+    told = agent(modules={"ipv6": {"parameters": {"disable": "0"}}, "m": {"parameters": {"a": "0"}}})
+    assert wrong(told, asked) == {"module parameters": "m.a is 0, the plan says 1"}
+    booted = plan(kernel_parameters={"ipv6.disable": "1"})
+    assert wrong(told, booted) == {"module parameters": "ipv6.disable is 0, the plan says 1"}
+    given = agent(boot_parameters={})
+    assert [each.name for each in settings_checks(asked, given)] == list(NAMES)
+    assert [each.name for each in settings_checks(plan(), given)] == list(NAMES)
+    assert Check(
+        "boot parameters",
+        "engine",
+        False,
+        "the kernel was not given ipv6.disable, the plan says 1",
+        0,
+        1,
+        0,
+        "settings",
+    ) in settings_checks(booted, given)

@@ -61,6 +61,7 @@ def test_what_left_by_a_wire_arrived_and_in_time() -> None:
     late = found["delay of the wire to r1"]
     assert (late.measured, late.tolerance, late.unit) == (VIRTUAL.clock_step_us, VIRTUAL.clock_step_us, "us")
     assert "5 frames arrived at r1 after their time" in late.message
+    assert (late.expected, late.message) == (0, "5 frames arrived at r1 after their time, by 1 us at most")
     assert {check.stage for check in found.values()} == {"engine"}
 
 
@@ -88,7 +89,21 @@ def test_a_wire_that_loses_or_is_late_fails(counts: dict[str, int], name: str, w
 
 def test_a_wire_of_which_nothing_is_recorded_fails() -> None:
     plan = divided()
-    assert [(check.name, check.ok) for check in wire_checks(plan, None, VIRTUAL)] == [("wires", False)]
+    message = "the record of the wires between the kernels is missing"
+    assert wire_checks(plan, None, VIRTUAL) == [Check("wires", "engine", False, message)]
+    assert list(judged(plan, {"parts": {"main": []}}).values()) == [
+        Check("wire to r1", "engine", False, "0 frames left by the wire to r1, 0 arrived", 0, 0, 0, "frames"),
+        Check(
+            "delay of the wire to r1",
+            "engine",
+            True,
+            "0 frames arrived at r1 after their time, by 0 us at most",
+            0,
+            0.0,
+            VIRTUAL.clock_step_us,
+            "us",
+        ),
+    ]
     assert judged(plan, {"parts": {"main": []}})["wire to r1"].ok is False
     assert wire_checks(make_plan(), None, VIRTUAL) == [], "one kernel has no wires"
 
@@ -138,4 +153,6 @@ def test_a_flow_without_a_log_fails_and_one_of_tcp_needs_none() -> None:
         (check,) = qlog_checks(plan, report)
         assert check.ok is False
         assert check.name == f"qlog flow {plan.flows[0].id}"
-        assert "no qlog that could be read" in check.message
+        title = plan.flows[0].title
+        message = f"{title} has no qlog that could be read"
+        assert check == Check(check.name, "collection", False, message, unit="bytes")

@@ -145,6 +145,31 @@ def test_the_calls_are_the_first_ones(tmp_path: Path) -> None:
     assert str(crash(file, ())).endswith("called, the last first: f0, f1, f2, f3, f4, f5")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        # A user-mode kernel gives up where it has no registers, and the module behind it goes on.
+        (
+            "Kernel panic - not syncing: Kernel mode signal 8\nReceived SIGSEGV in SIGSEGV handler, aborting!\n"
+            "RIP: grow+0x24/0x40 [howdah_own_mine]\nCall Trace:\n [<6>] ? tcp_ack+0xda0/0x1560\n",
+            "a division by zero (Kernel mode signal 8), in the module mine; called, the last first: grow [mine], "
+            "tcp_ack",
+        ),
+        # Of a bad address it tells the calls first.
+        (
+            "Kernel panic - not syncing: Segfault with no mm\nCall Trace:\n [<6>] ? tcp_ack+0xda0/0x1560\n"
+            " [<6>] ? tcp_rcv_established+0x1/0x2\nRIP: grow+0x1a/0x30 [howdah_own_mine]\n",
+            "a bad address (Segfault with no mm), in the module mine; called, the last first: grow [mine], tcp_ack, "
+            "tcp_rcv_established",
+        ),
+    ],
+)
+def test_the_instruction_is_the_innermost_call(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "console.log"
+    file.write_text(text)
+    assert str(crash(file, ("mine",))) == said
+
+
 class _Said(KernelLog):
     """A kernel that says what it is given."""
 

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.judge.burst import allowed_losses, bursts
+from howdah.judge.burst import allowed_losses, burst_checks, bursts
+from howdah.judge.check import Check
 from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.message import parse_attributes
@@ -20,6 +23,10 @@ from howdah.measure.sampled import MISSING, Samples
 from howdah.plan.burst import transitions
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
+from howdah.record import table
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import QDISC
+from tests.unit import path_factory
 from tests.unit.profile_factory import make_one, make_plans
 
 GAP_NS = 5_000_000
@@ -181,3 +188,109 @@ def test_the_count_of_losses_keeps_within_what_is_allowed() -> None:
         count = sum(lost(174, *transitions(0.02, 5), seed))
         assert abs(count - 3.48) <= allowed_losses(count, 174, 0.02, 5, 4) < 174
     assert allowed_losses(0, 10_000, 0.02, 5, 4) < 200, "none at all is too few"
+
+
+B, E = 0.2 * 0.02 / 0.98, 0.2  # at 2 % in bursts of 5 packets a burst begins, or goes on no more, with these chances
+
+
+def _words(lost: int, found: int, expected: float, allowed: float, why: str = "") -> str:
+    text = f"the delay line at x lost {lost} packets between {found} pairs of readings, expected {expected:.4g} ± "
+    return f"{text}{allowed:.3g} with bursts of 5 packets" + (f": its bursts are {why} than the plan's" if why else "")
+
+
+@pytest.mark.parametrize(
+    ("entered", "dropped", "clean"),
+    [
+        ([10], [0], [(1 - B) ** 10]),  # no burst before: none begins at any of ten packets
+        ([10, 10], [0, 0], [(1 - B) ** 10] * 2),
+        # Two of ten were lost: the last one was with a chance of 1 / (1 + 8 * 0.2). Then the burst must end first.
+        ([10, 10], [2, 0], [(1 - B) ** 10, (E / 2.6 + (1 - 1 / 2.6) * (1 - B)) * (1 - B) ** 9]),
+        ([10, 10], [10, 0], [(1 - B) ** 10, E * (1 - B) ** 9]),  # all were lost: so was the last
+        ([10, 0, 10], [10, 0, 0], [(1 - B) ** 10, E * (1 - B) ** 9]),  # nothing entered, nothing is learned
+        ([1], [1], [1 - B]),
+    ],
+)
+def test_what_the_model_expects_of_each_reading(entered: list[int], dropped: list[int], clean: list[float]) -> None:
+    drops = np.concatenate([[0], np.cumsum(dropped)])
+    sent = np.concatenate([[0], np.cumsum(np.array(entered) - np.array(dropped))])
+    samples = Samples(
+        np.arange(drops.size, dtype=np.int64) * GAP_NS,
+        {"sent_packets": sent, "drops_packets": drops, "backlog_packets": sent * 0},
+    )
+    check = bursts("x", samples, 0.02, [], 5.0, VIRTUAL)
+    expected = sum(1 - each for each in clean)
+    found = sum(each > 0 for each in dropped)
+    variance = sum(each * (1 - each) for each in clean)
+    allowed = 4 * variance**0.5 + 8 if found > expected else 4 * expected**0.5
+    assert (check.name, check.stage, check.ok, check.unit) == ("loss bursts x", "during", True, "readings")
+    assert check.measured == found
+    assert check.expected == pytest.approx(expected)
+    assert check.tolerance == pytest.approx(allowed)
+    assert check.message == _words(sum(dropped), found, expected, allowed)
+
+
+@pytest.mark.parametrize(
+    ("found", "ok", "why"),
+    [(0, False, "longer or fewer"), (64, True, ""), (103, True, ""), (400, False, "shorter")],
+)
+def test_bursts_that_are_too_many_or_too_few_are_told(found: int, ok: bool, why: str) -> None:
+    """Of 2000 readings of 10 packets each, as many lost one each."""
+    losses = [number % 10 == 0 and number // 10 < found for number in range(20_000)]
+    check = bursts("x", readings(losses, [10] * 2000), 0.02, [], 5.0, VIRTUAL)
+    assert check.measured == found
+    assert check.expected is not None
+    assert check.ok is ok
+    assert check.message == _words(found, found, float(check.expected), check.tolerance or 0, why)
+
+
+def test_each_delay_line_ahead_is_judged_by_its_bursts(tmp_path: Path) -> None:
+    """Packets are lost one by one: half a burst too many. On the way back nothing is lost in bursts."""
+    losses = [number % 10 == 0 for number in range(20_000)]
+    samples = readings(losses, [10] * 2000)
+    zero = dict.fromkeys(("backlog_bytes", "sent_bytes", "overlimits", "marks_packets"), 0)
+    rows: list[dict[str, Any]] = [
+        {"node": node, "interface": interface, "handle": "1:", "parent": "root", "kind": "netem", "time_ns": time_ns}
+        | zero
+        | {name: int(samples[name][at]) for name in ("sent_packets", "drops_packets", "backlog_packets")}
+        for node, interface in (("right", "right-eth1"), ("left", "left-eth0"))
+        for at, time_ns in enumerate(samples.time_ns.tolist())
+    ]
+    directory = RunDirectory(tmp_path)
+    directory.tables.mkdir()
+    table.write(directory, "qdisc", pa.Table.from_pylist(rows, schema=QDISC))
+    base = path_factory.path_plan()
+    found: dict[str, dict[str, bool | None]] = {}
+    paths: dict[str, dict[str, Any]] = {
+        "bursts": {"loss_ratio": 0.1, "loss_burst_packets": 5.0},
+        "one by one": {"loss_ratio": 0.1},
+        "none any more": {"loss_ratio": 0.1, "loss_burst_packets": 5.0, "forward_loss_steps": [[0, 0.0]]},
+        "later": {"loss_ratio": 0.0, "loss_burst_packets": 5.0, "forward_loss_steps": [[1, 0.1]]},
+    }
+    for name, path in paths.items():
+        plan = dataclasses.replace(base, path=dataclasses.replace(base.path, **path))
+        found[name] = {each.name: each.ok for each in burst_checks(directory, plan, VIRTUAL)}
+    name = "loss bursts right:right-eth1"
+    assert found == {"bursts": {name: False}, "one by one": {}, "none any more": {name: True}, "later": {name: False}}
+
+
+def test_a_delay_line_of_bursts_that_was_not_read_says_so() -> None:
+    expected = Check("loss bursts x", "during", None, "the delay line at x was not read", unit="readings")
+    once = readings([False], [1])
+    once = Samples(once.time_ns[:1], {name: each[:1] for name, each in once.columns.items()})
+    assert bursts("x", once, 0.02, [], 5.0, VIRTUAL) == expected
+
+
+@pytest.mark.parametrize(
+    ("lost", "ratio", "burst", "allowed"),
+    [
+        (0, 0.0, None, 0),
+        (5, 0.0, 5.0, 0),
+        (10, 1.0, 5.0, 1),  # where all are lost there is nothing to draw
+        (10, 0.1, None, 4 * 9**0.5 + 1),
+        # (2 - b - e) / (b + e) = 8 with b = 0.2 / 9: as many packets above the mean as eight bursts have more.
+        (10, 0.1, 5.0, 4 * (9 * 8) ** 0.5),
+        (11, 0.1, 5.0, 4 * (9 * 8) ** 0.5 + 40),
+    ],
+)
+def test_how_far_a_count_of_losses_may_be_off(lost: int, ratio: float, burst: float | None, allowed: float) -> None:
+    assert allowed_losses(lost, 100, ratio, burst, 4) == pytest.approx(allowed)

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.judge.check import Check
 from howdah.judge.tick import releases_before_their_tick, tick_checks
 from howdah.linux.netlink import qdisc
 from howdah.plan.compile import compile_plan
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Plan, Processor
 from howdah.plan.text import render
 from howdah.profile import load
 from tests.unit.plan_factory import make_plan
-from tests.unit.trace_factory import MS, make_measured, make_trace
+from tests.unit.trace_factory import MS, make_flow, make_measured, make_trace
 
 PROFILE = """
 howdah: 1
@@ -111,3 +112,71 @@ def test_only_acks_of_the_run_count() -> None:
     assert check.ok is False
     assert "less than 10000 us after another" in check.message
     assert not tick_checks(make_measured([early], plan=base))
+
+
+def _tick_plan(tick_us: int = 10_000) -> Plan:
+    base = make_plan()
+    return dataclasses.replace(
+        base, path=dataclasses.replace(base.path, tick_us=tick_us), duration_us=1_000_000, flows=base.flows[:1]
+    )
+
+
+def _tick_check(times_ms: list[float], plan: Plan | None = None) -> Check:
+    count = len(times_ms)
+    [check] = tick_checks(make_measured([make_trace(times_ms, [0] * count, [1] * count)], plan=plan or _tick_plan()))
+    return check
+
+
+@pytest.mark.parametrize(("early", "ok"), [(0, True), (1, True), (2, False)])
+def test_a_hundredth_of_the_releases_may_be_early(early: int, ok: bool) -> None:
+    """A hundred releases from 0 ms on, each 9.9 ms after another; an early one 6 ms after it, and then 3.9."""
+    times = [9.9 * number for number in range(100)]
+    for number in range(early):
+        times[20 * number + 20] -= 3.9
+    message = f"{early} of 100 releases of the delay line towards s1 came less than 10000 us after another"
+    expected = Check("tick s1", "during", ok, message, 0.0, early / 100, 0.01, "ratio")
+    assert _tick_check(times) == expected
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "early", "releases"), [(5.0, 0, 1), (5.1, 1, 2), (9.4, 1, 2), (9.5, 0, 2), (10.0, 0, 2)]
+)
+def test_a_release_lasts_for_half_a_tick_and_the_next_begins_almost_one_later(
+    gap_ms: float, early: int, releases: int
+) -> None:
+    times = np.array([0, round(gap_ms * MS)], dtype=np.int64)
+    assert releases_before_their_tick(times, 10 * MS) == (early, releases)
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "count"),
+    [([0.0, 999.9], 2), ([-0.1, 0.0, 999.9, 1000.0], 2), ([0.0, 1000.0], None), ([-1.0, 999.0], None), ([], None)],
+)
+def test_acks_count_from_the_epoch_to_the_end(times_ms: list[float], count: int | None) -> None:
+    check = _tick_check(times_ms)
+    if count is None:
+        expected = Check("tick s1", "during", None, "fewer than two ACKs of s1 were traced", unit="ratio")
+        assert check == expected
+    else:
+        assert check.message.startswith(f"0 of {count} releases ")
+
+
+def test_each_sender_has_its_delay_line() -> None:
+    flows = [make_flow(id=1), make_flow(id=2), make_flow(id=3, sender="s2"), make_flow(id=4, sender="s3")]
+    flows[3] = dataclasses.replace(flows[3], datagram_bytes=1200)
+    plan = dataclasses.replace(_tick_plan(), flows=flows)
+    times = {1: [0.0, 20.0], 2: [10.0, 30.0], 3: [0.0, 1.0], 4: []}
+    traces = [
+        make_trace(times[flow.id], [0] * len(times[flow.id]), [1] * len(times[flow.id]), flow=flow) for flow in flows
+    ]
+    found = tick_checks(make_measured(traces, plan=plan))
+    assert [(each.name, each.message[:16]) for each in found] == [
+        ("tick s1", "0 of 4 releases "),
+        ("tick s2", "0 of 1 releases "),
+    ]
+    busy = Processor("s1", "s1-eth0", "none", 1, 1, 1, "one-pass", 20, {})
+    found = tick_checks(make_measured(traces, plan=dataclasses.replace(plan, processors=[busy])))
+    message = "what the delay line lets go waits for the processor of s1 before it is traced"
+    assert found[0] == Check("tick s1", "during", None, message, unit="ratio")
+    assert found[1].ok is True
+    assert tick_checks(make_measured(traces, plan=dataclasses.replace(plan, path=_tick_plan(0).path))) == []
