@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build import build_tree as workshop_module
+from howdah.build import build_tree as build_tree_module
 from howdah.build import kernel_build
 from howdah.build import uml_kernel as kernel_module
 from howdah.build.build_tree import included_names
@@ -313,13 +313,13 @@ def test_a_copy_that_is_cut_off_does_not_hide_a_new_header(
     bench.build()
     bench.edit("net/ipv4/tcp.h", "new")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        whole = getattr(workshop_module, after)
+        whole = getattr(build_tree_module, after)
 
         def cut_off(*arguments: object) -> None:
             whole(*arguments)
             raise KeyboardInterrupt
 
-        patch.setattr(workshop_module, after, cut_off)
+        patch.setattr(build_tree_module, after, cut_off)
         bench.build()
     assert bench.compiled(bench.build()) == ["cubic.o", "tcp.o"]
 
@@ -370,7 +370,7 @@ def test_one_content_in_two_places_is_one_kernel_with_two_names(bench: Bench, tm
     assert str(bench.tree) in here.source
 
 
-def test_clean_removes_workshops_of_trees_that_are_gone(
+def test_clean_removes_build_trees_of_trees_that_are_gone(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOWDAH_CACHE", str(bench.cache.root))

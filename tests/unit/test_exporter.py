@@ -181,6 +181,6 @@ def test_label_values_are_escaped_and_unknown_names_refused() -> None:
 
 
 def test_documentation_lists_every_metric_with_kind_and_help() -> None:
-    text = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
+    text = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("machines.md", "prometheus.md"))
     for metric in MACHINE:
         assert f"| `{metric.name}` | {metric.kind} | {metric.help} |" in text

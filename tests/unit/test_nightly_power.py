@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which planted regressions a suite finds: the table in docs/nightly.md made again, and what it stands on."""
+"""Which planted regressions a suite finds: the table in docs/examples/nightly-power.txt made again, and what it stands on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.nightly_factory import changed, sheet, usual, write_suite
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINE = ROOT / "docs" / "examples" / "nightly-baseline"
-TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "examples" / "nightly-power.txt").read_text(encoding="utf-8")
 NAME = "test-made-debian-6.12"
 
 

@@ -85,7 +85,7 @@ def test_other_engines_have_none_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("phase", [*progress_port.PHASES, progress_port.END])
-def test_what_the_beacon_tells_is_understood(phase: str) -> None:
+def test_what_the_progress_port_tells_is_understood(phase: str) -> None:
     assert progress_port.parse(progress_port.line(phase, 12_340_000_000).rstrip(b"\n")) == (phase, 12_300_000)
 
 
