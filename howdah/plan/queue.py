@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from howdah.errors import ProfileError
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 from howdah.plan.red import red_numbers
 from howdah.plan.written import plain
 from howdah.profile import Cell
@@ -47,7 +46,7 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
             "target_us": path.fq_codel.target,
             "interval_us": path.fq_codel.interval,
             "flows": path.fq_codel.flows,
-            "quantum_bytes": max(path.fq_codel.quantum.to_bytes(path_bdp(path), frame_bytes), 256),
+            "quantum_bytes": max(path.fq_codel.quantum.to_bytes(path.bdp(), frame_bytes), 256),
             "memory_limit_bytes": _memory_bytes(buffer_bytes, frame_bytes),
             "ecn": path.ecn,
         }
@@ -72,8 +71,7 @@ def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int
     """
     if path.reverse_rate is None:
         return None, None
-    nominal = Fraction(path.reverse_rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
-    most_bytes = max(path.reverse_buffer.to_bytes(nominal, frame_bytes), frame_bytes)
+    most_bytes = max(path.reverse_buffer.to_bytes(path.bdp(path.reverse_rate), frame_bytes), frame_bytes)
     return most_bytes, most_bytes // frame_bytes if path.reverse_buffer.unit == "packets" else None
 
 
@@ -99,11 +97,6 @@ def reverse_leaf(path: Path) -> Leaf:
     return "bfifo", {"limit_bytes": path.reverse_buffer_bytes}
 
 
-def path_bdp(path: PathSection) -> Fraction:
-    """Bytes of the unperturbed path's rate x round trip."""
-    return Fraction(path.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
-
-
 def _memory_bytes(buffer_bytes: int, frame_bytes: int) -> int:
     """Enough that the limit in packets is what counts."""
     return min(max(_LEAST_MEMORY_BYTES, 4 * buffer_bytes + 64 * frame_bytes), _LARGEST_MEMORY_BYTES)
@@ -113,7 +106,7 @@ def _red(
     cell: Cell, path: PathSection, buffer_bytes: int, rate_bits_per_second: int, frame_bytes: int, at: str
 ) -> dict[str, Any]:
     asked = path.red
-    bdp = path_bdp(path)
+    bdp = path.bdp()
     most = asked.most.to_bytes(bdp, frame_bytes) if asked.most else buffer_bytes // 4
     least = asked.least.to_bytes(bdp, frame_bytes) if asked.least else most // 3
     where = cell.place("path", "red")
