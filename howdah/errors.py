@@ -7,7 +7,8 @@ import difflib
 import errno
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from enum import IntEnum
+from typing import Any, ClassVar
 
 
 def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
@@ -29,13 +30,27 @@ def _digits(name: str) -> str:
     return "".join(character for character in name if character.isdigit())
 
 
+class ExitCode(IntEnum):
+    """What a command ends with. docs and help have them in words (howdah/command/parser.py)."""
+
+    DONE = 0
+    ERROR = 1
+    WRONG_USE = 2
+    NO_ENGINE = 3
+    RUN_FAILED = 4
+    INVALID = 5  # or not checked, or nothing found
+    DIFFERS = 6  # or a claim failed
+    NO_BASELINE = 7
+    INTERRUPTED = 130
+
+
 class HowdahError(Exception):
     """An error with a cause a person can act on; the command line prints it without a traceback.
 
     ``where`` is a place such as ``profiles/quick.yaml:12`` or a file name; ``hint`` says what to do next.
     """
 
-    exit_code = 1
+    exit_code: ClassVar[int] = ExitCode.ERROR
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(what)
@@ -80,13 +95,13 @@ def remedy(error: OSError) -> str | None:
 class ProfileError(HowdahError):
     """The profile, or an override of it, is wrong; nothing was run."""
 
-    exit_code = 2
+    exit_code = ExitCode.WRONG_USE
 
 
 class UsageError(HowdahError):
     """The command line asks for what cannot be, or for something by a name or a number that nothing here has."""
 
-    exit_code = 2
+    exit_code = ExitCode.WRONG_USE
 
     @classmethod
     def unknown(cls, what: str, asked: str, known: Iterable[str], has: str) -> UsageError:
@@ -116,7 +131,7 @@ class RecordError(HowdahError, ValueError):
 class EngineUnavailableError(HowdahError):
     """The engine cannot run on this machine; the message names what is missing."""
 
-    exit_code = 3
+    exit_code = ExitCode.NO_ENGINE
 
 
 class RunFailedError(HowdahError):
@@ -125,7 +140,7 @@ class RunFailedError(HowdahError):
     ``known`` is what run.json keeps of the engine all the same.
     """
 
-    exit_code = 4
+    exit_code = ExitCode.RUN_FAILED
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(what, where=where, hint=hint)

@@ -146,6 +146,16 @@ def _missing_unit(unit: str) -> str:
     return " (the unit is missing)" if not unit else ""
 
 
+def bdp_bytes(rate_bits_per_second: float, rtt_us: float) -> float:
+    """The bandwidth-delay product, rate x round trip, as a number that is shown or compared; see ``exact_bdp``."""
+    return rate_bits_per_second * rtt_us / 8_000_000
+
+
+def exact_bdp(rate_bits_per_second: int, rtt_us: int) -> Fraction:
+    """The same for what is planned from it. Bytes; ``int`` of it rounds down."""
+    return Fraction(rate_bits_per_second * rtt_us, 8_000_000)
+
+
 @dataclass(frozen=True)
 class BufferSize:
     """A size that may be relative to the path: bytes, multiples of the bandwidth-delay product, or full frames."""

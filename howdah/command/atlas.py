@@ -32,14 +32,13 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
-from howdah.errors import UsageError
+from howdah.errors import ExitCode, UsageError
 from howdah.layout import DEFAULT_WIDTH, fitted, glossary, terminal_width, write_stdout
 from howdah.number import counted
 from howdah.place import PROFILES
 from howdah.report.plot import draw
 from howdah.work.display import Display
 
-FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
 RECORD = "atlas.json"
 
 
@@ -136,10 +135,10 @@ def execute(options: argparse.Namespace) -> int:
 
 def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
     if problems:
-        return FAILED
+        return ExitCode.RUN_FAILED
     if claims.get("invalid"):
-        return INVALID
-    return CLAIM_FAILED if claims.get("fail") else 0
+        return ExitCode.INVALID
+    return ExitCode.DIFFERS if claims.get("fail") else 0
 
 
 def _listed(catalogue: Catalogue, rows: Rows) -> dict[str, Any]:

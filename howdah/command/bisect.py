@@ -12,7 +12,7 @@ from howdah.bisect.trial import KernelTrial, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
 from howdah.command.answer import answer as print_answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
-from howdah.errors import UsageError
+from howdah.errors import ExitCode, UsageError
 from howdah.layout import fitted, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
@@ -20,7 +20,6 @@ from howdah.record.provenance import sha256_text
 from howdah.work.display import Display
 from howdah.work.named import find_profile
 
-NOT_FOUND = 5
 FORMAT = 1
 
 
@@ -87,7 +86,7 @@ def execute(options: argparse.Namespace) -> int:
         print_answer("bisect", answer)
     else:
         write_stdout(fitted(_text(found, told, answer)))
-    return 0 if found.first_bad else NOT_FOUND
+    return 0 if found.first_bad else ExitCode.INVALID
 
 
 def _answer(found: Found) -> dict[str, Any]:

@@ -12,14 +12,13 @@ from rich.console import Console
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.errors import HowdahError
+from howdah.errors import ExitCode, HowdahError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.place import written
 from howdah.work.experiment import find, from_here
 from howdah.work.judged import judged_claims
 
-CLAIM_FAILED = 6
 _SIGNS = {PASS: "✓", IMPLEMENTED: "✓", FAIL: "✕", DIFFERS: "≠", DEPENDS: "≈", UNSUPPORTED: "–", INVALID: "?"}
 
 
@@ -49,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
         answer("claims", {**found, "profile": _source(found["profile"], options.profile)})
     else:
         print_claims(Console(highlight=False, soft_wrap=True), found["claims"], found["unknown"])
-    return CLAIM_FAILED if FAIL in {claim["verdict"] for claim in found["claims"]} else 0
+    return ExitCode.DIFFERS if FAIL in {claim["verdict"] for claim in found["claims"]} else 0
 
 
 def _source(source: dict[str, Any] | None, given: Path | None) -> dict[str, Any] | None:

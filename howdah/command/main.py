@@ -22,11 +22,10 @@ from howdah.command.answer import answer
 from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
-from howdah.errors import HowdahError, explain, remedy
+from howdah.errors import ExitCode, HowdahError, explain, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
-INTERRUPTED = 130
 _UNENCODABLE = "howdah-unencodable"
 
 _HOW = """\
@@ -164,7 +163,7 @@ def _interrupted(kept: str, *, as_data: bool) -> int:
     if as_data:
         _answer("interrupted", None, kept)
     write_stderr(f"howdah: interrupted; {kept}\n")
-    return INTERRUPTED
+    return ExitCode.INTERRUPTED
 
 
 def _answer(what: str, where: str | None, hint: str | None) -> None:

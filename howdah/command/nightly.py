@@ -22,7 +22,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.default import DEFAULT_KERNEL
-from howdah.errors import HowdahError, UsageError, nearest
+from howdah.errors import ExitCode, HowdahError, UsageError, nearest
 from howdah.layout import fitted, terminal_width, write_stdout
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
@@ -51,8 +51,6 @@ from howdah.record.provenance import now
 from howdah.work.display import Display
 from howdah.work.named import find_profile
 
-REGRESSION = 6
-NO_BASELINE = 7
 _SUITE = "nightly"
 
 
@@ -184,8 +182,8 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
         commits = night.span.text() if isinstance(night.span, CommitSpan) else ""
         write_stdout(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
     if night.lacks_only_baselines:
-        return NO_BASELINE
-    return REGRESSION if night.failing else 0
+        return ExitCode.NO_BASELINE
+    return ExitCode.DIFFERS if night.failing else 0
 
 
 def _range(suite: Suite, options: argparse.Namespace) -> int:

@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from howdah.command.commands import Commands
-from howdah.errors import nearest
+from howdah.errors import ExitCode, nearest
 from howdah.layout import write_stderr
 
-WRONG_USAGE = 2
-EXIT_CODES = {
-    0: "done",
-    1: "error",
-    2: "wrong profile or usage",
-    3: "the engine cannot run here",
-    4: "a run failed",
-    5: "a run is invalid or not checked",
-    6: "a claim failed, results differ or were changed",
-    7: "no baseline to compare with",
-    130: "interrupted",
+EXIT_CODES: dict[int, str] = {
+    ExitCode.DONE: "done",
+    ExitCode.ERROR: "error",
+    ExitCode.WRONG_USE: "wrong profile or usage",
+    ExitCode.NO_ENGINE: "the engine cannot run here",
+    ExitCode.RUN_FAILED: "a run failed",
+    ExitCode.INVALID: "a run is invalid or not checked",
+    ExitCode.DIFFERS: "a claim failed, results differ or were changed",
+    ExitCode.NO_BASELINE: "no baseline to compare with",
+    ExitCode.INTERRUPTED: "interrupted",
 }
 # How `howdah --help` orders the commands. One that is in none of these follows under OTHER.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -86,7 +85,7 @@ class WrongUsageError(SystemExit):
     """The words of a command line are wrong; it has been said on standard error."""
 
     def __init__(self, what: str, where: str, hint: str) -> None:
-        super().__init__(WRONG_USAGE)
+        super().__init__(ExitCode.WRONG_USE)
         self.what = what
         self.where = where
         self.hint = hint

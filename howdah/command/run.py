@@ -15,7 +15,7 @@ from rich.console import Console
 from howdah.cluster.opened import executor_at
 from howdah.command import plan as plan_command
 from howdah.command.answer import answer, tell
-from howdah.command.claims import CLAIM_FAILED, print_claims
+from howdah.command.claims import print_claims
 from howdah.command.common import (
     MAKING,
     RESULTS,
@@ -31,7 +31,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
-from howdah.errors import UsageError
+from howdah.errors import ExitCode, UsageError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
@@ -45,7 +45,6 @@ from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
 
-FAILED, INVALID = 4, 5
 INDEXED_RUNS = 100  # fewer are read in a second
 
 
@@ -168,10 +167,10 @@ def _exit_code(index: dict[str, Any], outcomes: list[Outcome]) -> int:
     statuses = {cell["status"] for cell in index["cells"]}
     verdicts = {outcome.verdict for outcome in outcomes}
     if "failed" in statuses:
-        return FAILED
+        return ExitCode.RUN_FAILED
     if "invalid" in verdicts:
-        return INVALID
-    return CLAIM_FAILED if "fail" in {claim["verdict"] for claim in index["claims"]} else 0
+        return ExitCode.INVALID
+    return ExitCode.DIFFERS if "fail" in {claim["verdict"] for claim in index["claims"]} else 0
 
 
 def _explained(experiment: ExperimentDirectory, outcomes: list[Outcome]) -> dict[tuple[str, ...], list[str]]:

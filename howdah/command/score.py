@@ -10,13 +10,13 @@ from pathlib import Path
 from howdah.claim.score import FAIL, PASS, THRESHOLDS, UNKNOWN, Score, read_thresholds, scores_of, to_json
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.errors import ExitCode
 from howdah.layout import fitted, write_stdout
 from howdah.place import written
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
 TOO_LOW = 6
-NOTHING_KNOWN = 5
 _SIGNS = {PASS: "✓", FAIL: "✕", UNKNOWN: "?"}
 
 
@@ -47,7 +47,7 @@ def execute(options: argparse.Namespace) -> int:
     verdicts = {each.verdict for each in found}
     if FAIL in verdicts:
         return TOO_LOW
-    return 0 if PASS in verdicts else NOTHING_KNOWN
+    return 0 if PASS in verdicts else ExitCode.INVALID
 
 
 def _table(scores: list[Score]) -> str:

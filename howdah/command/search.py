@@ -30,15 +30,13 @@ from howdah.counterexample.sampler import Kind
 from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SearchResult, SearchSession, as_json
 from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
-from howdah.errors import ProfileError
+from howdah.errors import ExitCode, ProfileError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, significant
 from howdah.profile import load
 from howdah.work.display import Display
 from howdah.work.named import find_profile
 from howdah.work.prepared import hold
-
-NOTHING_FOUND = 5
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -96,7 +94,7 @@ def execute(options: argparse.Namespace) -> int:
         if found.proven is not None:
             said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
         write_stdout(fitted("\n".join([*said, f"page: {page}"]) + "\n"))
-    return 0 if found.simplest is not None else NOTHING_FOUND
+    return 0 if found.simplest is not None else ExitCode.INVALID
 
 
 def _keep(corpus: Path | None, directory: Path, name: str, found: SearchResult) -> Path | None:

@@ -20,7 +20,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
-from howdah.errors import ProfileError, UsageError
+from howdah.errors import ExitCode, ProfileError, UsageError
 from howdah.layout import fitted, headed, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
@@ -31,8 +31,6 @@ from howdah.validate.sides import Candidate, validate
 from howdah.work.display import Display
 from howdah.work.named import find_profile
 
-DISAGREE = 6
-INVALID = 5
 _NAME = "validation"
 
 
@@ -100,8 +98,8 @@ def execute(options: argparse.Namespace) -> int:
     else:
         _print(points, written)
     if any(point.problems for point in points):
-        return INVALID
-    return 0 if agree(points) else DISAGREE
+        return ExitCode.INVALID
+    return 0 if agree(points) else ExitCode.DIFFERS
 
 
 def _engines(text: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_trust_option, check_jobs, cores
-from howdah.errors import HowdahError
+from howdah.errors import ExitCode, HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import unpack
@@ -23,7 +23,6 @@ from howdah.work.display import Display
 from howdah.work.experiment import find
 from howdah.work.pool import pool
 
-MISMATCH, NOT_CHECKED = 6, 5
 _SIGNS = {VERIFIED: "✓", DIGESTS_ONLY: "–", DIFFERS: "✕", UNCHECKED: "?"}
 _MOST_SHOWN = 20
 
@@ -68,7 +67,7 @@ def _execute(options: argparse.Namespace, place: Path) -> int:
         for unpacked, name in packs.items():
             report.path = report.path.replace(unpacked, name, 1)
     states = [report.state for report in reports]
-    code = MISMATCH if DIFFERS in states else NOT_CHECKED if UNCHECKED in states or not states else 0
+    code = ExitCode.DIFFERS if DIFFERS in states else ExitCode.INVALID if UNCHECKED in states or not states else 0
     if options.json:
         answer("verify", {"verified": set(states) == {VERIFIED}, "reports": [report.to_json() for report in reports]})
     else:

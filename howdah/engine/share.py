@@ -26,7 +26,7 @@ from howdah.record.directory import RunDirectory
 GUEST_SHARE = "/howdah/in"  # what the guest calls share/
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
-_FILES = ("howdah/__init__.py", "howdah/span.py")
+_FILES = ("howdah/__init__.py", "howdah/frame.py", "howdah/span.py")
 # Stock Mininet's wiring takes the topology itself and the plan's operations as commands.
 _MININET = ("howdah/plan", "topologies")
 _MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py", "howdah/trait.py")

@@ -15,9 +15,11 @@ from howdah.explain.holding import holding_of
 from howdah.explain.path import SeenPath, path_of
 from howdah.explain.seen import LATE, Seen, look
 from howdah.explain.startup import StartUp, start_up
+from howdah.frame import STAMPED_TCP_BYTES, frame_bytes
 from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS
 from howdah.measure.held import Holding
+from howdah.quantity import bdp_bytes
 
 _ROUNDS_AFTER_EXIT = 2
 
@@ -81,6 +83,19 @@ class Explained:
     notes: list[str] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
     parts: tuple[Seen, RoundTrips, SenderCourse, StartUp] | None = None
+
+    @property
+    def bdp_bytes(self) -> float | None:
+        """Rate x base round trip; None where one of them is not known."""
+        rate, rtt_us = self.rate_bits_per_second.value, self.base_rtt_us.value
+        return None if rate is None or rtt_us is None else bdp_bytes(rate, rtt_us)
+
+    @property
+    def bdp_packets(self) -> float | None:
+        """The same in full frames."""
+        if self.bdp_bytes is None or self.mss_bytes is None:
+            return None
+        return self.bdp_bytes / frame_bytes(self.mss_bytes + STAMPED_TCP_BYTES)
 
     @property
     def held_back_by(self) -> HeldBy | None:

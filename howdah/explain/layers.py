@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.explain.records import PacketBatch
+from howdah.frame import ETHERNET_BYTES
 from howdah.ingest.source import Integers
 
 Octets = npt.NDArray[np.uint8]
-ETHERNET_BYTES = 14
 _MOST_STEPS = 24  # of headers around a TCP segment
 _IPV4, _IPV6, _MPLS, _MPLS_MANY, _PPPOE, _BRIDGED, _ERSPAN = 0x0800, 0x86DD, 0x8847, 0x8848, 0x8864, 0x6558, 0x88BE
 _TAGS = (0x8100, 0x88A8, 0x9100)
@@ -40,7 +40,7 @@ _BEGINS = {
     _SLL: (_AT_TYPE, 14),
     _SLL2: (_AT_TYPE, 0),
 }
-_LINK_BYTES = {_NULL: 4, _LOOP: 4, _LINK_ETHERNET: 14, _PPP: 4, _SLL: 16, _SLL2: 20}
+_LINK_BYTES = {_NULL: 4, _LOOP: 4, _LINK_ETHERNET: ETHERNET_BYTES, _PPP: 4, _SLL: 16, _SLL2: 20}
 
 
 @dataclass(frozen=True)

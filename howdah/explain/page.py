@@ -14,7 +14,7 @@ from howdah import __version__
 from howdah.assets import Script
 from howdah.explain.explained import Explained
 from howdah.explain.picture import START_UP, WHOLE, time_sequence
-from howdah.explain.words import bdp_packets, rows, sentence
+from howdah.explain.words import rows, sentence
 from howdah.foreign import visible
 from howdah.place import REPORTS
 from howdah.report.exitstrip import ExitMark, ExitRow, ExitStrip, StripScale, exit_strip
@@ -88,13 +88,13 @@ def _view(flow: Explained) -> FlowView:
 
 def _strip(flow: Explained, *, narrow: bool) -> str:
     """The strip that reports of runs have, with this flow's exit."""
-    leaves, bdp = flow.exit, bdp_packets(flow)
+    leaves, bdp = flow.exit, flow.bdp_packets
     if leaves is None or bdp is None or leaves.packets.value is None:
         return ""
     share = leaves.packets.value / bdp
     buffer = flow.buffer_bytes.value if flow.buffer_bytes.value is not None else flow.buffer_bytes.low or 0.0
-    assert flow.rate_bits_per_second.value is not None and flow.base_rtt_us.value is not None
-    full = 1 + buffer / (flow.rate_bits_per_second.value * flow.base_rtt_us.value / 8e6)
+    assert flow.bdp_bytes is not None
+    full = 1 + buffer / flow.bdp_bytes
     cause = cause_text(leaves.cause) if leaves.cause else "why does not show"
     mark = ExitMark(share, "recorded", 0, "flow", True, cause, leaves.packets.value, True, 0)
     strip = ExitStrip("", [ExitRow("recorded", full, [mark], 0)])

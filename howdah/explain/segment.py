@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.layers import ETHERNET_BYTES, FoundTcp, Octets
+from howdah.explain.layers import FoundTcp, Octets
 from howdah.explain.records import PacketBatch
+from howdah.frame import ETHERNET_BYTES
 from howdah.ingest.capture import SYN
 from howdah.ingest.source import Integers
 

@@ -14,13 +14,14 @@ from howdah.errors import HowdahError
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.path import RANDOM
+from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy
 from howdah.number import significant
 from howdah.profile.draft import tidy
+from howdah.quantity import bdp_bytes
 
 _LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0
 _MOST_SIZE_BYTES = 400_000_000
-_HEADERS_BYTES, _STAMPS_BYTES, _FRAME_BYTES = 40, 12, 66
 _FEW_PACKETS = 32
 _WINDOW_SHARE = 0.6285  # of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
 _USUAL_WINDOW_BYTES = 81_920  # what a receive buffer of 131 072 bytes offers
@@ -90,7 +91,7 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
     if buffer.value is not None:
         twin.path.append(f"buffer: {_buffer(flow, buffer.value)} # {_surely(buffer, 1e-3, 'kB')}")
     else:
-        bdp = value * rtt.value / 8e6
+        bdp = bdp_bytes(value, rtt.value)
         least = max(buffer.low or 0.0, _LEAST_BUFFER_BYTES)
         default = max(bdp, 1.2 * least)
         values = [f"{round(each)} B" for each in (max(1.05 * least, bdp / 4), 2 * default, 4 * default)]
@@ -129,7 +130,7 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
 
 def _buffer(flow: Explained, value: float) -> str:
     """A small one in whole packets: a part of a frame holds none."""
-    frame = (flow.mss_bytes or 1448) + _FRAME_BYTES
+    frame = frame_bytes((flow.mss_bytes or 1448) + STAMPED_TCP_BYTES)
     packets = max(round(value / frame), 1)
     return f"{packets} packets" if packets < _FEW_PACKETS else f"{round(value)} B"
 
@@ -148,7 +149,7 @@ def _mtu(flow: Explained) -> int:
     said = flow.options.get("sender")
     stamps = said.time_stamps if said is not None else True
     assert flow.mss_bytes is not None
-    return min(max(flow.mss_bytes + _HEADERS_BYTES + _STAMPS_BYTES * stamps, 576), 9000)
+    return min(max(flow.mss_bytes + IP_AND_TCP_BYTES + TIME_STAMP_BYTES * stamps, 576), 9000)
 
 
 def _add_ends(twin: _Twin, flow: Explained) -> None:

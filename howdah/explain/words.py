@@ -32,7 +32,7 @@ def _start(flow: Explained) -> str:
     leaves = flow.exit
     if leaves is None:
         return f"The flow did not leave its start-up: {flow.why_no_exit}"
-    bdp = bdp_packets(flow)
+    bdp = flow.bdp_packets
     share = f" ({significant(leaves.packets.value / bdp, 3)} BDP)" if bdp and leaves.packets.value else ""
     phase = "start-up" if leaves.cause == "bbr-drain" else "slow start"
     where = f"The flow left {phase} after {duration(leaves.time_s * 1e6)} at "
@@ -40,13 +40,6 @@ def _start(flow: Explained) -> str:
     if leaves.cause in (None, UNKNOWN):
         return f"{where}; why does not show"
     return f"{where} by {cause_text(str(leaves.cause))}"
-
-
-def bdp_packets(flow: Explained) -> float | None:
-    """Rate x base round trip in full frames; None where one of them is not known."""
-    if flow.rate_bits_per_second.value is None or flow.base_rtt_us.value is None or flow.mss_bytes is None:
-        return None
-    return flow.rate_bits_per_second.value * flow.base_rtt_us.value / 8e6 / (flow.mss_bytes + 66)
 
 
 def _held(flow: Explained) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of, probed
+from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import writing_name
 from howdah.record.raw import open_raw, raw_exists, read_raw_json
@@ -33,7 +34,7 @@ _PACKET = struct.Struct("<IIII")
 _MAGIC_NS = 0xA1B23C4D
 _SECTION, _INTERFACE, _ENHANCED = 0x0A0D0D0A, 1, 6
 _COMMENT, _NAME, _DESCRIPTION, _RESOLUTION, _APPLICATION = 1, 2, 3, 9, 4
-_ETHERNET, _ETHERNET_BYTES, _IPV4, _TCP, _SYN = 1, 14, 0x0800, 6, 0x02
+_ETHERNET, _IPV4, _TCP, _SYN = 1, 0x0800, 6, 0x02
 
 Ends = tuple[bytes, int, bytes, int]
 
@@ -162,10 +163,10 @@ def _packed(address: str) -> bytes:
 
 def _comment(told: dict[Ends, _Unsaid], data: bytes, path: str) -> str | None:
     """What is to be said of an Ethernet frame."""
-    if len(data) < _ETHERNET_BYTES + 20 or int.from_bytes(data[12:14], "big") != _IPV4:
+    if len(data) < ETHERNET_BYTES + IPV4_BYTES or int.from_bytes(data[12:14], "big") != _IPV4:
         return None
-    header = (data[_ETHERNET_BYTES] & 15) * 4
-    transport = _ETHERNET_BYTES + header
+    header = (data[ETHERNET_BYTES] & 15) * 4
+    transport = ETHERNET_BYTES + header
     if len(data) < transport + 8:
         return None
     source, destination = data[26:30], data[30:34]
@@ -177,7 +178,7 @@ def _comment(told: dict[Ends, _Unsaid], data: bytes, path: str) -> str | None:
     if not mine.begun:
         mine.begun = True
         texts.append(f"{flow_text(mine.flow)}; {path}")
-    if data[_ETHERNET_BYTES + 9] == _TCP and len(data) >= transport + 20:
+    if data[ETHERNET_BYTES + 9] == _TCP and len(data) >= transport + 20:
         sequence, flags = struct.unpack_from("!I", data, transport + 4)[0], data[transport + 13]
         payload = int.from_bytes(data[16:18], "big") - header - (data[transport + 12] >> 4) * 4
         if flags & _SYN:

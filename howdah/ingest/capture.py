@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from howdah.frame import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, UDP_BYTES
 from howdah.ingest.source import Integers
 from howdah.record.raw import read_raw_bytes
 
@@ -23,7 +24,6 @@ _FILE = struct.Struct("<IHHiIII")
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, bytes that there were
 _MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
 _ETHERNET = 1
-_ETHERNET_BYTES, _IPV4_BYTES, _TCP_BYTES, _UDP_BYTES = 14, 20, 20, 8
 _IPV4, _TCP, _UDP = 0x0800, 6, 17
 _END, _NOP, _MSS, _SCALE, _SACK_PERMITTED, _SACK, _TIME_STAMPS = 0, 1, 2, 3, 4, 5, 8
 _LENGTHS = {_MSS: 4, _SCALE: 3, _SACK_PERMITTED: 2, _TIME_STAMPS: 10}  # of an option that is what its kind says
@@ -115,19 +115,19 @@ def tcp_headers(packets: Packets) -> Headers:
     """The TCP segments of a capture over Ethernet and IPv4. Without fragments, and without packets whose captured part
     ends before their TCP options do."""
     octets = packets.octets
-    ip = packets.places + _ETHERNET_BYTES
-    rows = np.flatnonzero(packets.lengths >= _ETHERNET_BYTES + _IPV4_BYTES + _TCP_BYTES)
+    ip = packets.places + ETHERNET_BYTES
+    rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES)
     rows = rows[_big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
     rows = rows[(octets[ip[rows] + 9] == _TCP) & (_big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
     ip = ip[rows]
     tcp = ip + (octets[ip] & 15).astype(np.int64) * 4
     end = packets.places[rows] + packets.lengths[rows]
-    whole = tcp + _TCP_BYTES <= end
+    whole = tcp + TCP_BYTES <= end
     header = np.zeros(rows.size, dtype=np.int64)
     header[whole] = (octets[tcp[whole] + 12] >> 4).astype(np.int64) * 4
-    whole &= (header >= _TCP_BYTES) & (tcp + header <= end)
+    whole &= (header >= TCP_BYTES) & (tcp + header <= end)
     rows, ip, tcp, header = rows[whole], ip[whole], tcp[whole], header[whole]
-    options = _options(octets, tcp + _TCP_BYTES, tcp + header)
+    options = _options(octets, tcp + TCP_BYTES, tcp + header)
     return Headers(
         realtime_ns=packets.realtime_ns[rows],
         addresses=_big_endian(octets, ip + 12, 4) << 32 | _big_endian(octets, ip + 16, 4),
@@ -144,18 +144,18 @@ def tcp_headers(packets: Packets) -> Headers:
 def udp_payload(packets: Packets, address: str, port: int) -> tuple[int, int]:
     """Datagrams that an address sent from a port, and their payload in bytes; over Ethernet and IPv4, no fragments."""
     octets = packets.octets
-    ip = packets.places + _ETHERNET_BYTES
-    rows = np.flatnonzero(packets.lengths >= _ETHERNET_BYTES + _IPV4_BYTES + _UDP_BYTES)
+    ip = packets.places + ETHERNET_BYTES
+    rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES)
     rows = rows[_big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
     rows = rows[(octets[ip[rows] + 9] == _UDP) & (_big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
     ip = ip[rows]
     udp = ip + (octets[ip] & 15).astype(np.int64) * 4
-    whole = udp + _UDP_BYTES <= packets.places[rows] + packets.lengths[rows]
+    whole = udp + UDP_BYTES <= packets.places[rows] + packets.lengths[rows]
     ip, udp = ip[whole], udp[whole]
     sent = (_big_endian(octets, ip + 12, 4) == int(ipaddress.IPv4Address(address))) & (
         _big_endian(octets, udp, 2) == port
     )
-    return int(sent.sum()), int((_big_endian(octets, udp[sent] + 4, 2) - _UDP_BYTES).sum())
+    return int(sent.sum()), int((_big_endian(octets, udp[sent] + 4, 2) - UDP_BYTES).sum())
 
 
 def _options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers) -> dict[str, Integers]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.linux.netlink.active import MARKS_AT
 from howdah.linux.netlink.qdisc import (
     RTM_NEWQDISC,
     RTM_NEWTCLASS,
@@ -25,10 +26,10 @@ from howdah.linux.netlink.qdisc import (
     TCA_STATS_QUEUE,
     TCMSG,
 )
+from howdah.linux.netlink.traffic_control import CakeStats, CakeTinStats
 from howdah.record import table as store
 
-_CAKE_TIN_STATS, _CAKE_FIRST_TIN, _CAKE_MARKED_PACKETS = 10, 1, 8
-_MARKS_AT = {"red": 12, "choke": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # bytes into the kind's own struct
+_CAKE_FIRST_TIN = 1
 _ROOT = 0xFFFFFFFF
 _INGRESS = 0xFFFFFFF1
 _NAMES = (
@@ -104,14 +105,14 @@ def _marks(
         return {}
     offset, length = inner[TCA_STATS_APP]
     if kind == "cake":
-        for attribute in (_CAKE_TIN_STATS, _CAKE_FIRST_TIN, _CAKE_MARKED_PACKETS):
+        for attribute in (CakeStats.TIN_STATS, _CAKE_FIRST_TIN, CakeTinStats.ECN_MARKED_PACKETS):
             found = attributes(answer, offset, offset + length)
             fixed += skeleton_of(found)
             if attribute not in found:
                 return {}
             offset, length = found[attribute]
         return {"marks_packets": Slot(offset, 4)}
-    place = _MARKS_AT.get(kind)
+    place = MARKS_AT.get(kind)
     return {"marks_packets": Slot(offset + place, 4)} if place is not None and length >= place + 4 else {}
 
 

@@ -26,7 +26,7 @@ _BOUNDS = {
 def is_set_by_profile(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
     """Whether the plan has another largest buffer than where a profile says nothing, or one that cannot hold what the
     path holds, or another setting that bounds it."""
-    holds = plan.path.rate_bits_per_second * flow.rtt_us // 8_000_000 + plan.path.buffer_bytes
+    holds = plan.path.held_bytes(flow.rtt_us)
     least = max(LEAST_BUFFER_MAXIMUM_BYTES, _NEEDED * holds)
     bounds = {f"net.ipv4.tcp_{name}" for name in _BOUNDS[sysctl]}
     for operation in plan.operations:

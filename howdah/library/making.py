@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from howdah.errors import ExitCode
 from howdah.library.data import Data, load
 from howdah.number import counted
 from howdah.profile import load as load_profile
@@ -50,7 +51,7 @@ def run(
         set_latest(base, experiment)
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     events.say(f"{counted(len(outcomes), 'run')} of {read.name}")
-    events.tell({"event": "end", "exit_code": 1 if errors else 0})
+    events.tell({"event": "end", "exit_code": ExitCode.ERROR if errors else ExitCode.DONE})
     if errors:
         raise errors[0]
     return load(experiment.path)

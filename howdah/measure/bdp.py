@@ -7,7 +7,8 @@ import numpy as np
 
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.trace import SECOND_NS, Integers, Reals
-from howdah.plan.plan import Flow, Path
+from howdah.plan.path import Path
+from howdah.plan.plan import Flow
 
 
 def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers | int) -> Reals:
@@ -17,7 +18,7 @@ def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integer
     (without queues) before the instant, at the rates that it had in it: 0 where it carried nothing.
     """
     if not path.rate_steps:
-        return np.full(np.shape(time_ns), path.rate_bits_per_second * flow.rtt_us / 8_000_000 / path.frame_bytes)
+        return np.full(np.shape(time_ns), flow.bdp_packets(path))
     at = np.asarray(time_ns, dtype=np.int64)
     return capacity.carried_bytes(at - flow.rtt_us * 1000, at) / path.mss_bytes
 
@@ -25,8 +26,7 @@ def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integer
 def held_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers) -> Reals:
     """BDP + buffer at instants, in full frames, same shape as ``time_ns``."""
     if not path.rate_steps:
-        bdp_bytes = path.rate_bits_per_second * flow.rtt_us / 8_000_000
-        return np.full(np.shape(time_ns), (bdp_bytes + path.buffer_bytes) / path.frame_bytes)
+        return np.full(np.shape(time_ns), (flow.bdp_bytes(path) + path.buffer_bytes) / path.frame_bytes)
     return bdp_packets(capacity, flow, path, time_ns) + path.buffer_bytes / path.frame_bytes
 
 

@@ -17,7 +17,7 @@ from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.throughput import completion_time_s, time_to_share_s
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 
 
 def course_rows(

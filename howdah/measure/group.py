@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from howdah.frame import IP_AND_UDP_BYTES
 from howdah.measure import throughput
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
@@ -22,7 +23,6 @@ from howdah.record.raw import raw_value, read_raw_bytes
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
 # Each takes so many connections that one of them at least is beyond it.
 TAIL = {"p95": 0.95, "p99": 0.99, "p999": 0.999}
-_IP_AND_UDP_BYTES = 28
 _SAME_RTTS = 2  # agent and trace agree on a completion within so many round trips
 
 Record = dict[str, Any]
@@ -128,7 +128,7 @@ def datagram_bits_per_second(plan: Plan, begin_ns: int, end_ns: int) -> float:
     for flow in plan.flows:
         if flow.datagram_bytes is None or flow.datagram_interval_ns is None or flow.direction != "forward":
             continue
-        frame_bits = (flow.datagram_bytes + plan.path.frame_bytes - plan.path.mtu_bytes + _IP_AND_UDP_BYTES) * 8
+        frame_bits = (flow.datagram_bytes + plan.path.frame_bytes - plan.path.mtu_bytes + IP_AND_UDP_BYTES) * 8
         sends_ns = sum(max(min(end * 1000, end_ns) - max(begin * 1000, begin_ns), 0) for begin, end in flow.bursts)
         total_bits += sends_ns / flow.datagram_interval_ns * frame_bits
     return total_bits * SECOND_NS / (end_ns - begin_ns)

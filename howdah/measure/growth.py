@@ -12,7 +12,7 @@ from howdah.measure.capacity import FairCapacity
 from howdah.measure.rounds import episodes, rounds
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace, Reals
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 
 # A round of slow start grows by half at least: an ACK for two packets lets three leave. BBR asks for a quarter.
 STILL_GROWS = 1.25

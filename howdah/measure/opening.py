@@ -14,7 +14,7 @@ from howdah.measure.exit_rows import NO_ACKS
 from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 
 
 def opened_record(trace: FlowTrace, path: Path, capacity: FairCapacity) -> int | None:

@@ -13,7 +13,7 @@ from howdah.measure.exit import Exit
 from howdah.measure.rounds import Episode, episodes, rounds
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 
 _ROUNDS_AFTER_EXIT = 2
 

@@ -22,7 +22,8 @@ from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
 from howdah.measure.train import last_train, lone_acks
-from howdah.plan.plan import BACKGROUND, Flow, Path
+from howdah.plan.path import Path
+from howdah.plan.plan import BACKGROUND, Flow
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 

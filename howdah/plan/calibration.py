@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from howdah.plan.flow import Delays
 from howdah.plan.network import Network, bare
-from howdah.plan.plan import Calibration, CalibrationTarget, Path
+from howdah.plan.path import Path
+from howdah.plan.plan import Calibration, CalibrationTarget
 from howdah.plan.qdisc import LEAF_HANDLE
 from howdah.plan.queue import FIRST_IN_FIRST_OUT, Leaf, train_packets
 from howdah.plan.schedule import Schedule

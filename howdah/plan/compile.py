@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.frame import STAMPED_TCP_BYTES
 from howdah.plan.calibration import calibration
 from howdah.plan.division import divide
 from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
@@ -18,8 +18,9 @@ from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
+from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, Path, Plan, Processor, RealTime
+from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, Processor, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, reverse_buffer
@@ -44,10 +45,8 @@ from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import Scenario
 from howdah.profile.parameter import parameter_places
 from howdah.profile.written import written_path
+from howdah.quantity import exact_bdp
 from howdah.trait import Traits, engines, known_engines, traits
-
-ETHERNET_HEADER_BYTES = 14
-IP_AND_TCP_HEADER_BYTES = 52  # IPv4, TCP with timestamps
 
 VIRTUAL_SETUP_US = 3_000_000  # boot and building the network, in virtual time
 REAL_SETUP_US = 30_000_000
@@ -192,11 +191,10 @@ def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
 def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hops: list[Hop]) -> Path:
     """Resolve the path. The buffer is a multiple of the *nominal* BDP: a perturbed RTT does not change the buffer."""
     asked = scenario.path
-    frame = asked.mtu + ETHERNET_HEADER_BYTES
-    nominal_rtt = asked.forward_delay_us + asked.reverse_delay_us
+    frame = asked.frame_bytes
     forward, reverse = perturbation.delay_us(asked.forward_delay_us), perturbation.delay_us(asked.reverse_delay_us)
-    bdp = asked.rate * (forward + reverse) // 8_000_000
-    mss = asked.mtu - IP_AND_TCP_HEADER_BYTES
+    bdp = int(exact_bdp(asked.rate, forward + reverse))
+    mss = asked.mtu - STAMPED_TCP_BYTES
     reverse_bytes, reverse_packets = reverse_buffer(asked, frame)
     return Path(
         rate_bits_per_second=asked.rate,
@@ -204,7 +202,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         forward_delay_us=forward,
         reverse_delay_us=reverse,
         rtt_us=forward + reverse,
-        buffer_bytes=max(asked.buffer.to_bytes(Fraction(asked.rate * nominal_rtt, 8_000_000), frame), frame),
+        buffer_bytes=max(asked.buffer.to_bytes(asked.bdp(), frame), frame),
         bdp_bytes=bdp,
         bdp_packets=bdp // frame,
         mtu_bytes=asked.mtu,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.errors import ProfileError, nearest
+from howdah.frame import IP_AND_UDP_BYTES, frame_bytes
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
@@ -19,7 +20,6 @@ from howdah.profile.traffic import PROGRAM
 
 FIRST_SOURCE_PORT = 40001
 FIRST_DESTINATION_PORT = 5001
-ETHERNET_HEADER_BYTES, IP_AND_UDP_HEADER_BYTES = 14, 28
 KERNEL_INITIAL_WINDOW_PACKETS = 10  # TCP_INIT_CWND, RFC 6928
 
 
@@ -260,11 +260,10 @@ def _exchange(flow: GeneratedFlowSection) -> dict[str, int]:
 def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[str, Any]:
     """Fields of a flow of datagrams: an interval to the nanosecond, and bursts that end when the flow does."""
     assert flow.udp is not None
-    frame_bytes = flow.udp.packet + ETHERNET_HEADER_BYTES
     bursts = [[begin + moved_us, min(end + moved_us, stop_us)] for begin, end in flow.bursts]
     return {
-        "datagram_bytes": flow.udp.packet - IP_AND_UDP_HEADER_BYTES,
-        "datagram_interval_ns": round(frame_bytes * 8_000_000_000 / flow.udp.rate),
+        "datagram_bytes": flow.udp.packet - IP_AND_UDP_BYTES,
+        "datagram_interval_ns": round(frame_bytes(flow.udp.packet) * 8_000_000_000 / flow.udp.rate),
         "bursts": [burst for burst in bursts if burst[0] < burst[1]],
     }
 

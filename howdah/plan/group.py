@@ -10,6 +10,7 @@ import dataclasses
 import random
 
 from howdah.errors import ProfileError
+from howdah.frame import STAMPED_TCP_BYTES
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.mix import LAWS, MOST_GENERATED, Connection, mix_connections, web_connections
 from howdah.plan.perturbation import derived_seed
@@ -19,7 +20,6 @@ from howdah.profile.group import DatagramSection, GroupSection
 from howdah.profile.model import Scenario
 
 MOST_BURSTS = 100_000
-HEADER_BYTES = 52  # IPv4, TCP with timestamps
 REQUEST_BYTES = 300  # of a web page's object, unless the group says otherwise
 LEAST_ROUND_TRIPS = 4  # a connection that has less of the run left is left out
 
@@ -39,7 +39,7 @@ def expand(cell: Cell) -> Cell:
         draw = generator(scenario.seed, group.name, cell.repetition)
         try:
             if group.web is not None:
-                drawn = web_connections(group.web, group.start, before_us, scenario.path.mtu - HEADER_BYTES, draw)
+                drawn = web_connections(group.web, group.start, before_us, scenario.path.mtu - STAMPED_TCP_BYTES, draw)
             elif group.mix is not None:
                 drawn = mix_connections(group.mix, group.start, before_us, scenario.path.mtu, draw)
             else:

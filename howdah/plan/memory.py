@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from howdah.plan.plan import Flow, Path
+from howdah.plan.path import Path
+from howdah.plan.plan import Flow
 from howdah.plan.quic import STACKS
 
 PAGE_BYTES = 4096
@@ -43,7 +44,7 @@ class Sizes:
 
 def largest_window_packets(path: Path, rtt_us: int) -> int:
     """Slow start ends at the latest one RTT after the buffers are full: cwnd reaches 2 (BDP + buffers)."""
-    bdp_bytes = path.highest_rate_bits_per_second * rtt_us // 8_000_000
+    bdp_bytes = path.largest_bdp_bytes(rtt_us)
     buffers = path.buffer_bytes + sum(hop.buffer_bytes for hop in path.hops)
     return 2 * (bdp_bytes + buffers) // path.frame_bytes + 64
 

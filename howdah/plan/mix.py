@@ -14,6 +14,7 @@ from random import Random
 from statistics import NormalDist
 
 from howdah.errors import ProfileError
+from howdah.frame import STAMPED_TCP_BYTES, frame_bytes
 from howdah.profile.group import MixSection, WebSection
 
 MOST_DRAWN = 200_000
@@ -105,7 +106,6 @@ class Connection:
 BODY_SHARE = 0.93
 BODY = NormalDist(9.357, 1.318)  # of the logarithm of the bytes
 TAIL_LEAST_BYTES, TAIL_SHAPE = 133_000, 1.1
-ETHERNET_HEADER_BYTES, HEADER_BYTES = 14, 52
 
 
 def _body_range(mix: MixSection) -> tuple[float, float]:
@@ -160,7 +160,7 @@ def mix_connections(mix: MixSection, start_us: int, before_us: int, mtu_bytes: i
     """Connections from ``start_us`` on whose bytes, with the headers of full segments, are the rate on average.
 
     Ends early when there are more than may be."""
-    overhead = (mtu_bytes + ETHERNET_HEADER_BYTES) / (mtu_bytes - HEADER_BYTES)
+    overhead = frame_bytes(mtu_bytes) / (mtu_bytes - STAMPED_TCP_BYTES)
     between_us = mean_bytes(mix) * overhead * 8e6 / mix.rate
     found: list[Connection] = []
     now = start_us + exponential(draw, between_us)

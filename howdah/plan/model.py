@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 from howdah.algorithm import Algorithm
@@ -112,8 +111,7 @@ def _of_hosts(scenario: Scenario) -> Iterator[Refusal]:
 
 def _needed_bytes(scenario: Scenario) -> int:
     path = scenario.path
-    bdp = Fraction(path.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
-    return int(_NEEDED_BUFFERS * (bdp + path.buffer.to_bytes(bdp, path.mtu + 14)))
+    return int(_NEEDED_BUFFERS * (path.bdp() + path.buffer.to_bytes(path.bdp(), path.frame_bytes)))
 
 
 def _of_run(scenario: Scenario) -> Iterator[Refusal]:
@@ -192,7 +190,7 @@ def as_model(cell: Cell, plan: Plan) -> Plan:
 def _window_packets(plan: Plan) -> int:
     path = plan.path
     rtt_us = max(flow.rtt_us for flow in plan.flows)
-    holds = (path.rate_bits_per_second * rtt_us // 8_000_000 + path.buffer_bytes) // path.frame_bytes
+    holds = path.held_bytes(rtt_us) // path.frame_bytes
     return max(_LEAST_WINDOW_PACKETS, _SPARE_WINDOWS * holds)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
+from howdah.plan.path import Hop, Path
 from howdah.plan.written import plain, written
 from howdah.span import end_us
 from howdah.trait import Traits, traits
@@ -28,71 +29,6 @@ class Host:
     role: str
     address: str | None = None
     calibration_address: str | None = None
-
-
-@dataclass(frozen=True)
-class Hop:
-    """A hop in series with the bottleneck, forward, with a queue of its own."""
-
-    node: str
-    interface: str
-    rate_bits_per_second: int
-    buffer_bytes: int
-    queue: str
-    place: str  # "before" or "after" the bottleneck
-
-
-@dataclass(frozen=True)
-class Path:
-    """The path as the profile asks for it, resolved.
-
-    ``bdp_bytes`` = rate x RTT / 8 counts frames of ``frame_bytes`` (MTU + 14); ``bdp_packets`` =
-    floor(bdp_bytes / frame_bytes); ``mss_bytes`` is the TCP payload of a full segment with timestamps (MTU - 52).
-    ``capacity_goodput_bits_per_second`` = rate x mss / frame.
-    """
-
-    rate_bits_per_second: int
-    reverse_rate_bits_per_second: int | None
-    forward_delay_us: int
-    reverse_delay_us: int
-    rtt_us: int
-    buffer_bytes: int
-    bdp_bytes: int
-    bdp_packets: int
-    mtu_bytes: int
-    mss_bytes: int
-    frame_bytes: int
-    capacity_goodput_bits_per_second: float
-    sender_interface_bits_per_second: int | None
-    gso_max_segs: int | None
-    loss_ratio: float
-    delay_variation: dict[str, Any] | None
-    queue: str = "fifo"
-    ecn: bool = False
-    hops: list[Hop] = field(default_factory=list)  # further ones, apart from the bottleneck
-    early_us: int = 0  # by how much a reordered packet comes early
-    reorder_ratio: float = 0.0
-    least_added_us: int = 0  # by how much the schedule makes the round trip shorter; not above 0
-    # Changes: [[microseconds after the epoch, value from then on], ...]; the values above hold before.
-    rate_steps: list[list[int]] = field(default_factory=list)
-    forward_loss_steps: list[list[float]] = field(default_factory=list)
-    reverse_loss_steps: list[list[float]] = field(default_factory=list)
-    carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
-    # Least time between two releases of a delay line while flows run; in plan.json only if there is one.
-    tick_us: int = 0
-    # The queue of the way back, in plan.json only where that has a rate: the most bytes that it holds, and the packets
-    # where it counts them.
-    reverse_buffer_bytes: int | None = None
-    reverse_buffer_packets: int | None = None
-    # Packets that random loss takes in a row, on average; in plan.json only where it comes in bursts.
-    loss_burst_packets: float | None = None
-
-    @property
-    def highest_rate_bits_per_second(self) -> int:
-        """Of any hop, either way, at any time."""
-        rates = [self.rate_bits_per_second, *(rate for _, rate in self.rate_steps)]
-        rates += [hop.rate_bits_per_second for hop in self.hops]
-        return max([*rates, self.reverse_rate_bits_per_second or 0])
 
 
 MEASURED = "measured"
@@ -158,6 +94,14 @@ class Flow:
     def receiver_name(self) -> str:
         """What tables call its receiver: the stack where it is not the kernel's, else the behaviour."""
         return str(self.receiver_stack["name"]) if self.receiver_stack else self.receiver_behaviour
+
+    def bdp_bytes(self, path: Path) -> float:
+        """Rate of the path x round trip of the flow."""
+        return path.rate_bits_per_second * self.rtt_us / 8_000_000
+
+    def bdp_packets(self, path: Path) -> float:
+        """The same in full frames."""
+        return self.bdp_bytes(path) / path.frame_bytes
 
     @property
     def stacks(self) -> list[dict[str, Any]]:

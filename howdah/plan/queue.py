@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from howdah.errors import ProfileError
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 from howdah.plan.red import burst_of, probability_log, red_numbers
 from howdah.plan.written import plain
 from howdah.profile import Cell
@@ -53,7 +52,7 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
             "target_us": path.fq_codel.target,
             "interval_us": path.fq_codel.interval,
             "flows": path.fq_codel.flows,
-            "quantum_bytes": max(path.fq_codel.quantum.to_bytes(path_bdp(path), frame_bytes), 256),
+            "quantum_bytes": max(path.fq_codel.quantum.to_bytes(path.bdp(), frame_bytes), 256),
             "memory_limit_bytes": _memory_bytes(buffer_bytes, frame_bytes),
             "ecn": path.ecn,
         }
@@ -78,8 +77,7 @@ def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int
     """
     if path.reverse_rate is None:
         return None, None
-    nominal = Fraction(path.reverse_rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
-    most_bytes = max(path.reverse_buffer.to_bytes(nominal, frame_bytes), frame_bytes)
+    most_bytes = max(path.reverse_buffer.to_bytes(path.bdp(path.reverse_rate), frame_bytes), frame_bytes)
     return most_bytes, most_bytes // frame_bytes if path.reverse_buffer.unit == "packets" else None
 
 
@@ -105,11 +103,6 @@ def reverse_leaf(path: Path) -> Leaf:
     return "bfifo", {"limit_bytes": path.reverse_buffer_bytes}
 
 
-def path_bdp(path: PathSection) -> Fraction:
-    """Bytes of the unperturbed path's rate x round trip."""
-    return Fraction(path.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
-
-
 def _memory_bytes(buffer_bytes: int, frame_bytes: int) -> int:
     """Enough that the limit in packets is what counts."""
     return min(max(_LEAST_MEMORY_BYTES, 4 * buffer_bytes + 64 * frame_bytes), _LARGEST_MEMORY_BYTES)
@@ -122,7 +115,7 @@ def _early(
     path = cell.scenario.path
     asked: EarlySection = getattr(path, kind)
     step, unit = (frame_bytes, "packets") if kind == "choke" else (1, "bytes")
-    bdp = path_bdp(path)
+    bdp = path.bdp()
     most = asked.most.to_bytes(bdp, frame_bytes) if asked.most else buffer_bytes // 4
     least = asked.least.to_bytes(bdp, frame_bytes) if asked.least else most // 3
     limit, least, most = -(-buffer_bytes // step), least // step * step, most // step * step
@@ -160,7 +153,7 @@ def _early(
 def _marked(cell: Cell, options: dict[str, Any], at: str) -> dict[str, Any]:
     """The options of GRED with the thresholds of marked packets. Both share one mean, and so its weight."""
     path, frame, limit = cell.scenario.path, options["packet_bytes"], options["limit_bytes"]
-    asked, bdp = path.gred, path_bdp(path)
+    asked, bdp = path.gred, path.bdp()
     most = asked.marked_most.to_bytes(bdp, frame) if asked.marked_most else options["least_bytes"]
     least = asked.marked_least.to_bytes(bdp, frame) if asked.marked_least else most // 3
     where = cell.place("path", "gred")

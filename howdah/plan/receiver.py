@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from howdah.errors import ProfileError
+from howdah.frame import IP_AND_TCP_BYTES, TIME_STAMP_BYTES
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
 from howdah.plan.plan import Flow, Operation, Plan
@@ -24,7 +25,6 @@ _HANDLE = "ac0:"
 # that a full segment takes (tcp_measure_rcv_mss), which is this much more than its packet.
 _FIRST_BY_MEMORY = (6, 6)
 _BESIDE_PACKET_BYTES = 788
-_HEADER_BYTES, _TIME_STAMP_BYTES = 40, 12  # of IP and TCP, and of that option
 # The kernel makes the window scale of the larger one of this and of tcp_rmem; Linux' own value stays below any of them.
 _SOCKET_MAXIMUM_BYTES = "212992"
 
@@ -136,7 +136,7 @@ def tune(plan: Plan, receivers: Receivers) -> Plan:
         elif item.op == "sysctl" and name == "net.ipv4.tcp_rmem" and host in left:
             receiver = left.pop(host)
             assert receiver.tuning is not None
-            payload = plan.path.mtu_bytes - _HEADER_BYTES - (_TIME_STAMP_BYTES if receiver.time_stamps else 0)
+            payload = plan.path.mtu_bytes - IP_AND_TCP_BYTES - (TIME_STAMP_BYTES if receiver.time_stamps else 0)
             memory = plan.path.mtu_bytes + _BESIDE_PACKET_BYTES
             value = _buffers(receiver.tuning, _kernel_of(host, plan), payload * 256 // memory)
             item = operation("sysctl", node=host, name=name, value=value)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from fractions import Fraction
 
 from howdah.errors import ProfileError
 from howdah.plan.flow import Delays
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
+from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.plan import Event, Hop, Operation, Path
+from howdah.plan.plan import Event, Operation
 from howdah.plan.qdisc import (
     DelayLine,
     burst_bytes,
@@ -67,12 +67,11 @@ def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
             raise ProfileError(what, where=cell.place("path", "hops"), hint="leave topology out: a chain is then made")
     waiting = {place: iter(found) for place, found in links.items()}
     path = cell.scenario.path
-    frame = path.mtu + 14
+    frame = path.frame_bytes
     hops = []
     for hop in asked:
         interface = next(waiting[hop.place])
-        bdp = Fraction(hop.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
-        buffer = max(hop.buffer.to_bytes(bdp, frame), frame)
+        buffer = max(hop.buffer.to_bytes(path.bdp(hop.rate), frame), frame)
         hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue, hop.place))
     return hops
 
@@ -155,7 +154,7 @@ def _delay_lines(cell: Cell, network: Network, path: Path, delays: Delays, varyi
         for host in network.nodes(role):
             loss = path.loss_ratio if role == "receiver" else 0.0
             held_us = delays.of_host[host] + largest
-            bdp = path.highest_rate_bits_per_second * max(held_us, path.rtt_us) // 8_000_000
+            bdp = path.largest_bdp_bytes(max(held_us, path.rtt_us))
             buffer = path.buffer_bytes + (path.reverse_buffer_bytes or 0) + sum(hop.buffer_bytes for hop in path.hops)
             overtake = reorder if role == "receiver" else None
             random = bool(loss or losses or overtake)

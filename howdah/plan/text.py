@@ -9,7 +9,8 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.plan.command import command_lines, event_line
-from howdah.plan.plan import Event, Path, Plan, Processor
+from howdah.plan.path import Path
+from howdah.plan.plan import Event, Plan, Processor
 from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 
@@ -116,7 +117,7 @@ def _path(plan: Plan) -> Iterator[str]:
         ("delay reverse", format_duration(path.reverse_delay_us)),
         ("RTT", format_duration(path.rtt_us)),
         ("BDP", f"{path.bdp_bytes} bytes = {path.bdp_packets} frames of {path.frame_bytes} bytes"),
-        ("buffer", f"{path.buffer_bytes} bytes = {path.buffer_bytes / path.bdp_bytes:.3f} BDP"),
+        ("buffer", f"{path.buffer_bytes} bytes = {path.buffer_share:.3f} BDP"),
         *([("reverse buffer", _reverse_buffer(path))] if path.reverse_buffer_bytes is not None else []),
         ("MTU, MSS", f"{path.mtu_bytes}, {path.mss_bytes} bytes"),
         ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),

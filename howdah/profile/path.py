@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from howdah.frame import frame_bytes
 from howdah.profile.field import (
     Buffer,
     Duration,
@@ -39,7 +40,7 @@ from howdah.profile.varying import (
     TraceSection,
     check_steps,
 )
-from howdah.quantity import BufferSize
+from howdah.quantity import BufferSize, exact_bdp
 
 
 class OneWayDelay(Section):
@@ -251,6 +252,16 @@ class PathSection(Section):
         for place, loss in losses:
             if loss * (1 + Fraction(mean)) > Fraction(mean):
                 raise FieldError(f"bursts of {mean:g} packets cannot lose so much; make loss_burst longer", *place)
+
+    @property
+    def frame_bytes(self) -> int:
+        """Of a full frame on any link."""
+        return frame_bytes(self.mtu)
+
+    def bdp(self, rate_bits_per_second: int | None = None) -> Fraction:
+        """Bytes of the unperturbed path's rate, or of another one of it, x round trip."""
+        rate = self.rate if rate_bits_per_second is None else rate_bits_per_second
+        return exact_bdp(rate, self.forward_delay_us + self.reverse_delay_us)
 
     @property
     def early_us(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.measure.trace import Reals
-from howdah.plan.plan import Path as PlannedPath
+from howdah.plan.path import Path as PlannedPath
 from howdah.publish.acktrace import AckTrace, FlowSoFar
 from howdah.publish.phase import PHASES, held_experiments
 from howdah.publish.underway import LiveRun, Watch
@@ -102,14 +102,13 @@ def _underway(live: LiveRun) -> dict[str, Any]:
         "of_s": where.of_us / 1e6,
         "duration_s": live.plan.duration_us / 1e6,
         "bdp_packets": path.bdp_packets,
-        "bdp_and_buffer_packets": (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes),
+        "bdp_and_buffer_packets": path.full_packets,
         "acks_per_s": live.trace.acks_per_second if live.trace else None,
         "flows": [_flow(each, live.trace, path) for each in live.trace.flows] if live.trace else [],
     }
 
 
 def _flow(each: FlowSoFar, trace: AckTrace, path: PlannedPath) -> dict[str, Any]:
-    bdp_packets = path.rate_bits_per_second * each.flow.rtt_us / 8_000_000 / path.frame_bytes  # as metrics.json has it
     step_s = trace.step_ns / 1e9
     exit_ = each.exit
     return {
@@ -122,7 +121,7 @@ def _flow(each: FlowSoFar, trace: AckTrace, path: PlannedPath) -> dict[str, Any]
             "after_start_s": exit_.after_start_s,
             "time_s": exit_.after_start_s + each.flow.start_us / 1e6,
             "cwnd_packets": exit_.cwnd_packets,
-            "share": exit_.cwnd_packets / bdp_packets,
+            "share": exit_.cwnd_packets / each.flow.bdp_packets(path),
         },
         "step_s": step_s,
         "cwnd": _until_now(each.cwnd, each, trace),

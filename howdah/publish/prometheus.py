@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import cache_root
-from howdah.errors import HowdahError
+from howdah.errors import ExitCode, HowdahError
 
 PACKAGE = "prometheus"
 _FETCH_LIMIT_S = 600
@@ -23,7 +23,7 @@ _APT_OPTIONS = ("--quiet", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Tim
 class PrometheusUnavailableError(HowdahError):
     """Prometheus is not on this machine, or could not be fetched or started."""
 
-    exit_code = 3
+    exit_code = ExitCode.NO_ENGINE
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.errors import HowdahError
+from howdah.errors import ExitCode, HowdahError
 from howdah.foreign import files_below, kind_of, open_foreign
 from howdah.record.directory import RunDirectory, write_json
 
@@ -30,7 +30,7 @@ CHANGED, MISSING, ADDED, NO_FILE = "changed", "missing", "added", "no file"
 class MismatchError(HowdahError):
     """A file is not the one that run.json recorded."""
 
-    exit_code = 6
+    exit_code = ExitCode.DIFFERS
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,9 @@ def spread(values: Iterable[float], written: Callable[[float], str]) -> str:
 def path_label(plan: Plan) -> str:
     """The path in one sentence, for titles and screen readers."""
     path = plan.path
-    share = path.buffer_bytes / path.bdp_bytes if path.bdp_bytes else 0.0
     return (
         f"{rate(path.rate_bits_per_second)} bottleneck, {delay(path.rtt_us)} round trip, "
-        f"buffer {size(path.buffer_bytes)} ({significant(share, 3)} BDP)"
+        f"buffer {size(path.buffer_bytes)} ({significant(path.buffer_share, 3)} BDP)"
     )
 
 

@@ -141,7 +141,7 @@ def _row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
     for run in runs:
         assert run.plan is not None
         path = run.plan.path
-        full = max(full, 1 + path.buffer_bytes / max(1, path.bdp_bytes))
+        full = max(full, path.full_share)
         flows = [flow for flow in run.plan.flows if flow.group is None and flow.role != BACKGROUND]
         for number, flow in enumerate(flows):
             found = exit_of(run, flow)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from howdah.number import delay, rate, size
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
@@ -201,12 +201,12 @@ class _Paths:
 
 
 def _limits(path: Path) -> dict[str, float]:
-    """Reference lines of a path. ``full_rtt_ms`` is the propagation delay plus the time to drain the buffer."""
+    """Reference lines of a path."""
     return {
         "bdp_packets": path.bdp_packets,
-        "bdp_and_buffer_packets": (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes),
+        "bdp_and_buffer_packets": path.full_packets,
         "rtt_ms": path.rtt_us / 1e3,
-        "full_rtt_ms": path.rtt_us / 1e3 + path.buffer_bytes * 8e3 / path.rate_bits_per_second,
+        "full_rtt_ms": path.full_rtt_ms,
         "capacity_mbit": path.capacity_goodput_bits_per_second / 1e6,
         "buffer_kb": path.buffer_bytes / 1e3,
     }

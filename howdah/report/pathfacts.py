@@ -40,7 +40,7 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         return []
     paths = [plan.path for plan in plans]
     path = paths[0]
-    shares = [each.buffer_bytes / max(1, each.bdp_bytes) for each in paths]
+    shares = [each.buffer_share for each in paths]
     back = spread((each.reverse_delay_us for each in paths), delay)
     packets = spread((each.bdp_packets for each in paths), significant)
     facts = [

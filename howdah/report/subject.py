@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from howdah.algorithm import ALGORITHMS
-from howdah.plan.plan import BACKGROUND, Flow, Path
+from howdah.plan.path import Path
+from howdah.plan.plan import BACKGROUND, Flow
 from howdah.report.plot.swept import field_name, with_value
 from howdah.report.repeated import Repeated
 from howdah.report.table import Block, Table, TableRow

@@ -11,7 +11,8 @@ from howdah.held import NOTABLE_SHARE
 from howdah.measure.statistics import FEW, Statistic
 from howdah.metric import known_metrics
 from howdah.number import between, significant
-from howdah.plan.plan import BACKGROUND, Flow, Path
+from howdah.plan.path import Path
+from howdah.plan.plan import BACKGROUND, Flow
 from howdah.record.result import Experiment, Run
 from howdah.report.caution import cautions
 from howdah.report.event import cause_words

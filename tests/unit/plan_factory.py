@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from howdah.plan.plan import Calibration, CalibrationTarget, Collect, Flow, Host, Path, Plan
+from howdah.plan.path import Path
+from howdah.plan.plan import Calibration, CalibrationTarget, Collect, Flow, Host, Plan
 from howdah.trait import traits
 
 

@@ -22,7 +22,7 @@ for name in sys.argv[2:]:
             sys.exit(f"{name} imports {error.name}")
 """
 # What stock Mininet's wiring takes of the plan; the rest of it makes plans, and comes along unused.
-_OF_MININET = {"howdah/plan/command.py", "howdah/plan/plan.py"}
+_OF_MININET = {"howdah/plan/command.py", "howdah/plan/path.py", "howdah/plan/plan.py"}
 
 
 @pytest.mark.parametrize("wiring", ["netlink", "mininet"])

@@ -12,9 +12,8 @@ from typing import get_args
 import pytest
 from ruamel.yaml import YAML
 
-from howdah.command.main import INTERRUPTED, build_parser
-from howdah.command.nightly import NO_BASELINE, REGRESSION
-from howdah.errors import ProfileError
+from howdah.command.main import build_parser
+from howdah.errors import ExitCode
 from howdah.metric import known_metrics
 from howdah.nightly.cell import FAILING, State, label
 from howdah.nightly.change import Outcome
@@ -88,9 +87,15 @@ def test_the_fields_of_a_comparison_and_of_a_night_are_there(tmp_path: Path) -> 
 
 def test_the_exit_codes_are_those_of_the_command() -> None:
     codes = [int(code) for code, _ in _rows("exit code")]
-    assert codes == [0, ProfileError.exit_code, REGRESSION, NO_BASELINE, INTERRUPTED]
-    assert f"{NO_BASELINE} no baseline to compare with" in (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"  {NO_BASELINE}    no baseline to compare with\n" in str(build_parser().epilog)
+    assert codes == [
+        ExitCode.DONE,
+        ExitCode.WRONG_USE,
+        ExitCode.DIFFERS,
+        ExitCode.NO_BASELINE,
+        ExitCode.INTERRUPTED,
+    ]
+    assert f"{ExitCode.NO_BASELINE} no baseline to compare with" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"  {ExitCode.NO_BASELINE}    no baseline to compare with\n" in str(build_parser().epilog)
 
 
 def test_the_shipped_suite_is_as_large_as_it_says() -> None:

@@ -13,7 +13,6 @@ from howdah.agent.calibration.udp import (
     NUMBER,
     SAMPLED_PORT,
     SEND_BUFFER_BYTES,
-    UDP_AND_LOWER_HEADER_BYTES,
     UNREAD_PORT,
     arrivals,
     departures,
@@ -23,6 +22,7 @@ from howdah.agent.calibration.udp import (
     stamp_departures,
 )
 from howdah.agent.loop import Loop
+from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.kernelfile import parse_snmp, read_again
 from howdah.linux.namespace import Namespace
@@ -108,7 +108,7 @@ class Filler:
     ) -> None:
         self._address = target["receiver_address"]
         self._loop = loop
-        self._payload_bytes = calibration["frame_bytes"] - UDP_AND_LOWER_HEADER_BYTES
+        self._payload_bytes = calibration["frame_bytes"] - UDP_FRAME_BYTES
         self._segments = min(_SEGMENTS_PER_SEND, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
         self._bulk_left = load.bulk_frames
         self._single_left = load.single_frames

@@ -8,6 +8,7 @@ import socket
 import struct
 
 from howdah.agent.calibration.udp import NUMBER, Arrival
+from howdah.frame import UDP_BYTES
 from howdah.linux.namespace import Namespace
 
 _EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see what is sent
@@ -15,7 +16,6 @@ _SO_TIMESTAMPNS = 35
 _SO_RCVBUFFORCE = 33
 _BUFFER_BYTES = 64 << 20
 _UDP = 17
-_UDP_HEADER_BYTES = 8
 _HEADERS_BYTES = 128
 _TIMESPEC = struct.Struct("=qq")
 
@@ -58,7 +58,7 @@ def _number(data: bytes, address: bytes, port: int) -> int | None:
     """What a probe carries (udp.py), or None for any other packet."""
     if len(data) < 20 or data[0] >> 4 != 4 or data[9] != _UDP or data[16:20] != address:
         return None
-    payload = (data[0] & 0x0F) * 4 + _UDP_HEADER_BYTES
+    payload = (data[0] & 0x0F) * 4 + UDP_BYTES
     if len(data) < payload + NUMBER.size or int.from_bytes(data[payload - 6 : payload - 4], "big") != port:
         return None
     (number,) = NUMBER.unpack_from(data, payload)

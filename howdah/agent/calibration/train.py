@@ -15,7 +15,6 @@ from howdah.agent.calibration.median import median
 from howdah.agent.calibration.udp import (
     NUMBER,
     SAMPLED_PORT,
-    UDP_AND_LOWER_HEADER_BYTES,
     Arrival,
     arrivals,
     open_receiver,
@@ -23,6 +22,7 @@ from howdah.agent.calibration.udp import (
     wall_ns,
 )
 from howdah.agent.loop import Loop
+from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 
@@ -115,7 +115,7 @@ def longest_train(calibration: dict[str, Any]) -> int:
 
 def send_train(sender: socket.socket, address: str, count: int, frame_bytes: int) -> int:
     """Back to back; returns how many the socket took."""
-    payload = bytearray(frame_bytes - UDP_AND_LOWER_HEADER_BYTES)
+    payload = bytearray(frame_bytes - UDP_FRAME_BYTES)
     for number in range(count):
         NUMBER.pack_into(payload, 0, number)
         try:

@@ -15,6 +15,7 @@ from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.program_process import ProgramProcess
 from howdah.agent.traffic.program_socket import Carried, ProgramSocket, carried, connections_of, is_listening
 from howdah.agent.traffic.segments import Segments
+from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
@@ -23,7 +24,6 @@ from howdah.linux.output import Output
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
 _SETTLES_WITHIN_NS = 5 * SECOND  # after the client's end
-_UDP_HEADER_BYTES = 42  # Ethernet, IPv4, UDP
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -274,8 +274,8 @@ class ProgramFlow(FlowDriver):
         if self._moved is None:
             return 0, 0
         sender, receiver = self._moved
-        sent = sender.sent_bytes - _UDP_HEADER_BYTES * sender.sent_packets
-        received = receiver.received_bytes - _UDP_HEADER_BYTES * receiver.received_packets
+        sent = sender.sent_bytes - UDP_FRAME_BYTES * sender.sent_packets
+        received = receiver.received_bytes - UDP_FRAME_BYTES * receiver.received_packets
         size = self.description["size_bytes"]
         return sent, received if size is None else min(received, size)  # headers of the protocol are in it
 

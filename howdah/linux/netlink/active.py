@@ -32,8 +32,8 @@ _CAKE_FLOW_MODES = {
 
 _CHOKE_STATS = struct.Struct("=IIIII")
 
-# Offset and length of the count of marked packets in the statistics of each kind.
-_MARKED = {"red": (12, 4), "choke": (12, 4), "codel": (24, 4), "fq_codel": (12, 4), "pie": (36, 4)}
+# Where the count of marked packets, 32 bits, begins in the statistics of each kind; cake has it in its tins.
+MARKS_AT = {"red": 12, "choke": 12, "codel": 24, "fq_codel": 12, "pie": 36}
 
 
 def _early(options: Options, unit: str, flags: int) -> bytes:
@@ -126,8 +126,8 @@ def marked(kind: str, statistics: bytes) -> int:
         tins = parse_attributes(parse_attributes(statistics).get(CakeStats.TIN_STATS, b""))
         values = (parse_attributes(tin).get(CakeTinStats.ECN_MARKED_PACKETS, bytes(4)) for tin in tins.values())
         return sum(int.from_bytes(value, "little") for value in values)
-    offset, length = _MARKED.get(kind, (0, 0))
-    return int.from_bytes(statistics[offset : offset + length], "little")
+    offset = MARKS_AT.get(kind)
+    return 0 if offset is None else int.from_bytes(statistics[offset : offset + 4], "little")
 
 
 @dataclass(frozen=True)

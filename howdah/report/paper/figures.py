@@ -113,8 +113,7 @@ def _goodput(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | 
 def _windows(run: Run) -> list[tuple[str, float]]:
     assert run.plan is not None
     path = run.plan.path
-    full = (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes)
-    return [("BDP", float(path.bdp_packets)), ("BDP + buffer", float(full))]
+    return [("BDP", float(path.bdp_packets)), ("BDP + buffer", float(path.full_packets))]
 
 
 def _buffer(run: Run) -> list[tuple[str, float]]:

@@ -78,8 +78,7 @@ def rows_of(runs: list[Run], variants: Variants) -> list[StripRow]:
             marks = [mark for run in mine for mark in _marks_of(run)]
             if marks and (plan := mine[0].plan):
                 label = variant.label if len(points) == 1 else f"{variant.label}, {point}"
-                full = 1 + plan.path.buffer_bytes / max(1, plan.path.bdp_bytes)
-                rows.append(StripRow(label, variant.colour.light, full, marks))
+                rows.append(StripRow(label, variant.colour.light, plan.path.full_share, marks))
     return rows
 
 

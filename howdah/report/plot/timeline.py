@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from howdah.number import significant
-from howdah.plan.plan import Path
+from howdah.plan.path import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, sample_run
@@ -305,7 +305,7 @@ def _limits_of(path: Path) -> dict[str, float]:
     """What a path can hold, in the units of the series that show it."""
     return {
         "BDP": float(path.bdp_packets),
-        "BDP + buffer": float((path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes)),
+        "BDP + buffer": float(path.full_packets),
         "capacity": path.capacity_goodput_bits_per_second / 1e6,
         "buffer": path.buffer_bytes / 1e3,
     }

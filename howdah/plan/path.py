@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path of a plan, and what follows from its numbers. Standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A hop in series with the bottleneck, forward, with a queue of its own."""
+
+    node: str
+    interface: str
+    rate_bits_per_second: int
+    buffer_bytes: int
+    queue: str
+    place: str  # "before" or "after" the bottleneck
+
+
+@dataclass(frozen=True)
+class Path:
+    """The path as the profile asks for it, resolved.
+
+    ``bdp_bytes`` = rate x RTT / 8 counts frames of ``frame_bytes`` (MTU + 14); ``bdp_packets`` =
+    floor(bdp_bytes / frame_bytes); ``mss_bytes`` is the TCP payload of a full segment with timestamps (MTU - 52).
+    ``capacity_goodput_bits_per_second`` = rate x mss / frame.
+    """
+
+    rate_bits_per_second: int
+    reverse_rate_bits_per_second: int | None
+    forward_delay_us: int
+    reverse_delay_us: int
+    rtt_us: int
+    buffer_bytes: int
+    bdp_bytes: int
+    bdp_packets: int
+    mtu_bytes: int
+    mss_bytes: int
+    frame_bytes: int
+    capacity_goodput_bits_per_second: float
+    sender_interface_bits_per_second: int | None
+    gso_max_segs: int | None
+    loss_ratio: float
+    delay_variation: dict[str, Any] | None
+    queue: str = "fifo"
+    ecn: bool = False
+    hops: list[Hop] = field(default_factory=list)  # further ones, apart from the bottleneck
+    early_us: int = 0  # by how much a reordered packet comes early
+    reorder_ratio: float = 0.0
+    least_added_us: int = 0  # by how much the schedule makes the round trip shorter; not above 0
+    # Changes: [[microseconds after the epoch, value from then on], ...]; the values above hold before.
+    rate_steps: list[list[int]] = field(default_factory=list)
+    forward_loss_steps: list[list[float]] = field(default_factory=list)
+    reverse_loss_steps: list[list[float]] = field(default_factory=list)
+    carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
+    # Least time between two releases of a delay line while flows run; in plan.json only if there is one.
+    tick_us: int = 0
+    # The queue of the way back, in plan.json only where that has a rate: the most bytes that it holds, and the packets
+    # where it counts them.
+    reverse_buffer_bytes: int | None = None
+    reverse_buffer_packets: int | None = None
+    # Packets that random loss takes in a row, on average; in plan.json only where it comes in bursts.
+    loss_burst_packets: float | None = None
+
+    @property
+    def highest_rate_bits_per_second(self) -> int:
+        """Of any hop, either way, at any time."""
+        rates = [self.rate_bits_per_second, *(rate for _, rate in self.rate_steps)]
+        rates += [hop.rate_bits_per_second for hop in self.hops]
+        return max([*rates, self.reverse_rate_bits_per_second or 0])
+
+    @property
+    def full_packets(self) -> int:
+        """Full frames that bottleneck and buffer hold: BDP + buffer."""
+        return (self.bdp_bytes + self.buffer_bytes) // max(1, self.frame_bytes)
+
+    @property
+    def buffer_share(self) -> float:
+        """The buffer in BDP."""
+        return self.buffer_bytes / max(1, self.bdp_bytes)
+
+    @property
+    def full_share(self) -> float:
+        """BDP + buffer, in BDP."""
+        return 1 + self.buffer_share
+
+    @property
+    def full_rtt_ms(self) -> float:
+        """Propagation delay plus the time in which a full buffer drains."""
+        return self.rtt_us / 1e3 + self.buffer_bytes * 8e3 / self.rate_bits_per_second
+
+    def held_bytes(self, rtt_us: int) -> int:
+        """What bottleneck and buffer hold of a flow with that round trip."""
+        return self.rate_bits_per_second * rtt_us // 8_000_000 + self.buffer_bytes
+
+    def largest_bdp_bytes(self, rtt_us: int) -> int:
+        """At the highest rate of any hop."""
+        return self.highest_rate_bits_per_second * rtt_us // 8_000_000
