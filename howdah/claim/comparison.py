@@ -100,12 +100,12 @@ def extremes(mean: float, half_width: float, count: int) -> tuple[float, float]:
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Spearman's rank correlation: Pearson's of the ranks, ties sharing the mean of theirs. None where one of both
-    does not vary or there are fewer than two."""
+    does not vary."""
     ranks = [_ranks(first), _ranks(second)]
     means = [math.fsum(rank) / len(rank) if rank else 0.0 for rank in ranks]
     centred = [[value - mean for value in rank] for rank, mean in zip(ranks, means, strict=True)]
     spread = math.prod(math.fsum(value * value for value in rank) for rank in centred)
-    if len(first) < 2 or spread == 0:
+    if spread == 0:
         return None
     return math.fsum(x * y for x, y in zip(*centred, strict=True)) / math.sqrt(spread)
 

@@ -30,6 +30,8 @@ MUCH = 2.0  # the ratio from which more is much more
 SIMILAR = 0.1
 RANK_CORRELATION = 0.7
 USUAL_TOLERANCE = "10 %"
+# Decimal texts and sums of floats meet at the edge: 0.1 + 0.2 is at most 0.3, and 110 is within 10 % of 100.
+_ROUNDING = 1e-12
 
 Point = tuple[Any, Sample]  # value of the axis, and the sample there
 
@@ -155,7 +157,7 @@ def _by_word(word: str, metric: Metric, found: Compared) -> tuple[bool, str]:
     if word == "similar":
         if ratio is None:
             return found.first == 0, shown
-        return abs(ratio - 1) <= SIMILAR, shown
+        return abs(ratio - 1) <= SIMILAR + _ROUNDING, shown
     if word in ("more", "much more"):
         ok = _lies_above(found.difference, 0.0)
         larger, smaller = found.first, found.second
@@ -165,7 +167,7 @@ def _by_word(word: str, metric: Metric, found: Compared) -> tuple[bool, str]:
     if word.startswith("much") and ok:
         if larger <= 0:
             return False, f"{shown}; of means that are not positive there is no ratio"
-        ok = smaller <= 0 or larger / smaller >= MUCH
+        ok = smaller <= 0 or larger / smaller >= MUCH - _ROUNDING
     return ok, shown
 
 
@@ -199,8 +201,7 @@ def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[
     if expect.below is not None:
         return _lies_below(found, metric.read(expect.below)), shown
     low, high = bounds(expect, metric)
-    # Decimal texts and sums of floats meet at the edge: 0.1 + 0.2 is at most 0.3.
-    slack = 1e-12 * max(abs(found.value), abs(low or 0), abs(high or 0))
+    slack = _ROUNDING * max(abs(found.value), abs(low or 0), abs(high or 0))
     return (low is None or found.value >= low - slack) and (high is None or found.value <= high + slack), shown
 
 
@@ -235,7 +236,7 @@ def _counted(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool
 
 def in_enough(expect: ExpectSection, share: float) -> bool:
     """Whether it holds in as large a share of the repetitions as expected."""
-    return share >= read_share(expect.in_at_least or "1") - 1e-12
+    return share >= read_share(expect.in_at_least or "1") - _ROUNDING
 
 
 def judge_trend(
@@ -266,7 +267,7 @@ def judge_trend(
         correlation = spearman([order(value) for value, _ in points], means) or 0.0
         sign = 1 if expect.trend == "rises" else -1
         moved = _lies_above(ends.difference, 0.0) if sign > 0 else _lies_below(ends.difference, 0.0)
-        ok = moved and sign * correlation >= RANK_CORRELATION - 1e-12 and moves_by(expect, means)
+        ok = moved and sign * correlation >= RANK_CORRELATION - _ROUNDING and moves_by(expect, means)
         first, last = (statistic_text(statistic(each.numbers()), metric) for each in (samples[0], samples[-1]))
         why = f"from {first} to {last}, rank correlation {correlation:.2f}"
     return Finding(_word(ok), _alone(why, samples), at, union, note=note, trend=shown)
@@ -276,7 +277,7 @@ def is_flat(expect: ExpectSection, means: Sequence[float]) -> bool:
     """Whether each of the means along an axis is as near to their mean as expected."""
     middle = sum(means) / len(means)
     share = SIMILAR if expect.within is None else read_share(expect.within)
-    return all(abs(mean - middle) <= share * abs(middle) * (1 + 1e-12) for mean in means)
+    return all(abs(mean - middle) <= share * abs(middle) * (1 + _ROUNDING) for mean in means)
 
 
 def moves_by(expect: ExpectSection, means: Sequence[float]) -> bool:
@@ -284,7 +285,7 @@ def moves_by(expect: ExpectSection, means: Sequence[float]) -> bool:
     if expect.by is None:
         return True
     change = means[-1] - means[0] if expect.trend == "rises" else means[0] - means[-1]
-    return change >= read_share(expect.by) * abs(means[0]) * (1 - 1e-12)
+    return change >= read_share(expect.by) * abs(means[0]) * (1 - _ROUNDING)
 
 
 def _united(samples: list[Sample]) -> Sample:

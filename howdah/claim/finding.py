@@ -42,11 +42,7 @@ def metric_called(name: str) -> Metric:
 
 def number_text(value: float, metric: Metric) -> str:
     """A number of metrics.json in the unit that a reader sees: ``95.6 %``, ``12.9 Mbit/s``."""
-    return f"{significant(value * metric.factor)} {_shown(metric)}".rstrip()
-
-
-def _shown(metric: Metric) -> str:
-    return "" if metric.name == "ratio" else metric.shown
+    return f"{significant(value * metric.factor)} {metric.shown}".rstrip()
 
 
 def statistic_text(found: Statistic, metric: Metric) -> str:
@@ -59,10 +55,10 @@ def statistic_text(found: Statistic, metric: Metric) -> str:
     spread = found.about_mean(metric.least)
     if spread is not None and (spread.few or spread.low > found.mean - found.half_width):
         apart = between(spread.low * metric.factor, spread.high * metric.factor)
-        return f"{significant(found.mean * metric.factor)} ({apart}) {_shown(metric)}".rstrip() + f", {count}"
+        return f"{significant(found.mean * metric.factor)} ({apart}) {metric.shown}".rstrip() + f", {count}"
     mean = significant(found.mean * metric.factor)
     half = significant(found.half_width * metric.factor, 2)
-    return f"{mean} ± {half} {_shown(metric)}".rstrip() + f", {count}"
+    return f"{mean} ± {half} {metric.shown}".rstrip() + f", {count}"
 
 
 def shares(values: Sequence[str]) -> str:

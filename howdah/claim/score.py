@@ -91,7 +91,8 @@ def read_thresholds(file: Path = THRESHOLDS) -> ThresholdFile:
         first = error.errors(include_url=False)[0]
         path = tuple(first["loc"])
         where = next((places[path[:end]] for end in range(len(path), 0, -1) if path[:end] in places), str(file))
-        raise ProfileError(f"{'.'.join(map(str, path))}: {first['msg'].lower()}", where=where) from None
+        said = filter(None, (".".join(map(str, path)), first["msg"].lower()))
+        raise ProfileError(": ".join(said), where=where) from None
 
 
 def measured_flows(plan: Plan) -> list[Flow]:

@@ -62,6 +62,26 @@ def test_one_point_with_the_reverse_at_eight_says_so_and_shows_nothing() -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("holding", "where"),
+    [
+        (at(("9",)), "where rate is 9"),
+        (at(RATES, ("100", "1000")), "where buffer is 1000 or 100"),
+        (at(("9", "10"), ("100",)), "where rate is 10 or 9 and buffer is 100"),
+        # No combinations of values: the first such point.
+        (at(("9",)) | {("9.5", "100")}, "for example where rate is 9.5 and buffer is 100"),
+        (at(RATES), "for example where rate is 10 and buffer is 1000"),
+    ],
+)
+def test_where_a_claim_holds_is_said_by_the_values_that_matter(holding: set[tuple[str, str]], where: str) -> None:
+    found = over(holding, set())
+    assert found["text"] == f"holds {where} ({len(holding)} of 12 points of what is left open)"
+    assert found["share"] == len(holding) / 12
+    assert [(point["at"]["rate"], point["at"]["buffer"]) for point in found["points"]] == [
+        (rate, buffer) for rate in RATES for buffer in BUFFERS
+    ]
+
+
 def test_of_one_field_a_single_value_decides() -> None:
     points = [
         {"at": {"simulator": name}, "verdict": verdict, "reverse": False, "text": ""}
@@ -77,13 +97,21 @@ def test_of_one_field_a_single_value_decides() -> None:
         ("more", {"word": "less"}),
         ("much more", {"word": "less"}),
         ("much less", {"word": "more"}),
+        ("less", {"word": "more"}),
         ("similar", None),
         ({"ratio": {"above": "3"}}, {"ratio": {"below": "1"}}),
         ({"ratio": {"equals": "0.5"}}, {"ratio": {"above": "1"}}),
         ({"ratio": {"between": ["0.9", "1.1"]}}, None),
         ({"difference": {"at_least": "2 points"}}, {"difference": {"below": "0 %"}}),
         ({"trend": "rises", "over": "path.rtt", "by": "10 %"}, {"trend": "falls", "over": "path.rtt"}),
+        ({"trend": "falls", "over": "path.rtt"}, {"trend": "rises", "over": "path.rtt"}),
         ({"trend": "flat", "over": "path.rtt"}, None),
+        # A range that begins or ends where both sides are the same lies beyond it.
+        ({"ratio": {"between": ["1", "2"]}}, {"ratio": {"below": "1"}}),
+        ({"ratio": {"between": ["0.5", "1"]}}, {"ratio": {"above": "1"}}),
+        ({"difference": {"between": ["-1 %", "0 %"]}}, {"difference": {"above": "0 %"}}),
+        ({"difference": {"at_least": "0 %"}}, {"difference": {"below": "0 %"}}),
+        ({"difference": {"between": ["-1 %", "1 %"]}}, None),
         ({"above": "90 %"}, None),
         ({"equals": "90 %", "in_at_least": "90 %"}, None),
     ],
@@ -92,12 +120,23 @@ def test_the_reverse_of_a_claim(expect: object, reverse: dict[str, Any] | None) 
     given: dict[str, Any] = {"id": "a", "says": "x", "value": {"metric": "utilisation"}, "expect": expect}
     if isinstance(expect, str) or "ratio" in str(expect) or "difference" in str(expect):
         given["than"] = {"at": {"algorithm": "reno"}}
-    found = reverse_of(ClaimSection.model_validate(given))
+    claim = ClaimSection.model_validate(given)
+    found = reverse_of(claim)
     if reverse is None:
         assert found is None
         return
     assert found is not None and found.expect is not None
     assert found.expect.model_dump(exclude_none=True, by_alias=True) == reverse
+    assert found.model_copy(update={"expect": claim.expect}) == claim
+
+
+def test_what_cannot_be_measured_has_no_reverse_and_a_number_without_unit_none_to_write() -> None:
+    assert reverse_of(ClaimSection.model_validate({"id": "a", "says": "x", "unsupported": "no moon"})) is None
+    given: dict[str, Any] = {"id": "a", "says": "x", "expect": {"difference": {"above": "0.1"}}}
+    given |= {"value": {"metric": "of_another_version"}, "than": {"at": {"algorithm": "reno"}}}
+    found = reverse_of(ClaimSection.model_validate(given))
+    assert found is not None and found.expect is not None and found.expect.difference is not None
+    assert found.expect.difference.below == "0"
 
 
 PROFILE = """\

@@ -12,9 +12,20 @@ import numpy as np
 import pytest
 
 from howdah.claim import score as module
-from howdah.claim.score import THRESHOLDS, Score, is_shallow, read_thresholds, run_scores, scores_of
+from howdah.claim.score import (
+    THRESHOLDS,
+    Score,
+    ThresholdFile,
+    ThresholdSection,
+    is_shallow,
+    measured_flows,
+    read_thresholds,
+    run_scores,
+    scores_of,
+)
 from howdah.command.main import main
 from howdah.errors import ProfileError
+from howdah.record.directory import RunDirectory
 from howdah.record.result import Run, load_experiment
 from howdah.record.sample import Series
 from tests.experiment_factory import Scenario, make_experiment
@@ -142,6 +153,167 @@ def test_the_command_prints_a_table_or_json_and_ends_as_the_scores_do(
     assert {each["score"] for each in json.loads(capsys.readouterr().out)["scores"]} == {
         section.score for section in read_thresholds().scores
     }
+
+
+def test_a_score_of_a_variant_is_judged_by_the_last_threshold_that_holds(
+    runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of CUBIC 70 and 90 are 80 in the median, which is enough for 80; a control, and a run without a plan, are none
+    of its runs. Of two flows the second threshold holds."""
+    thresholds = ThresholdFile.model_validate(
+        {
+            "convergence_s": 1.5,
+            "scores": [
+                {
+                    "score": "tput",
+                    "meaning": "use",
+                    "thresholds": [
+                        {"least": 95, "source": "a"},
+                        {"least": 80, "source": "b", "flows": "several"},
+                        {"least": 0, "source": "c", "buffer": "shallow"},
+                    ],
+                },
+                {"score": "rtt_med", "meaning": "x", "thresholds": [{"least": 1, "source": "d", "buffer": "shallow"}]},
+                {"score": "fairness", "meaning": "x", "thresholds": [{"least": 50, "source": "e"}]},
+            ],
+        }
+    )
+    asked = []
+
+    def made(name: str, score: float, **more: Any) -> Run:
+        run = dataclasses.replace(runs[0], directory=RunDirectory(Path(name)), metrics=[_row("score", score)])
+        return dataclasses.replace(run, **{"verdict": {"verdict": "pass"}, "algorithm": "cubic", **more})
+
+    def scored(run: Run, convergence_s: float) -> dict[str, float]:
+        asked.append((run.name, convergence_s))
+        return {"tput": run.metrics[0]["value"], "rtt_med": 7.0}
+
+    monkeypatch.setattr(module, "run_scores", scored)
+    far = {"axes": {"path.rtt": "1 s"}}
+    experiment = dataclasses.replace(
+        load_experiment(runs[0].directory.path.parent),
+        name="e",
+        runs=[
+            made("a", 70),
+            made("b", 79, algorithm="reno"),
+            made("c", 90),
+            made("d", 1, verdict={"verdict": "invalid"}),
+            made("e", 2, axes={"control": "off"}),
+            made("f", 3, plan=None),
+            made("g", 80 - 1e-7, **far),
+            made("h", 80 - 1e-11, likely_kernel="other", provenance={}),
+            made("i", 4, algorithm="bbr", status="failed"),
+        ],
+    )
+    kernel = runs[0].kernel
+    of = {
+        "a": ("e", kernel, "cubic", ""),
+        "b": ("e", kernel, "reno", ""),
+        "g": ("e", kernel, "cubic", "path.rtt=1 s"),
+        "h": ("e", "other", "cubic", ""),
+        "i": ("e", kernel, "bbr", ""),
+    }
+    none, no_data, no_threshold = "none of 1 runs counts", "the runs have no data for it", "it has no threshold here"
+    found = scores_of(experiment, thresholds)
+    assert [each for each in found if each.score == "tput"] == [
+        Score(*of["a"], "tput", 80, [70, 90], 80, "b", "pass"),
+        Score(*of["b"], "tput", 79, [79], 80, "b", "fail"),
+        Score(*of["g"], "tput", 80 - 1e-7, [80 - 1e-7], 80, "b", "fail"),
+        Score(*of["h"], "tput", 80 - 1e-11, [80 - 1e-11], 80, "b", "pass"),
+        Score(*of["i"], "tput", None, [], 80, "b", "unknown", none),
+    ]
+    assert [each.score for each in found] == ["tput", "rtt_med", "fairness"] * 5
+    assert found[1] == Score(*of["a"], "rtt_med", 7, [7, 7], None, "", "unknown", no_threshold)
+    assert found[2] == Score(*of["a"], "fairness", None, [], 50, "e", "unknown", no_data)
+    assert found[-2:] == [
+        Score(*of["i"], "rtt_med", None, [], None, "", "unknown", none),
+        Score(*of["i"], "fairness", None, [], 50, "e", "unknown", none),
+    ]
+    assert asked == [(name, 1.5) for name in "acbgh"]
+
+
+def test_the_rows_and_series_that_a_score_is_made_of(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_scores(dataclasses.replace(runs[0], plan=None), 4) == {}
+    one = {1: [50.0 * MSS] * 4}
+    rows = (
+        {**_row("utilisation", 0.1), "group": "web"},
+        _row("utilisation", 0.2, 1),
+        _row("utilisation", 1),
+        _row("retransmitted_packets", 9, 2),
+        _row("retransmitted_packets", 50, 1),
+        _row("exit_delivery_share", 0.5),
+        _row("exit_delivery_share", 0.25, 1),
+    )
+    # 200 segments arrived and 50 were sent again; without min_rtt_us the least of the series: 0.1 s over 0.2 s.
+    found = run_scores(_made(runs[0], monkeypatch, one, *rows), 4)
+    assert found == {"tput": 100, "rtt_med": 50, "lock_on_bw": 25, "loss_avoid": 80}
+    for value in (None, "text"):
+        wrong = [{**_row("utilisation", None), "value": value}, _row("retransmitted_packets", None, 1)]
+        assert run_scores(_made(runs[0], monkeypatch, one, *wrong), 4) == {"rtt_med": 50}
+    nothing = _made(
+        runs[0], monkeypatch, {1: [0.0] * 4}, _row("retransmitted_packets", 1, 1), _row("min_rtt_us", 3e5, 1)
+    )
+    assert run_scores(nothing, 4) == {"rtt_med": 100, "loss_avoid": 0}, "no score is above 100"
+    # Of two flows that deliver nothing in a second it has no index: (1 + 16 / 20) / 2 of the others from 1 s to 4 s.
+    both = _made(runs[0], monkeypatch, {1: [1.0, 0, 5, 1], 2: [9.0, 0, 5, 3]}, _row("exit_delivery_share", 0.4, 1))
+    found = run_scores(both, 1)
+    assert found == {"rtt_med": 50, "fairness": 90, "convergence_fairness": 80}
+
+
+def test_fairness_is_of_the_seconds_in_which_all_flows_are_active(
+    runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 1.5 s after the later start at 1 s, which is 2.5 s, to the earlier stop at 4.5 s: two whole seconds."""
+    made = _made(runs[0], monkeypatch, {1: [1e3] * 8, 2: [1e3, 1e3, 1e3, 3e3, 3e3, 0, 0, 0]})
+    assert made.plan is not None
+    first, second = made.plan.flows
+    flows = [dataclasses.replace(first, stop_us=4_500_000), dataclasses.replace(second, start_us=1_000_000)]
+    made = dataclasses.replace(made, plan=dataclasses.replace(made.plan, flows=flows))
+    found = run_scores(made, 1.5)
+    # 1 and 2 kB from 2.5 to 3.5 s, 1 and 3 kB from 3.5 to 4.5 s.
+    assert found["fairness"] == pytest.approx(100 * (9 / 10 + 16 / 20) / 2)
+    assert found["convergence_fairness"] == pytest.approx(80)
+    assert "fairness" not in run_scores(made, 3)
+
+
+def test_a_buffer_is_shallow_below_three_packets_and_a_tenth_of_the_bdp(runs: list[Run]) -> None:
+    plan = runs[0].plan
+    assert plan is not None
+
+    def shallow(buffer: int, bdp: int) -> bool:
+        path = dataclasses.replace(plan.path, buffer_bytes=buffer, bdp_bytes=bdp, frame_bytes=1514)
+        return is_shallow(dataclasses.replace(plan, path=path))
+
+    assert [shallow(buffer, 1000) for buffer in (4541, 4542)] == [True, False]
+    assert [shallow(buffer, 100_000) for buffer in (9999, 10_000)] == [True, False]
+
+
+def test_the_flows_that_count_are_those_that_are_measured_alone(runs: list[Run]) -> None:
+    plan = runs[0].plan
+    assert plan is not None
+    flow = plan.flows[0]
+    others = [dataclasses.replace(flow, id=3, role="background"), dataclasses.replace(flow, id=4, group="web")]
+    several = ThresholdSection(least=1, source="s", flows="several")
+    assert measured_flows(dataclasses.replace(plan, flows=[flow, *others])) == [flow]
+    assert not several.holds(dataclasses.replace(plan, flows=[flow, *others]))
+    assert several.holds(dataclasses.replace(plan, flows=[*plan.flows, *others]))
+
+
+def test_what_is_no_file_of_thresholds_says_what_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "scores.yaml"
+    with pytest.raises(ProfileError) as missing:
+        read_thresholds(file)
+    assert str(missing.value) == f"{file}: there is no such file of thresholds"
+    for text, said in (
+        ("[]\n", f"{file}: input should be a valid dictionary or instance of thresholdfile"),
+        ("convergence_s: 4\n", f"{file}: scores: field required"),
+        ("convergence_s: 4\nscores:\n- {score: tput, thresholds: []}\n", f"{file}:3: scores.0.meaning: field required"),
+        ("convergence_s: -1\nscores: []\n", f"{file}:1: convergence_s: input should be greater than or equal to 0"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ProfileError) as refused:
+            read_thresholds(file)
+        assert str(refused.value) == said
 
 
 @pytest.mark.parametrize(
