@@ -81,7 +81,7 @@ class Class:
     place: Callable[[], AbstractContextManager[Any]] = _directory
 
 
-_recorded, _forked = partial(sandbox, recorded=True), partial(sandbox, recorded=True, forks=True)
+_forked = partial(sandbox, recorded=True, forks=True)
 CLASSES = {
     "inputs": Class("mutated profiles, overrides, suites and machines files", 100_000, Inputs),
     "records": Class("mutated run directories", 5_000, Records),
@@ -90,7 +90,7 @@ CLASSES = {
     "packs": Class("hostile packs", 0, Packs, _forked),
     "directories": Class("hostile run directories", 0, Directories, _forked),
     "blocks": Class("blocks of Prometheus, changed", 0, Blocks, _forked),
-    "surroundings": Class("commands with something odd around them", 0, Surroundings, _recorded),
+    "surroundings": Class("commands with something odd around them", 0, Surroundings, _forked),
     "pairs": Class("two commands or two users at once", 0, Pairs, partial(sandbox, forks=True)),
 }
 

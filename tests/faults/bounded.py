@@ -22,6 +22,14 @@ _TRACEBACK = re.compile("Traceback|MemoryError|Fatal Python error|Exception igno
 _OURS = re.compile(r"^(?:howdah\b|usage: howdah\b)", re.MULTILINE)
 _IN_WORDS = (1, 2, 3, 4)  # what ends so says why in a line of howdah's
 
+_READ_LATER = frozenset(
+    (
+        *("PATH", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOWDAH_MEMORY_DIR", "HOWDAH_CACHE"),
+        *("HOWDAH_RUNS", "HOWDAH_TLS", "HOWDAH_SCHEDULER", "COLUMNS", "LINES", "USER", "SHELL", "TERM", "NO_COLOR"),
+        *("EDITOR", "PAGER", "SOURCE_DATE_EPOCH", "GIT_DIR", "CFLAGS", "CC", "MAKEFLAGS", "PWD"),
+    )
+)
+
 
 @dataclass(frozen=True)
 class Around:
@@ -34,6 +42,12 @@ class Around:
     directory: Path | None = None
     other_user: bool = False
     is_heard: bool = True  # whether what the command says can be seen
+
+    @property
+    def is_for_a_fork(self) -> bool:
+        """Whether a process that has loaded howdah meets all of it: nothing is read while Python starts."""
+        others = (self.limits, self.redirect, self.directory, self.other_user)
+        return not any(others) and self.environment.keys() <= _READ_LATER
 
 
 NOTHING = Around()
@@ -76,11 +90,12 @@ def run_bounded(
     """The command's status, and what it did that none may do."""
     named = " ".join(arguments[:2])
     said_file = sandbox.root / "said.txt"
-    if sandbox.starter is not None and around is NOTHING:
+    if sandbox.starter is not None and around.is_for_a_fork:
         forked = sandbox.fork(
             arguments,
             limits={} if space_bytes is None else {"RLIMIT_AS": space_bytes},
             recorded=module == _RECORDED,
+            around=around.environment,
         )
         hung = False
         try:

@@ -128,13 +128,17 @@ class Sandbox:
         limits: dict[str, int] | None = None,
         said: str = "said.txt",
         recorded: bool = False,
+        around: dict[str, str | None] | None = None,
     ) -> Started:
         """The same as a fork."""
         assert self.starter is not None
         operations_file = "" if operations is None else str(operations)
+        environment = {
+            name: value for name, value in {**self.environment, **(around or {})}.items() if value is not None
+        }
         place, output = str(self.root), str(self.root / said)
         return self.starter.start(
-            Request(arguments, self.environment, place, output, limits or {}, recorded, operations_file)
+            Request(arguments, environment, place, output, limits or {}, recorded, operations_file)
         )
 
     def said(self) -> str:
