@@ -18,6 +18,9 @@ from pathlib import Path
 from howdah.errors import RecordError
 
 LARGEST_JSON_BYTES = 1 << 28  # a pack's index of 10 000 runs has 60 MB
+# What a guest writes shrinks to a hundredth at most. A file that becomes more is one to fill memories with.
+MOST_EXPANSION, LEAST_CONTENT_BYTES = 500, 64 << 20
+_BLOCK_BYTES = 512  # of st_blocks
 _LONGEST_NAME_BYTES = 200
 # A value of JSON takes some 60 bytes of memory, and two bytes of text: of a large text that is too much.
 _DENSE_BYTES, _BYTES_A_VALUE = 1 << 24, 12
@@ -36,6 +39,7 @@ _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e
 def open_foreign(path: Path, most_bytes: int | None = None) -> BufferedReader:
     """A regular file for reading, of at most ``most_bytes``. A link at the end of ``path`` is not followed.
 
+    A large file is none of holes: reading zeros that no disk holds takes as long as reading data.
     Raises RecordError for anything else, FileNotFoundError where there is nothing, and other OSErrors.
     """
     try:
@@ -53,7 +57,22 @@ def open_foreign(path: Path, most_bytes: int | None = None) -> BufferedReader:
         os.close(handle)
         what = f"this has {status.st_size} bytes; at most {most_bytes} are read"
         raise RecordError(what, where=str(path))
+    if _is_of_holes(handle, status):
+        os.close(handle)
+        raise RecordError(f"this has {status.st_size} bytes, and most of them are holes", where=str(path))
     return os.fdopen(handle, "rb")
+
+
+def _is_of_holes(handle: int, status: os.stat_result) -> bool:
+    """Whether a file is much larger than what the disk holds of it.
+
+    A file system that compresses, or knows no blocks, says that such a file has no hole.
+    """
+    if status.st_size <= LEAST_CONTENT_BYTES + MOST_EXPANSION * _BLOCK_BYTES * status.st_blocks:
+        return False
+    hole = os.lseek(handle, 0, os.SEEK_HOLE)
+    os.lseek(handle, 0, os.SEEK_SET)
+    return hole < status.st_size
 
 
 def read_foreign(path: Path, most_bytes: int = LARGEST_JSON_BYTES) -> bytes:

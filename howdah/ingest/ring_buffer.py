@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from howdah.errors import HowdahError
 from howdah.ingest.trace_format import EventFormat, EventHeader, PageHeader, TraceField
-from howdah.record.raw import read_raw_bytes, stored
+from howdah.record.raw import open_raw, read_raw_bytes, stored
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
@@ -96,10 +96,7 @@ def read_trace(path: Path, layout: Layout, names: tuple[str, ...]) -> Trace:
     """
     fields = [layout.format.field(name) for name in names]
     try:
-        plain = stored(path) == path and path.stat().st_size > 0
-        data: npt.NDArray[np.uint8] = (
-            np.memmap(path, dtype=np.uint8, mode="r") if plain else np.frombuffer(read_raw_bytes(path), dtype=np.uint8)
-        )
+        data = _bytes_of(path)
     except OSError as error:
         raise HowdahError(f"cannot read the trace: {error.strerror}", where=str(path)) from error
     size = data.size
@@ -120,6 +117,14 @@ def read_trace(path: Path, layout: Layout, names: tuple[str, ...]) -> Trace:
     else:
         result.columns = {name: np.zeros(0, dtype=np.int64) for name in names}
     return result
+
+
+def _bytes_of(path: Path) -> npt.NDArray[np.uint8]:
+    """What the file holds: of a plain one only what is looked at is read."""
+    if stored(path) == path and path.stat().st_size > 0:
+        with open_raw(path) as opened:
+            return np.memmap(opened, dtype=np.uint8, mode="r")
+    return np.frombuffer(read_raw_bytes(path), dtype=np.uint8)
 
 
 class _Chunk:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from howdah.build.secret import code
 from howdah.errors import HowdahError
+from howdah.foreign import files_below
 from howdah.place import PACKAGE
 from howdah.publish.openmetrics import families, openmetrics
 from howdah.publish.prometheus import Prometheus
@@ -95,6 +96,11 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
         raise HowdahError(f"promtool did not end in {_LIMIT_S} s", where=str(of)) from error
 
 
+def are_there(target: Path) -> bool:
+    """Whether blocks were built in ``target`` and each is of files still: Prometheus would open a pipe, and wait."""
+    return target.is_dir() and all(kind is None for _, kind in files_below(target))
+
+
 def blocks_in(target: Path) -> list[Path]:
     """The block directories in a directory that was built."""
     return [entry for entry in sorted(target.iterdir()) if (entry / "meta.json").exists()]
@@ -111,7 +117,7 @@ def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path 
         if run.plan is None:
             continue
         target = root / f"{run.name}-{blocks_key(run)}"
-        if not target.is_dir():
+        if not are_there(target):
             build_run(run, prometheus.promtool, target)
             for old in root.glob(f"{run.name}-" + "[0-9a-f]" * 16):
                 if old != target:

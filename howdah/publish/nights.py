@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.build.secret import code
-from howdah.publish.blocks import DIRECTORY, blocks_in, build_text
+from howdah.foreign import open_foreign
+from howdah.publish.blocks import DIRECTORY, are_there, blocks_in, build_text
 from howdah.publish.prometheus import Prometheus
 
 SAMPLES = "series.om"
@@ -29,14 +31,14 @@ def latest_nights(runs: Path) -> list[Path]:
 
 def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
     """The blocks of a night, made when they are not there. Raises HowdahError when promtool refuses the samples."""
-    with (night / SAMPLES).open("rb") as samples:
+    with open_foreign(night / SAMPLES) as samples:
         key = code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
     target = night / DIRECTORY / key[:16]  # nobody else can name blocks so that this user's Prometheus opens them
-    if not target.is_dir():
+    if not are_there(target):
         build_text(_text(night / SAMPLES), prometheus.promtool, target, of=night)
     return blocks_in(target)
 
 
 def _text(samples: Path) -> Iterator[str]:
-    with samples.open(encoding="utf-8") as file:
+    with io.TextIOWrapper(open_foreign(samples), encoding="utf-8") as file:
         yield from file

@@ -21,7 +21,7 @@ import numpy as np
 import zstandard
 
 from howdah.errors import RecordError
-from howdah.foreign import open_foreign
+from howdah.foreign import LEAST_CONTENT_BYTES, MOST_EXPANSION, open_foreign
 from howdah.record.directory import parse_json, writing_name
 
 ZSTD, XZ = ".zst", ".xz"
@@ -35,9 +35,6 @@ _CHUNK_BYTES = 1 << 20
 _HEADER_BYTES = 18  # of a zstd frame, at most
 _STRIDES = range(16, 257, 4)  # lengths of a record that are tried; xz subtracts bytes at most 256 apart
 _ALIKE = 0.8  # of the bytes of two neighbouring records
-# What a guest writes shrinks to a hundredth at most. A file that becomes more is one to fill memories with.
-_MOST_EXPANSION, _LEAST_CONTENT_BYTES = 500, 64 << 20
-_BLOCK_BYTES = 512  # of st_blocks: a file of holes has few
 _TOO_LARGE = "its content is larger than what a guest writes becomes"
 _DAMAGE = (zstandard.ZstdError, lzma.LZMAError, EOFError)
 
@@ -67,15 +64,11 @@ def content_name(path: Path) -> Path:
 
 
 def open_raw(path: Path) -> BinaryIO:
-    """The content as a stream of bytes. It raises OSError where the file is damaged, or ends too early."""
+    """The content as a stream of bytes. It raises OSError where the file is damaged, or ends too early,
+    and RecordError where it is none that is opened (``open_foreign``)."""
     file = stored(path)
     if file == path:
-        opened = open_foreign(file)
-        status = os.fstat(opened.fileno())
-        if status.st_size > _LEAST_CONTENT_BYTES + _MOST_EXPANSION * _BLOCK_BYTES * status.st_blocks:
-            opened.close()
-            raise OSError(errno.EIO, f"the file is damaged ({_TOO_LARGE})", str(file))
-        return opened
+        return open_foreign(file)
     return cast("BinaryIO", io.BufferedReader(_Content(file), _CHUNK_BYTES))
 
 
@@ -118,7 +111,7 @@ class _Content(io.RawIOBase):
 
     def __init__(self, file: Path) -> None:
         self._file, self._opened = file, open_foreign(file)
-        most = _LEAST_CONTENT_BYTES + _MOST_EXPANSION * os.fstat(self._opened.fileno()).st_size
+        most = LEAST_CONTENT_BYTES + MOST_EXPANSION * os.fstat(self._opened.fileno()).st_size
         self._most: int = most
         self._left: int | None = None
         if file.suffix == XZ:

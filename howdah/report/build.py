@@ -51,7 +51,8 @@ def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple
             with queried(program, data) as client:
                 yield PrometheusSource(client, client.version()), "Curves and summary come from PromQL."
         except PrometheusUnavailableError as error:
-            raise HowdahError(str(error), hint="--without-prometheus draws from the tables instead.") from error
+            hint = "Remove prometheus/, and it is made again; --without-prometheus draws from the tables."
+            raise HowdahError(str(error), hint=hint) from error
 
 
 def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Path]:

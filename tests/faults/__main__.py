@@ -30,10 +30,11 @@ from rich.console import Console
 
 from howdah.record.directory import write_json
 from howdah.record.provenance import machine, now, software
+from tests.faults.blocks import Blocks
 from tests.faults.directories import Directories
 from tests.faults.disks import namespaces_missing, run_disks
 from tests.faults.inputs import Inputs
-from tests.faults.kills import Killer, KillTally
+from tests.faults.kills import Kill, Killer, KillTally
 from tests.faults.packs import Packs
 from tests.faults.pairs import Pairs
 from tests.faults.raw_files import RawFiles
@@ -80,16 +81,17 @@ class Class:
     place: Callable[[], AbstractContextManager[Any]] = _directory
 
 
-_recorded = partial(sandbox, recorded=True)
+_forked = partial(sandbox, recorded=True, forks=True)
 CLASSES = {
     "inputs": Class("mutated profiles, overrides, suites and machines files", 100_000, Inputs),
     "records": Class("mutated run directories", 5_000, Records),
     "raw": Class("mutated raw files", 0, RawFiles),
     "texts": Class("files of YAML and JSON with bombs, and files that are none", 0, Texts),
-    "packs": Class("hostile packs", 0, Packs, _recorded),
-    "directories": Class("hostile run directories", 0, Directories, _recorded),
-    "surroundings": Class("commands with something odd around them", 0, Surroundings, _recorded),
-    "pairs": Class("two commands or two users at once", 0, Pairs, sandbox),
+    "packs": Class("hostile packs", 0, Packs, _forked),
+    "directories": Class("hostile run directories", 0, Directories, _forked),
+    "blocks": Class("blocks of Prometheus, changed", 0, Blocks, _forked),
+    "surroundings": Class("commands with something odd around them", 0, Surroundings, _forked),
+    "pairs": Class("two commands or two users at once", 0, Pairs, partial(sandbox, forks=True)),
 }
 
 
@@ -170,7 +172,7 @@ def _rows(options: argparse.Namespace, console: Console) -> Iterator[Row]:
         for part in _side_by_side("kills", options.kills, options.jobs, lambda each: _kills(each, options.seed, tell)):
             tally.add(part)
         ends = ", ".join(f"{count} {name}" for name, count in sorted(tally.count("target").items()))
-        found = [f"kill {kill.number} ({kill.command}, {kill.signal} to {kill.target}): {fault}"
+        found = [f"{_told(kill)} {kill.number}: {fault}"
                  for kill in tally.faults for fault in kill.faults]  # fmt: skip
         details = f"signals to: {ends}; resumed and compared {tally.resumed} times"
         yield Row("kills", len(tally.kills), details, found, len(tally.faults))
@@ -212,11 +214,17 @@ def _side_by_side(what: str, count: int, jobs: int, run: Callable[[Iterator[int]
             failed.set()
 
 
+def _told(kill: Kill) -> str:
+    return f"{kill.command}, {kill.signal} to {kill.target} {kill.moment}, kill"
+
+
 def _kills(numbers: Iterator[int], seed: int, tell: Tell) -> KillTally:
-    with sandbox() as place:
+    with sandbox(forks=True) as place:
         return Killer(place, seed).run(
             numbers,
-            lambda kill: tell(f"{kill.command}, {kill.signal} to {kill.target}, kill", kill.number, kill.faults),
+            lambda kill: tell(
+                f"{kill.command}, {kill.signal} to {kill.target} {kill.moment}, kill", kill.number, kill.faults
+            ),
         )
 
 

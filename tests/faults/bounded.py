@@ -22,6 +22,14 @@ _TRACEBACK = re.compile("Traceback|MemoryError|Fatal Python error|Exception igno
 _OURS = re.compile(r"^(?:howdah\b|usage: howdah\b)", re.MULTILINE)
 _IN_WORDS = (1, 2, 3, 4)  # what ends so says why in a line of howdah's
 
+_READ_LATER = frozenset(
+    (
+        *("PATH", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOWDAH_MEMORY_DIR", "HOWDAH_CACHE"),
+        *("HOWDAH_RUNS", "HOWDAH_TLS", "HOWDAH_SCHEDULER", "COLUMNS", "LINES", "USER", "SHELL", "TERM", "NO_COLOR"),
+        *("EDITOR", "PAGER", "SOURCE_DATE_EPOCH", "GIT_DIR", "CFLAGS", "CC", "MAKEFLAGS", "PWD"),
+    )
+)
+
 
 @dataclass(frozen=True)
 class Around:
@@ -34,6 +42,12 @@ class Around:
     directory: Path | None = None
     other_user: bool = False
     is_heard: bool = True  # whether what the command says can be seen
+
+    @property
+    def is_for_a_fork(self) -> bool:
+        """Whether a process that has loaded howdah meets all of it: nothing is read while Python starts."""
+        others = (self.limits, self.redirect, self.directory, self.other_user)
+        return not any(others) and self.environment.keys() <= _READ_LATER
 
 
 NOTHING = Around()
@@ -74,8 +88,39 @@ def run_bounded(
     module: str = _RECORDED,
 ) -> tuple[int, list[str]]:
     """The command's status, and what it did that none may do."""
-    words, environment, directory = command_in(sandbox, arguments, around, module, space_bytes)
     named = " ".join(arguments[:2])
+    said_file = sandbox.root / "said.txt"
+    if sandbox.starter is not None and around.is_for_a_fork:
+        forked = sandbox.fork(
+            arguments,
+            limits={} if space_bytes is None else {"RLIMIT_AS": space_bytes},
+            recorded=module == _RECORDED,
+            around=around.environment,
+        )
+        hung = False
+        try:
+            forked.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            hung = True
+            forked.kill()
+        status = forked.wait()
+        resident_bytes = forked.resident_bytes
+    else:
+        status, resident_bytes, hung = _run(sandbox, arguments, space_bytes, limit_s, around, module)
+    faults = [f"'{named}' did not end in {limit_s:g} s"] if hung else []
+    if not hung:
+        text = said_file.read_bytes().decode(errors="replace")
+        faults += faults_in(named, status, text if around.is_heard else None)
+    if space_bytes is not None and resident_bytes > MOST_RESIDENT_BYTES:
+        faults.append(f"'{named}' used {resident_bytes >> 20} MiB")
+    return status, faults
+
+
+def _run(
+    sandbox: Sandbox, arguments: list[str], space_bytes: int | None, limit_s: float, around: Around, module: str
+) -> tuple[int, int, bool]:
+    """A process of its own: its status, its largest memory, and whether it had to be killed."""
+    words, environment, directory = command_in(sandbox, arguments, around, module, space_bytes)
     said_file = sandbox.root / "said.txt"
     with said_file.open("wb") as said:
         process = subprocess.Popen(
@@ -88,13 +133,7 @@ def run_bounded(
     hung = not timer.is_alive()
     timer.cancel()
     process.returncode = os.waitstatus_to_exitcode(status)
-    faults = [f"'{named}' did not end in {limit_s:g} s"] if hung else []
-    if not hung:
-        text = said_file.read_bytes().decode(errors="replace")
-        faults += faults_in(named, process.returncode, text if around.is_heard else None)
-    if space_bytes is not None and used.ru_maxrss * 1024 > MOST_RESIDENT_BYTES:
-        faults.append(f"'{named}' used {used.ru_maxrss // 1024} MiB")
-    return process.returncode, faults
+    return process.returncode, used.ru_maxrss * 1024, hung
 
 
 def faults_in(named: str, status: int, text: str | None) -> list[str]:

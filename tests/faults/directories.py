@@ -16,7 +16,7 @@ from tests.faults.processes import left_after
 from tests.faults.sandbox import NAME, Sandbox
 from tests.faults.trial import Case, Trials
 
-KINDS = ("pipe", "device", "link", "circle", "sparse", "unreadable", "directory", "encoding", "socket link")
+NO_FILES = ("pipe", "device", "link", "circle", "sparse", "unreadable", "directory", "encoding", "socket link")
 COMMANDS = {
     "report": ["report", NAME, "--reanalyse", "--without-prometheus"],
     "verify": ["verify", f"{{runs}}/{NAME}"],
@@ -44,41 +44,15 @@ class Directories(Trials):
         shutil.rmtree(runs, ignore_errors=True)
         self.sandbox.copy_reference()
         self.secret.write_text(_SECRET)
-        kind = KINDS[number % len(KINDS)]
+        kind = NO_FILES[number % len(NO_FILES)]
         files = sorted(file for file in (runs / NAME).rglob("*") if file.is_file() and "share" not in file.parts)
         file = chance.choice(files)
         name = str(file.relative_to(runs))
-        self._spoil(file, kind)
-        command = list(COMMANDS)[number // len(KINDS) % len(COMMANDS)]
+        spoil(file, kind, self.secret)
+        command = list(COMMANDS)[number // len(NO_FILES) % len(COMMANDS)]
         words = [word.format(runs=runs) for word in COMMANDS[command]]
         request = {"kind": "command", "arguments": [*words, "--runs", str(runs)]}
         return Case(number, command, f"{kind} for {name}", request, b"")
-
-    def _spoil(self, file: Path, kind: str) -> None:
-        if kind == "encoding":
-            with contextlib.suppress(OSError):
-                Path(os.fsdecode(os.fsencode(file.parent) + b"/\xff\x1b[2J\n")).write_bytes(file.read_bytes())
-            return
-        if kind == "unreadable":
-            file.chmod(0)
-            return
-        file.unlink()
-        match kind:
-            case "pipe":
-                os.mkfifo(file)
-            case "device":
-                file.symlink_to("/dev/zero")
-            case "link":
-                file.symlink_to(self.secret)
-            case "circle":
-                file.symlink_to(file.name)
-            case "sparse":
-                with file.open("wb") as opened:
-                    opened.truncate(_SPARSE_BYTES)
-            case "directory":
-                (file / "x").mkdir(parents=True)
-            case _:
-                file.symlink_to("/dev/log")
 
     def meet(self, case: Case) -> None:
         status, faults = run_bounded(self.sandbox, case.request["arguments"])
@@ -96,3 +70,31 @@ class Directories(Trials):
 
     def _tells(self, pack: Path) -> bool:
         return _SECRET.encode() in unpacked(pack.read_bytes())
+
+
+def spoil(file: Path, kind: str, secret: Path) -> None:
+    """Put something of that kind in the file's place; ``secret`` is what a link points to."""
+    if kind == "encoding":
+        with contextlib.suppress(OSError):
+            Path(os.fsdecode(os.fsencode(file.parent) + b"/\xff\x1b[2J\n")).write_bytes(file.read_bytes())
+        return
+    if kind == "unreadable":
+        file.chmod(0)
+        return
+    file.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "device":
+            file.symlink_to("/dev/zero")
+        case "link":
+            file.symlink_to(secret)
+        case "circle":
+            file.symlink_to(file.name)
+        case "sparse":
+            with file.open("wb") as opened:
+                opened.truncate(_SPARSE_BYTES)
+        case "directory":
+            (file / "x").mkdir(parents=True)
+        case _:
+            file.symlink_to("/dev/log")

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands killed at random moments: a random signal to a random process of theirs, and what is found afterwards."""
+"""Commands killed at random moments: a random signal to a random process of theirs, and what is found afterwards.
+
+Most moments are the one before an operation on a file, of which a command has some hundred: each is another state of
+the disk. The others are moments in time, some of them while Python starts.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,20 @@ from dataclasses import dataclass, field
 
 from howdah.publish.prometheus import find as find_prometheus
 from howdah.publish.server import free_port
+from tests.faults.operations import Operations, go_on
 from tests.faults.pack_file import index_of, unlike_its_index
 from tests.faults.processes import Process, processes_of
 from tests.faults.sandbox import REBUILT, Sandbox
+from tests.faults.starter import Started
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+Running = subprocess.Popen[bytes] | Started
+ENDED = "(ended)"  # before the signal
 TERMINAL = "terminal"  # Ctrl-C: the whole process group of the command
 _ENDS_WITHIN_S = 120.0
+_BY_OPERATION = 0.75  # of the kills; of the others
+_FORKED = 0.6  # are of a process that has loaded howdah, and the rest of one that is yet to do so
+_OPERATIONS = 60  # of a command that has not ended yet
 _SHARES = {"run": 5, "again": 3, "report": 3, "build": 2, "serve": 2, "serve --live": 1, "rerun": 2, "compare": 1}
 _SHARES |= {"export": 1, "clean": 1, "pack": 2, "unpack": 2, "verify": 2, "verify a pack": 1, "nightly": 2}
 _SUITE = """\
@@ -43,7 +54,7 @@ class Kill:
     command: str
     target: str
     signal: str
-    after_s: float
+    moment: str
     faults: list[str] = field(default_factory=list)
 
 
@@ -73,6 +84,8 @@ class Killer:
         self.sandbox = sandbox
         self.seed = seed
         self.usual_s: dict[str, float] = {}
+        self.usual_operations: dict[str, int] = {}
+        self.operations = Operations(sandbox.root / "operations")
         self.good_pack = sandbox.root / "good.howdah.tar.zst"
         self.pack = sandbox.runs / "tiny.howdah.tar.zst"
         self.unpacked = sandbox.runs / "taken-out"
@@ -134,8 +147,9 @@ class Killer:
                 str(self.good_pack),
                 *([str(self.unpacked)] if command == "unpack" else []),
             ]
-        if not (self.sandbox.runs / "tiny" / "experiment.json").exists():
-            self.sandbox.copy_reference()
+        whole = list(self.sandbox.runs.glob("tiny/[!.]*/run.json"))
+        if len(whole) < 2 or not (self.sandbox.runs / "tiny" / "experiment.json").exists():
+            self.sandbox.copy_reference()  # a killed clean may have left an experiment without runs
         if command == "verify":
             return ["verify", "tiny", *runs, *(["--digests-only"] if chance.random() < 0.2 else [])]
         if command == "pack":
@@ -162,29 +176,67 @@ class Killer:
         arguments = self._arguments(command, chance)
         how = chance.choice(SIGNALS)
         usual_s = self.usual_s.get(command, 4.0)
-        after_s = chance.uniform(0.0, usual_s)
         start = time.monotonic()
-        process = self.sandbox.start(arguments)
-        try:
-            process.wait(after_s)
-        except subprocess.TimeoutExpired:
-            target = self._send(process, how, chance)
+        if chance.random() < _BY_OPERATION and not command.startswith("serve"):
+            process, target, moment = self._at_an_operation(command, arguments, how, chance)
         else:
-            target = "(ended)"
+            after_s = chance.uniform(0.0, usual_s)
+            process, target = self._at_a_time(arguments, after_s, how, chance)
+            moment = f"after {after_s:.3f} s"
+        if target == ENDED:
             tally.missed += 1
             self.usual_s[command] = 0.9 * usual_s
-        kill = Kill(number, command, target, how.name, round(after_s, 3))
+        kill = Kill(number, command, target, how.name, moment)
         kill.faults += self._wait(process, command, how)
-        if target != "(ended)" and not command.startswith("serve"):
+        if target != ENDED and not command.startswith("serve"):
             self.usual_s[command] = max(usual_s, min(time.monotonic() - start, 8.0))
         kill.faults += self.sandbox.at_once()
         kill.faults += self.sandbox.traceback()
         kill.faults += self._what_was_written()
         if command in _GIVEN_AGAIN and not self.unpacked.exists():
-            if status := self.sandbox.run(arguments):
+            self.operations.begin()
+            if status := self._whole(arguments):
                 kill.faults.append(f"given again, it ended with {status}: {self.sandbox.said()[-1500:]}")
+            self.usual_operations[command] = self.operations.done
             kill.faults += self._what_was_written()
         return kill
+
+    def _at_an_operation(
+        self, command: str, arguments: list[str], how: signal.Signals, chance: random.Random
+    ) -> tuple[Running, str, str]:
+        """Stop the process that is about to do the n-th operation, send the signal, and let it go on."""
+        usual = self.usual_operations.get(command, _OPERATIONS)
+        stop_before = 1 + int(chance.random() * usual)
+        self.operations.begin(stop_before)
+        process = self.sandbox.fork(arguments, operations=self.operations.file)
+        stopped = self.operations.stopped(_ENDS_WITHIN_S, lambda: process.poll() is not None)
+        moment = f"before operation {stop_before} of some {usual}"
+        if stopped is None:
+            self.usual_operations[command] = self.operations.done
+            return process, ENDED, moment
+        target = self._send(process, how, chance)
+        go_on(stopped)
+        return process, target, moment
+
+    def _at_a_time(
+        self, arguments: list[str], after_s: float, how: signal.Signals, chance: random.Random
+    ) -> tuple[Running, str]:
+        is_fork = self.sandbox.starter is not None and chance.random() < _FORKED
+        process: Running = self.sandbox.fork(arguments) if is_fork else self.sandbox.start(arguments)
+        try:
+            process.wait(after_s)
+        except subprocess.TimeoutExpired:
+            return process, self._send(process, how, chance)
+        return process, ENDED
+
+    def _whole(self, arguments: list[str]) -> int:
+        """The command's status, with its operations counted."""
+        if self.sandbox.starter is None:
+            return self.sandbox.run(arguments)
+        try:
+            return self.sandbox.fork(arguments, operations=self.operations.file).wait(300.0)
+        except subprocess.TimeoutExpired:
+            return -1
 
     def _what_was_written(self) -> Iterator[str]:
         """A pack, or what was taken out of one, that has its name and is not whole."""
@@ -196,7 +248,7 @@ class Killer:
                 if name not in files or hashlib.sha256(files[name].read_bytes()).hexdigest() != known["sha256"]:
                     yield f"what was taken out of the pack is not whole: {name}"
 
-    def _send(self, process: subprocess.Popen[bytes], how: signal.Signals, chance: random.Random) -> str:
+    def _send(self, process: Running, how: signal.Signals, chance: random.Random) -> str:
         """The signal, to a process of a kind drawn from those there are."""
         there = processes_of(self.sandbox.root)
         kinds = sorted({each.kind for each in there} | {TERMINAL})
@@ -209,7 +261,7 @@ class Killer:
         _signal(lambda: os.kill(target.pid, how))
         return kind
 
-    def _wait(self, process: subprocess.Popen[bytes], command: str, how: signal.Signals) -> list[str]:
+    def _wait(self, process: Running, command: str, how: signal.Signals) -> list[str]:
         """Let the command end. A server whose helper was killed may go on, and is told to end."""
         limit_s = 1.0 if command.startswith("serve") else _ENDS_WITHIN_S
         try:

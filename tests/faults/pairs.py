@@ -16,6 +16,7 @@ from howdah.build.seal import seal_of
 from tests.faults.bounded import LIMIT_S, NOTHING, Around, command_in, faults_in, other_user_missing
 from tests.faults.limited import Answer
 from tests.faults.sandbox import REBUILT, Sandbox
+from tests.faults.starter import Started
 from tests.faults.trial import Case, Trials
 
 _READS = (
@@ -126,14 +127,17 @@ class Pairs(Trials):
         self.sandbox.link(kind)
 
     def _run_both(self, case: Case, arounds: list[Around]) -> tuple[list[str], bool]:
-        processes = []
+        processes: list[subprocess.Popen[bytes] | Started] = []
         for number, (words, around) in enumerate(zip(case.request["commands"], arounds, strict=True)):
             if number:
                 time.sleep(case.request["later_s"])
+            said = self.sandbox.root / f"said{number}.txt"
+            if self.sandbox.starter is not None and around is NOTHING:
+                processes.append(self.sandbox.fork(words, said=said.name))
+                continue
             command, environment, directory = command_in(self.sandbox, words, around)
             if around.other_user and "--runs" in words:
                 command[-1] = str(self.theirs / "runs")
-            said = self.sandbox.root / f"said{number}.txt"
             with said.open("wb") as out:
                 processes.append(
                     subprocess.Popen(

@@ -16,6 +16,7 @@ _KINDS = (  # the first that fits: a launcher has the guest's command line among
     ("/launch\0", "launcher"),
     ("howdah.work.worker", "worker"),
     ("howdah.command.main", "command"),
+    ("tests.faults.started", "command"),
     ("./linux", "guest"),
     ("prometheus\0", "prometheus"),
 )
@@ -54,6 +55,15 @@ def processes_of(sandbox: Path) -> list[Process]:
         except (OSError, ValueError):
             continue  # it ended meanwhile
     return found
+
+
+def state_of(pid: int) -> str | None:
+    """The letter of /proc/PID/stat; None of a process that is gone."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return status[status.rindex(")") + 2]
 
 
 def _kind(arguments: bytes, name: str) -> str:

@@ -29,6 +29,7 @@ from howdah.build.seal import seal_of
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory
 from howdah.record.table import equal
 from tests.faults.processes import end_all, left_after
+from tests.faults.starter import Request, Started, Starter
 from tests.unit.recorded_run import make_recorded_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +49,8 @@ REBUILT = ("agent", "tool")  # what the killed 'howdah build' builds
 # Of runs that nobody disturbs: a second worker would load for one run what the first has loaded.
 _QUIETLY = ("--no-report", "--jobs", "1")
 
+_State = tuple[str, int, int, int, int]
+
 
 class Sandbox:
     """``root`` has a short name: sockets of a guest lie in it."""
@@ -58,6 +61,9 @@ class Sandbox:
         self.runs = root / "runs"
         self.profile = root / "tiny.yaml"
         self.reference: Path | None = None
+        self.starter: Starter | None = None  # with one, commands are forks of a process that has loaded howdah
+        self._whole: set[_State] = set()  # files, and runs, that were looked at and have not changed since
+        self._alike: set[tuple[_State, ...]] = set()
         self._memory = _MEMORY / root.name
         self._places = {"TMPDIR": root / "tmp", "XDG_RUNTIME_DIR": root / "run", "HOME": root / "home"}
         self.expected_mounts = self.mounts()
@@ -88,6 +94,8 @@ class Sandbox:
                 shutil.copy2(seal, seal_of(link))
 
     def remove(self) -> None:
+        if self.starter is not None:
+            self.starter.end()
         end_all(self.root)
         shutil.rmtree(self._memory, ignore_errors=True)
         shutil.rmtree(self.root, ignore_errors=True)
@@ -112,12 +120,34 @@ class Sandbox:
                 start_new_session=True,
             )
 
+    def fork(
+        self,
+        arguments: list[str],
+        *,
+        operations: Path | None = None,
+        limits: dict[str, int] | None = None,
+        said: str = "said.txt",
+        recorded: bool = False,
+        around: dict[str, str | None] | None = None,
+    ) -> Started:
+        """The same as a fork."""
+        assert self.starter is not None
+        operations_file = "" if operations is None else str(operations)
+        environment = {
+            name: value for name, value in {**self.environment, **(around or {})}.items() if value is not None
+        }
+        place, output = str(self.root), str(self.root / said)
+        return self.starter.start(
+            Request(arguments, environment, place, output, limits or {}, recorded, operations_file)
+        )
+
     def said(self) -> str:
         return (self.root / "said.txt").read_text(errors="replace")
 
     def run(self, arguments: list[str], limit_s: float = 300.0, file_limit_bytes: int | None = None) -> int:
         """The command to its end, which is its status; -1 where it does not come."""
-        process = self.start(arguments, file_limit_bytes)
+        is_forked = self.starter is not None and file_limit_bytes is None
+        process = self.fork(arguments) if is_forked else self.start(arguments, file_limit_bytes)
         try:
             return process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -173,11 +203,22 @@ class Sandbox:
             parts = file.relative_to(self.runs).parts
             if any(part.startswith(hidden) for part in parts) or "raw" in parts or "share" in parts or file.is_dir():
                 continue
+            if (state := _state(file)) in self._whole:
+                continue
             if problem := _problem(file):
                 yield f"{file.relative_to(self.root)} is half-written: {problem}"
+            else:
+                self._whole.add(state)
         for record in sorted(self.runs.glob("*/*/run.json")):
-            if not record.parent.name.startswith(hidden) and not record.parent.parent.is_symlink():
-                yield from self._unlike_reference(RunDirectory(record.parent))
+            if record.parent.name.startswith(hidden) or record.parent.parent.is_symlink():
+                continue
+            state = tuple(_state(file) for file in sorted(record.parent.rglob("*")))
+            if state in self._alike:
+                continue
+            faults = list(self._unlike_reference(RunDirectory(record.parent)))
+            yield from faults
+            if not faults:
+                self._alike.add(state)
 
     def _unlike_reference(self, run: RunDirectory) -> Iterator[str]:
         status = json.loads(run.provenance.read_text())["status"]
@@ -247,6 +288,11 @@ class Sandbox:
             _remove(entry)
 
 
+def _state(file: Path) -> _State:
+    status = file.lstat()
+    return str(file), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def _remove(entry: Path) -> None:
     if entry.is_dir() and not entry.is_symlink():
         shutil.rmtree(entry, ignore_errors=True)
@@ -287,13 +333,15 @@ def _problem(file: Path) -> str | None:
 
 
 @contextmanager
-def sandbox(*, recorded: bool = False) -> Iterator[Sandbox]:
-    """A sandbox with its reference made, or recorded, removed at the end."""
+def sandbox(*, recorded: bool = False, forks: bool = False) -> Iterator[Sandbox]:
+    """A sandbox with its reference made, or recorded, removed at the end; ``forks``: its commands are forks."""
     root = Path("/tmp") / f"hf-{os.getpid()}-{secrets.token_hex(3)}"
     root.mkdir(mode=0o700)
     place = Sandbox(root)
     try:
         place.prepare()
+        if forks:
+            place.starter = Starter()
         if recorded:
             place.make_recorded()
         else:

@@ -15,7 +15,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,9 +26,10 @@ import zstandard
 
 from howdah.command.main import main
 from howdah.errors import HowdahError, RecordError
-from howdah.foreign import files_below, is_plain, open_foreign, read_foreign, too_dense, visible
+from howdah.foreign import LEAST_CONTENT_BYTES, files_below, is_plain, open_foreign, read_foreign, too_dense, visible
 from howdah.pack.pack import pack
-from howdah.record.digest import MismatchError, seal
+from howdah.record.digest import MismatchError, file_sha256, seal
+from howdah.record.digest import check as digest_check
 from howdah.record.directory import RunDirectory, parse_json, read_json
 from howdah.record.raw import read_raw_bytes
 from howdah.record.table import opened
@@ -170,6 +173,43 @@ def test_what_unpacks_to_more_than_a_guest_writes_is_not_unpacked(tmp_path: Path
             written.write(part)
     with pytest.raises(OSError, match="larger than what a guest writes"):
         read_raw_bytes(file)
+
+
+def _of_holes(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    with file.open("wb") as opened_:
+        opened_.truncate(1 << 40)
+
+
+@pytest.mark.parametrize("read_it", [open_foreign, read_raw_bytes, file_sha256])
+def test_a_terabyte_of_holes_is_not_read(tmp_path: Path, read_it: Callable[[Path], object]) -> None:
+    """Its zeros are not on any disk, and reading them takes a quarter of an hour."""
+    file = tmp_path / "a.bin"
+    _of_holes(file)
+    with pytest.raises(RecordError, match="most of them are holes"):
+        read_it(file)
+
+
+def test_a_file_that_a_disk_holds_is_read_whatever_its_blocks_say(tmp_path: Path) -> None:
+    """File systems that compress hold a large file of zeros in few blocks, and others tell of none."""
+    file = tmp_path / "a.bin"
+    file.write_bytes(bytes(LEAST_CONTENT_BYTES + 1))
+    few = SimpleNamespace(st_mode=file.stat().st_mode, st_size=file.stat().st_size, st_blocks=0)
+    with mock.patch("os.fstat", lambda _handle: few), open_foreign(file) as opened_:
+        assert opened_.read(1) == b"\0"
+
+
+@pytest.mark.parametrize(
+    "name", ["raw/tcp_probe.bin", "raw/trace.json", "raw/header_event", "tables/flow.parquet", "share/plan.json"]
+)
+def test_a_file_of_holes_in_a_run_is_a_changed_one(recorded: RunDirectory, name: str) -> None:
+    """Each command ends at once: this test would not end in its time if one of them read the file."""
+    _of_holes(recorded.path / name)
+    assert name in {each.file for each in verify_run(recorded).findings}
+    with pytest.raises(HowdahError):
+        digest_check(recorded, read_json(recorded.provenance), [recorded.path / name])
+    with pytest.raises(HowdahError, match="holes"):
+        seal(recorded, read_json(recorded.provenance))
 
 
 @pytest.mark.usefixtures("small")

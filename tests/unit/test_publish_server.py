@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.publish.blocks import build_experiment, link_blocks
+from howdah.publish.blocks import blocks_in, build_experiment, link_blocks
+from howdah.publish.nights import build_night
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
 from howdah.publish.query import Client, matchers
@@ -96,6 +97,31 @@ def test_blocks_are_built_once_and_again_when_the_run_changes(experiment: Experi
     assert len(set(first) & set(second)) == len(first) - 1
     assert not [entry for entry in (experiment.path / "prometheus").iterdir() if entry.name.startswith(".partial")]
     assert len(list((experiment.path / "prometheus").iterdir())) == len(experiment.runs)
+
+
+@pytest.mark.parametrize("name", ["tombstones", "index", "chunks/000001"])
+def test_blocks_that_are_no_files_are_built_again(experiment: Experiment, prometheus: Prometheus, name: str) -> None:
+    """Prometheus would wait for ever for who writes to a pipe, and show the file that a link points to."""
+    place = build_experiment(experiment, prometheus)[0].parent
+    os.mkfifo(_removed(blocks_in(place)[0] / name))
+    build_experiment(experiment, prometheus)
+    (again,) = blocks_in(place)
+    assert (again / name).is_file()
+    _removed(again / name).symlink_to("/etc/passwd")
+    build_experiment(experiment, prometheus)
+    (again,) = blocks_in(place)
+    assert not (again / name).is_symlink()
+
+
+def _removed(file: Path) -> Path:
+    file.unlink()
+    return file
+
+
+def test_a_night_whose_samples_are_a_pipe_is_refused(prometheus: Prometheus, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "series.om")
+    with pytest.raises(HowdahError, match="this is a pipe, not a file"):
+        build_night(tmp_path, prometheus)
 
 
 def test_what_a_server_does_to_its_blocks_does_not_reach_the_originals(

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 
 from howdah.engine.check import MISSING, OK, EngineCheck
 from howdah.profile.ns2 import declared
@@ -33,14 +31,11 @@ def checks() -> list[EngineCheck]:
 
 def _version() -> str | None:
     """What ``ns-version`` says; None where there is no such answer."""
-    with tempfile.TemporaryDirectory(prefix="howdah-ns2-") as place:
-        script = Path(place) / "version.tcl"
-        script.write_text(_ASK, encoding="utf-8")
-        try:
-            answer = subprocess.run(
-                [NS, script.name], cwd=place, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
+    try:
+        answer = subprocess.run(
+            [NS, "/dev/stdin"], input=_ASK, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
     lines = answer.stdout.split()
     return lines[0] if answer.returncode == 0 and len(lines) == 1 else None
