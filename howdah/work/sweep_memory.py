@@ -82,7 +82,7 @@ class SweepMemory:
         self._unsettled: deque[tuple[int, RunDirectory, Read]] = deque()
 
     def open(self) -> None:
-        """Open the database, and drop the rows that no longer hold. One that is damaged is begun anew.
+        """Open the database, and drop the rows that no longer hold. A damaged one is replaced by a new one.
 
         Raises OSError where the cache cannot be written.
         """
