@@ -17,7 +17,8 @@ from howdah.judge.during import minimum_rtt
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
-from howdah.plan.plan import CalibrationTarget, Hop, Plan, Processor
+from howdah.plan.path import Hop
+from howdah.plan.plan import CalibrationTarget, Plan, Processor
 from howdah.receiver import RECEIVERS
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.trace_factory import MS, make_flow, make_info, make_measured, make_trace
