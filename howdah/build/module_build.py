@@ -2,7 +2,7 @@
 """A directory of module sources through Kbuild, so that each module fails alone: those that do not build are left out.
 
 Kbuild links nothing while one object is missing. So the build is asked to go on where it can, what failed is read from
-its output, and the next attempt is told to leave those modules out, until what remains builds.
+its output, and the next attempt leaves those modules out, until what remains builds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ModuleFailure:
     said: str
 
     def error(self, source: Path, place: str = ".") -> HowdahError:
-        """As it is told to the person who wrote it; ``source`` is the .c file or the directory that was named, and lay
+        """As its author reads it; ``source`` is the .c file or the directory that was named, and lay
         in ``place`` of the build."""
         directory = source if source.is_dir() else source.parent
         where = str(source)
@@ -66,10 +66,10 @@ class ModuleFailure:
 def build_directory(
     kernel: Target, directory: Path, log: Path, launcher: Path, symbols: Path | None = None, flags: str = ""
 ) -> list[ModuleFailure]:
-    """Build the modules whose sources and Kbuild (or Makefile) lie in ``directory``; returns those that do not build.
+    """Build the modules whose sources and Kbuild (or Makefile) are in ``directory``; returns those that do not build.
 
     ``symbols`` is a Module.symvers of modules they may use, ``flags`` are the compiler's beside theirs. Raises
-    HowdahError when it is no module's fault.
+    HowdahError when it is not a module's fault.
     """
     makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
     with makefile.open("a", encoding="utf-8") as file:

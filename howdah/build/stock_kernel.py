@@ -85,7 +85,7 @@ class StockKernel:
 def provide_kernel(
     kernel: str, progress: Progress, cache: Cache, modules: Path | None = None, headers: Path | None = None
 ) -> StockKernel:
-    """``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of one's own: the path of a file.
+    """``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of your own: the path of a file.
 
     ``modules`` and ``headers`` belong to the latter (own.py). Raises HowdahError for other names, where no suite has
     it, and for files that are no kernel.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules are built for: a user-mode kernel of ours or a distribution's."""
+"""What modules are built for: a user-mode kernel or a distribution's."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def in_use(own_modules: Sequence[str]) -> str:
 def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
     """Function and module of each call, innermost first; the functions that print the trace are none.
 
-    A kernel without frame pointers is sure of no call, and marks each as a guess: then the guesses are told. What
+    A kernel without frame pointers is sure of no call, and marks each as a guess: then the log has the guesses. What
     returns to a function's first byte was called at the end of the one before, whose name is not there.
     """
     every = [match.groups() for line in block for match in _FRAME.finditer(line)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which planted regressions a suite finds: the table in docs/examples/nightly-power.txt made again, and what it stands on."""
+"""Which planted regressions a suite finds: the table in docs/examples/nightly-power.txt made again, and what it stands
+on."""
 
 from __future__ import annotations
 
