@@ -28,7 +28,7 @@ def latest_nights(runs: Path) -> list[Path]:
 
 
 def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
-    """The blocks of a night, made when they are not there. Raises HowdahError when promtool refuses the samples."""
+    """The blocks of a night, built if they are missing. Raises HowdahError when promtool refuses the samples."""
     with (night / SAMPLES).open("rb") as samples:
         key = code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
     target = night / DIRECTORY / key[:16]  # nobody else can name blocks so that this user's Prometheus opens them

@@ -88,7 +88,7 @@ def needs(plan: Plan) -> set[tuple[str, ...]]:
 class LongQueue:
     """The queue of one long sweep. ``identities`` are those of the engines, for the plans that stand for all.
 
-    The longest runs come first. What is there is found as their turn comes, or by the ledger before.
+    The longest runs come first. Finished runs are found by the ledger before, or when their turn comes.
     """
 
     experiments = 1
@@ -134,7 +134,7 @@ class LongQueue:
         return {self.experiment.path}
 
     def begin(self, again: bool) -> int:
-        """Find what is there; the number of runs that the ledger knows."""
+        """Find the finished runs; return how many the ledger knows."""
         self.again = again
         self.ledger.read()
         known = np.zeros(self.total, bool)

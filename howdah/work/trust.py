@@ -2,8 +2,8 @@
 """Decides whether a repeated run may execute what its plan names on this machine (docs/trust.md).
 
 A plan that this user's howdah made runs what the user named. Any other plan is a stranger's, wherever its directory
-came from: what it names is listed, with digests, and nothing of it is done before the user says so. What was allowed is
-remembered by digest, never by name.
+came from. howdah lists what it names, with digests, and runs nothing of it before the user agrees. It remembers what
+was allowed by digest, never by name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class UntrustedError(HowdahError):
 
 @dataclass(frozen=True)
 class Asked:
-    """Something that a plan names, and the SHA-256 of what would run; None where there is no such thing here."""
+    """Something that a plan names, and the SHA-256 of what would run; None where this machine does not have it."""
 
     named: Named
     sha256: str | None
@@ -47,7 +47,7 @@ class Asked:
 
 
 def signed_plan(plan: Plan, plan_json: str) -> dict[str, str]:
-    """What run.json says of a plan that this user's howdah made; nothing where the plan names nothing."""
+    """What run.json holds of a plan that this user's howdah made; empty where the plan names nothing."""
     return {MADE_HERE: _code(plan_json)} if named_of(plan) else {}
 
 
@@ -78,7 +78,7 @@ def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bo
 
 
 def _reaching(plan: Plan) -> list[Named]:
-    """What a plan names, without programs in a guest that reach nothing of this machine."""
+    """What a plan names, without programs that a guest confines."""
     named = named_of(plan)
     if not any(each.kind == PROGRAM for each in named):
         return named
