@@ -16,7 +16,7 @@ if _shipped.is_dir():
 def __getattr__(name: str) -> object:
     """What a program uses of howdah (``__init__.pyi``), imported when it is asked for: the guest has none of it.
 
-    The name is a text, so that the library is no part of whatever imports another module of this package.
+    The name is a text, so that the library is not a part of whatever imports another module of this package.
     """
     if name in ("load", "run", "Data", "Rows", "HowdahError"):
         return getattr(importlib.import_module("howdah.errors" if name == "HowdahError" else "howdah.library"), name)

@@ -82,7 +82,7 @@ def read_foreign(path: Path, most_bytes: int = LARGEST_JSON_BYTES) -> bytes:
 
 
 def kind_of(path: Path) -> str | None:
-    """What there is that is no regular file, in words; None for a file, and where nothing can be seen."""
+    """What there is that is not a regular file, in words; None for a file, and where nothing can be seen."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -91,7 +91,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def files_below(directory: Path) -> Iterator[tuple[str, str | None]]:
-    """Each path below a directory that is no directory, and what it is if it is no file. No link is followed."""
+    """Each path below a directory that is not a directory, and what it is if it is not a file. No link is followed."""
     for folder, folders, names in os.walk(directory):
         below = os.path.relpath(folder, directory)
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]  # noqa: PTH114, PTH118

@@ -95,7 +95,7 @@ def held_words(kind: HeldBy | str, share: float, numbers: Mapping[str, float | N
 
     ``numbers`` may have any metric of the flow by its name, in the unit of metrics.json; those that are not there, or
     have no value, are left out of the clause. ``share`` is of the time in which a client did not think. Raises
-    ValueError for a kind that there is not.
+    ValueError for a kind that does not exist.
     """
     window = numbers.get("held_window_bytes")
     before, after = (numbers.get(f"idle_restart_{side}_packets") for side in ("before", "after"))

@@ -34,7 +34,7 @@ class Unit:
     """A unit of metrics.json that has a dimension.
 
     A metric in it ends in ``suffix``. ``written`` are the units in which a person may write a quantity, with their
-    factors. Prometheus has it as ``base_suffix``; ``base_factor`` turns a number of metrics.json into that base unit.
+    factors. Prometheus has it as ``base_suffix``; ``base_factor`` turns a value of metrics.json into that base unit.
     """
 
     name: str

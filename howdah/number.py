@@ -10,7 +10,7 @@ _MINUS = "\u2212"
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """``value`` with at most ``digits`` significant digits; integers keep all of theirs.
+    """``value`` with at most ``digits`` significant digits; integers keep all their digits.
 
     >>> significant(9430.0), significant(3.21456), significant(0.00012345)
     ('9430', '3.215', '0.0001234')

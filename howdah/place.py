@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the project's own files are, and its cache. Every other module asks here.
 
-In a checkout, ``collectors/``, ``profiles/`` and the other folders lie beside ``howdah/``. A wheel has them in
-``howdah/_shipped/``, because what lies beside ``howdah/`` in site-packages belongs to others. pyproject.toml lists them
+In a checkout, ``collectors/``, ``profiles/`` and the other folders are beside ``howdah/``. A wheel has them in
+``howdah/_shipped/``, because what is beside ``howdah/`` in site-packages belongs to others. pyproject.toml lists them
 in ``[tool.hatch.build.targets.wheel]``.
 """
 

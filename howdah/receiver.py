@@ -24,7 +24,7 @@ class AckFilter:
 
     The first ``quick_first`` segments in order are acknowledged one by one; of those after them, one ACK for each
     ``acknowledge_every``, or ``delay_us`` after the first that waits for one. ACKs of anything else are not delayed.
-    An ACK reports at most ``sack_blocks`` blocks. Once ``backlog_blocks`` blocks of data lie out of order (0: never) no
+    An ACK reports at most ``sack_blocks`` blocks. Once ``backlog_blocks`` blocks are out of order (0: never) no
     ACK reports any, and further data out of order are discarded, until nothing is out of order.
     """
 
@@ -76,7 +76,7 @@ class Receiver:
 
     @property
     def stops_reporting(self) -> bool:
-        """Whether there is a number of blocks out of order from which on it reports none."""
+        """Whether it reports no block from some backlog out of order on."""
         return self.ack_filter is not None and self.ack_filter.backlog_blocks > 0
 
     @property

@@ -12,7 +12,7 @@ _VARIABLE = "SOURCE_DATE_EPOCH"
 
 
 def source_date() -> datetime:
-    """The moment of ``SOURCE_DATE_EPOCH``, or now. Raises UsageError for a variable that is no moment.
+    """The moment of ``SOURCE_DATE_EPOCH``, or now. Raises UsageError for a variable that is not a moment.
 
     https://reproducible-builds.org/specs/source-date-epoch/
     """

@@ -45,7 +45,7 @@ class Traits:
 
     @property
     def label(self) -> str:
-        """What stands in the place of a kernel's release: ``model (ns-2 2.35)``; empty where a kernel runs."""
+        """What stands in place of a kernel's release: ``model (ns-2 2.35)``; empty where a kernel runs."""
         return f"{_MODEL}{self.model})" if self.model else ""
 
 
@@ -64,7 +64,7 @@ _FORMER_NAMES = {"lab": "machines"}
 
 
 def is_model(kernel: str) -> bool:
-    """Whether what stands in the place of a kernel's release is a simulator's label."""
+    """Whether what stands in place of a kernel's release is a simulator's label."""
     return kernel.startswith(_MODEL)
 
 

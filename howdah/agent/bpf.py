@@ -64,7 +64,7 @@ class _Library:
         self._bpf.libbpf_set_print(self._listener)
 
     def _hear(self, _level: int, pattern: bytes, arguments: int) -> int:
-        """A va_list is handed on as the pointer that it is where this runs (x86-64, and every kernel of ours)."""
+        """A va_list is handed on as the pointer that it is where this runs (x86-64, and every kernel of howdah's)."""
         text = ctypes.create_string_buffer(_MESSAGE_BYTES)
         self._c.vsnprintf(text, ctypes.c_size_t(len(text)), pattern, ctypes.c_void_p(arguments))
         self._said += text.value.decode(errors="replace").splitlines()

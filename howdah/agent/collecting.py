@@ -52,7 +52,7 @@ class Collecting:
             self._collectors.append(PcapCollector(surroundings, collect["pcap"]))
 
     def start(self, loop: Loop, now: int, epoch_ns: int) -> None:
-        """Raises AgentError when a collector cannot run: a run without the data it was asked for is no run."""
+        """Raises AgentError when a collector cannot run, because a run must have the data it was asked for."""
         for collector in self._collectors:
             with _named(collector):
                 collector.check()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers for a machine that has no source of them.
 
-A virtual machine whose time is a number of instructions has no noise: the first program that asks for random numbers
+A virtual machine whose time counts instructions has no noise. The first program that asks for random numbers
 (iperf3, for the name of its session) waits, while the kernel takes seconds of the processor to find some. The plan's
 seed is given to the kernel instead, so that reruns are equal, too.
 """

@@ -16,7 +16,7 @@ _ALARM_LINES = 60  # an alarm and what stands below it: registers and the trace 
 
 
 class KeptLog:
-    """A module may log each packet: beyond a mebibyte, what is no alarm is counted and left out.
+    """A module may log each packet: beyond a mebibyte, what is not an alarm is counted and left out.
 
     The file grows while the run goes on, so that a kernel that dies leaves what it said before.
     """

@@ -2,8 +2,8 @@
 """The agent's event loop: the timeline's instants, the collectors' intervals, and descriptors, in one thread.
 
 A timer interrupt of our own would change what is measured. After every interrupt the kernel programs its clock event
-device anew, relative to a clock that a user-mode kernel reads in steps of 256 ns and with 500 ns as the shortest
-distance, so packets that are due afterwards leave up to half a microsecond earlier or later. Intervals are therefore
+device again, relative to a clock that a user-mode kernel reads in steps of 256 ns and with 500 ns as the shortest
+distance. So packets that are due afterwards leave up to half a microsecond earlier or later. Intervals are therefore
 laid on the kernel's periodic tick: such a timer expires in the interrupt that the tick causes anyway. And since each
 reading of the clock takes 256 ns of virtual time, during which packets move, none is made for a timer: in virtual time
 it expires exactly when it was to.

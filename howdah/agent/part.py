@@ -83,7 +83,7 @@ class PartRun(AgentRun):
         self.report |= {"machine": self._part["machine"], "part": self._part["nodes"]}
 
     def execute(self) -> bool:
-        """As a whole run; then the engine is told and asks what it still wants to know."""
+        """As a whole run; then the engine hears of it and asks what it still wants to know."""
         try:
             lock = self._take_machine()
         except AgentError as error:

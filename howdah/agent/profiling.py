@@ -39,7 +39,7 @@ _ACKNOWLEDGED = b"ack\n"
 class Profiling:
     """Of one run: ``prepare`` with the network, ``start`` before the flows, ``stop`` after them, ``finish`` last.
 
-    None of it fails the run: what cannot be had is told in ``perf_why``.
+    None of it fails the run: ``perf_why`` says what cannot be had.
     """
 
     def __init__(self, shift: int, output: Output) -> None:
@@ -143,7 +143,7 @@ def parse_stat(text: str) -> dict[str, int]:
 
 
 def module_sections(modules: Path) -> dict[str, dict[str, int]]:
-    """Where the code of each loaded module lies: {module: {section: address}}."""
+    """Where the code of each loaded module is: {module: {section: address}}."""
     found: dict[str, dict[str, Any]] = {}
     for directory in sorted(modules.iterdir()):
         places = {

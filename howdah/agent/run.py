@@ -230,7 +230,7 @@ class AgentRun:
         return wiring.namespaces
 
     def _collect_last(self) -> None:
-        """What else is to be told when all is over."""
+        """What else the agent reports at the end."""
 
     def _wait_for_links(self, wiring: Wiring) -> None:
         """A new link carries packets only once the kernel's link watch has seen its carrier, up to a second later."""

@@ -2,7 +2,7 @@
 """What a run changes of the whole kernel – sysctls, parameters of modules –, and what it was before.
 
 A guest ends with its run. A machine that goes on living gets everything back: the next run's plan names only what it
-changes itself, and a ``cubic`` behind a ``cubic-no-hystart`` would run without HyStart. What was before lies in a file
+changes itself, and a ``cubic`` behind a ``cubic-no-hystart`` would run without HyStart. What was before is in a file
 until then, so that the next run puts back what a killed one could not; a machine that boots forgets both.
 """
 

@@ -62,7 +62,7 @@ class Chapter:
         return {claim.id for claim in self.profile.claims if any(name.startswith("cpu_") for name in claim.metrics)}
 
     def experiment(self) -> Experiment | None:
-        """The experiment with results that are up to date, read once; None when there is none yet.
+        """The experiment with results that are up to date, read once; None until it exists.
 
         One that cannot be read, or is not what was recorded, is None too, and ``problems`` say why.
         """
@@ -206,7 +206,7 @@ def _central(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
 
 
 def _contradictions(catalogue: Catalogue, chapters: list[Chapter]) -> list[str]:
-    """Claims that hang on a contradiction that is not written down, or not of an entry of theirs."""
+    """Claims that hang on a contradiction that is not written down, or that belongs to other entries."""
     known = {item.title: set(item.entries) for item in catalogue.inconsistencies}
     found = []
     for chapter in chapters:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results that are part of the repository: what the full atlas found, profile by profile, on the machines that made it.
 
-``howdah atlas --publish`` writes them. Who has made no runs of a profile is shown them, named as what they are; who has
-made the very same runs must have found the same, since virtual time knows no other machine (but for processor time).
+``howdah atlas --publish`` writes them. A user without runs of a profile sees them, named as what they are. A user with
+the same runs must have found the same, since virtual time does not depend on the machine (but for processor time).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Published:
     ) -> list[str]:
         """Ids of the claims that came out otherwise, of the very same runs; nothing where other runs were made.
 
-        Claims that have been encoded anew since are left out.
+        Claims that have been encoded again since are left out.
         Claims ``of_the_machine`` are of its processor's time, which no two machines have in common.
         """
         if runs_key(experiment.runs) != self.runs_sha256:
@@ -114,7 +114,7 @@ def rows_of(all_of_it: Iterable[Published]) -> dict[str, dict[str, Any]]:
 
 
 def kernel_of(all_of_it: Iterable[Published]) -> str:
-    """``6.12``: the release of Linux that most of the profiles ran on; empty where there is none."""
+    """``6.12``: the release of Linux that most of the profiles ran on; empty where it is missing."""
     releases = Counter(
         ".".join(name.split(".")[:2]) for each in all_of_it for name in each.kernels if not is_model(name)
     )

@@ -33,7 +33,8 @@ class Sitting:
 
 @dataclass
 class Record:
-    """Sittings of the quick atlas and of the full one are told apart: their wall times do not add up to one figure."""
+    """Sittings of the quick atlas and of the full one are distinguished: their wall times do not add up to one
+    figure."""
 
     sittings: list[Sitting] = field(default_factory=list)
 
@@ -59,7 +60,7 @@ def begin(quick: bool, workers: int) -> Sitting:
 
 
 def read_record(path: Path) -> Record:
-    """The record at ``path``; an empty one where there is none, or one of another format."""
+    """The record at ``path``; an empty one where it is missing, or one of another format."""
     try:
         data = read_json(path)
     except (FileNotFoundError, RecordError):

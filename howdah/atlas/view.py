@@ -169,7 +169,7 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class ChapterView:
-    """An experiment behind an entry; ``report`` is a link from the site, empty where there is none."""
+    """An experiment behind an entry; ``report`` is a link from the site, empty where it is missing."""
 
     name: str
     counts_text: str

@@ -174,7 +174,7 @@ def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
 
 
 def publish_complete(chapters: list[Chapter], display: Display) -> list[Path]:
-    """Publish what is complete; the files. What is not is told, and left as it was."""
+    """Publish what is complete; the files. Report the rest, and leave it as it was."""
     files = []
     for chapter in chapters:
         experiment, judged, profile = chapter.experiment(), chapter.judged(), chapter.profile

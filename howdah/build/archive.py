@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian's archive, read by apt with a state of its own: no root, and nothing of this machine's apt is changed.
 
-The index and what is fetched lie in the cache. apt checks the archive's signature on the index and the index's hash of
+The index and what is fetched are in the cache. apt checks the archive's signature on the index and the index's hash of
 each package; the keys are Debian's own. This machine's apt.conf (a proxy, for example) is read as always.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the kernels of one tree are built: a copy of its source and the objects of the last build, which stay.
 
-The copy follows the tree by content. A file that differs is written anew, so its time of change is now, whatever the
+The copy follows the tree by content. A file that differs is written again, so its time of change is now, whatever the
 tree's own file says; a file that does not differ keeps its time. Kbuild compares times, so it compiles what changed.
 
 Kbuild's record of what is up to date holds as long as it ended its work itself. The state file tells: it lists every
@@ -45,7 +45,7 @@ class TreeChangedError(Exception):
 class BuildTree:
     """``source`` and ``build`` are what ``make -C source O=build`` takes; hold it while they are used.
 
-    ``configured`` names what the configuration in ``build`` was made of, None where there is none.
+    ``configured`` names what the configuration in ``build`` was made of, None where it is missing.
     """
 
     def __init__(self, tree: Path, cache: Cache) -> None:
@@ -73,7 +73,7 @@ class BuildTree:
     def follow(self, content: TreeContent, fingerprint: str) -> None:
         """Make ``source`` the tree's content, and ``build`` what Kbuild can go on from.
 
-        ``fingerprint`` names compilers and flags: with others, all is compiled anew. Raises TreeChangedError.
+        ``fingerprint`` names compilers and flags: with others, all is compiled again. Raises TreeChangedError.
         """
         self._recover(fingerprint)
         newest_ns = max((status[1] for _name, status in _statuses(self.build)), default=0)

@@ -127,7 +127,7 @@ def member(place: Path, name: str) -> Iterator[IO[bytes]]:
 
 
 def read_bundle(place: Path) -> BundleFile:
-    """Raises HowdahError for what is no bundle of this format for this machine."""
+    """Raises HowdahError for what is not a bundle of this format for this machine."""
     try:
         with member(place, MANIFEST) as file:
             text = file.read(_MOST_BYTES)

@@ -107,7 +107,7 @@ class Cache:
             raise explain(error, f"reading the {kind} {key}", self.root) from error
 
     def _is_sound(self, entry: Path) -> bool:
-        """Asked of the disk once a process. What is damaged is told, for it is built again."""
+        """Asked of the disk once a process. Reports what is damaged, for it is built again."""
         if entry in self._sound:
             return True
         problem = problem_of(entry)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gcc complains of, and the line of one's own that is to blame for it.
+"""What gcc complains of, and the line of your own that is to blame for it.
 
-An error in a macro or an inlined function of the kernel is told where that is written. Further lines say who used it.
+gcc reports an error in a macro or an inlined function of the kernel where that is written. Further lines say who used
+it.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class CompilerError:
 
 
 def first_error(lines: list[str], is_own: Callable[[str], bool], *, blame_include: bool = True) -> CompilerError | None:
-    """The first error of a compiler's output, None if there is none.
+    """The first error of a compiler's output, None if it is missing.
 
-    ``is_own`` tells files that a person can be asked to mend. An error elsewhere is told at the outermost of them that
-    used the macro, else at the innermost that called the function, else (``blame_include``) at the one that included
-    the header, else where the compiler says.
+    ``is_own`` tells files that a person can be asked to mend. An error elsewhere is placed at the outermost of them
+    that used the macro, else at the innermost that called the function, else (``blame_include``) at the one that
+    included the header, else where the compiler says.
     """
     for number, line in enumerate(lines):
         error = _ERROR.match(line)
@@ -63,7 +64,7 @@ _Found = Iterable[tuple[int, "re.Match[str]"]]
 
 
 def _users(lines: list[str], error: int) -> _Found:
-    """Macros that the error lies in, the innermost first."""
+    """Macros that contain the error, the innermost first."""
     for number in range(error + 1, len(lines)):
         if _NEXT.match(lines[number]):
             return

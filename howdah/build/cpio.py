@@ -54,7 +54,7 @@ class Writer:
         self._pad(_ALIGNMENT)
 
     def tree(self, root: Path, below: str = "", wanted: Callable[[str], bool] = lambda _name: True) -> None:
-        """What lies below ``root``, sorted by name, under the directory ``below``, but no sockets and devices.
+        """What is below ``root``, sorted by name, under the directory ``below``, but no sockets and devices.
 
         ``wanted`` chooses by the name relative to ``root``; nothing of a directory that is not wanted is looked at.
         """
@@ -75,7 +75,7 @@ class Writer:
                     self.file(where, member)
 
     def parents(self, names: Iterable[str]) -> None:
-        """The directories that the named members lie in, each once, outer ones first."""
+        """The directories of the named members, each once, outer ones first."""
         needed = {str(parent) for name in names for parent in Path(name).parents if str(parent) != "."}
         for directory in sorted(needed):
             self.directory(directory)

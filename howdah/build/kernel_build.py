@@ -57,7 +57,7 @@ def is_kept_source(name: str) -> bool:
 
 
 def configures(name: str) -> bool:
-    """Whether a file of the source could have a say in the configuration: what is no code of the kernel."""
+    """Whether a file of the source could change the configuration: every file but the kernel's code."""
     return not name.endswith((*_CODE, ".h")) or name.startswith(f"{_HOST_PROGRAMS}/")
 
 
@@ -71,7 +71,7 @@ class KbuildError(HowdahError):
 class KernelBuild:
     """Fills ``directory``, an entry that is not whole yet.
 
-    Where a build of an archive was interrupted, the source and the objects are there, and it goes on with them: Kbuild
+    Where a build of an archive was interrupted, the source and the objects are there, and it goes on with them. Kbuild
     writes down a command only once it has succeeded, so that what it was at is compiled again.
     """
 

@@ -67,9 +67,9 @@ def read_image(file: Path) -> Contents:
 
 
 def unpack_kernel(image: Path, target: Path) -> bool:
-    """Write the uncompressed kernel of a bzImage to ``target``; False when there is none that QEMU could start.
+    """Write the uncompressed kernel of a bzImage to ``target``; False when it holds nothing that QEMU could start.
 
-    That is no error: the image itself starts as well, later.
+    That is not an error: the image itself starts as well, later.
     """
     content = image.read_bytes()
     if content[_MAGIC : _MAGIC + 4] != b"HdrS":

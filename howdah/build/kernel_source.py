@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a kernel's source comes from: a Debian ``linux-source-X`` package, with patches of ours or without them, or any
+"""Where a kernel's source comes from: a Debian ``linux-source-X`` package, with or without howdah's patches, or any
 tree the user names."""
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _revision(tree: Path, content: TreeContent) -> str:
 
 
 def git_environment() -> dict[str, str]:
-    """For a git that works on a directory of ours, though a hook of another repository may have started us."""
+    """For a git that works on a directory of howdah's, though a hook of another repository may have started us."""
     return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
 

@@ -17,7 +17,7 @@ _SECURITY = "http://deb.debian.org/debian-security"
 def configured_mirror() -> str | None:
     """The mirror this machine's apt takes Debian from: a guest's packages come from the same place.
 
-    None where that cannot be told: mmdebstrap then uses Debian's own.
+    None where it is unknown: mmdebstrap then uses Debian's own.
     """
     named = os.environ.get("HOWDAH_DEBIAN_MIRROR")
     if named:

@@ -2,7 +2,7 @@
 """A directory of module sources through Kbuild, so that each module fails alone: those that do not build are left out.
 
 Kbuild links nothing while one object is missing. So the build is asked to go on where it can, what failed is read from
-its output, and the next attempt is told to leave those modules out, until what remains builds.
+its output, and the next attempt leaves those modules out, until what remains builds.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ModuleFailure:
     said: str
 
     def error(self, source: Path, place: str = ".") -> HowdahError:
-        """As it is told to the person who wrote it; ``source`` is the .c file or the directory that was named, and lay
+        """As its author reads it; ``source`` is the .c file or the directory that was named, and lay
         in ``place`` of the build."""
         directory = source if source.is_dir() else source.parent
         where = str(source)
@@ -73,10 +73,10 @@ def build_directory(
     flags: str = "",
     sandbox: Sandbox | None = None,
 ) -> list[ModuleFailure]:
-    """Build the modules whose sources and Kbuild (or Makefile) lie in ``directory``; returns those that do not build.
+    """Build the modules whose sources and Kbuild (or Makefile) are in ``directory``; returns those that do not build.
 
     ``symbols`` is a Module.symvers of modules they may use, ``flags`` are the compiler's beside theirs; ``sandbox`` is
-    where a stranger's are built. Raises HowdahError when it is no module's fault.
+    where a stranger's are built. Raises HowdahError when it is not a module's fault.
     """
     makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
     with makefile.open("a", encoding="utf-8") as file:

@@ -39,7 +39,7 @@ class Extras:
     sources: Sequence[Path] = ()
 
     def flags(self, included: Sequence[str]) -> str:
-        """For Kbuild; ``included`` is where the directories of headers lie in the build."""
+        """For Kbuild; ``included`` are the places of the directories of headers in the build."""
         macros = [f"'-D{name}={value}'" if value else f"-D{name}" for name, value in self.define.items()]
         return " ".join([_NO_FLOATING_POINT, *(f"-I{place}" for place in included), *macros])
 
@@ -58,7 +58,7 @@ def extras_of(plan: Plan) -> dict[str, Extras]:
 @dataclass(frozen=True)
 class Sources:
     """``files`` by their names in the build; ``kbuild`` is written into it, ``flags`` behind its own makefile's, which
-    lies in ``place``. ``here`` is where a person's file lies, from there."""
+    is in ``place``. ``here`` is the way from there to a person's file."""
 
     files: dict[Path, Path]
     kbuild: str | None = None
@@ -94,8 +94,8 @@ def _may_be_needed(name: Path, path: Path) -> bool:
 def file_sources(source: Path, extras: Extras) -> Sources:
     """A directory for one .c file and what belongs to it.
 
-    One that registers a congestion control itself becomes a module of another name than its file's, since the kernel
-    loads no tcp_cubic beside a built-in one, and is linked with what puts it in the place of the built-in one.
+    One that registers a congestion control itself becomes a module of another name than its file's. The kernel
+    loads no tcp_cubic beside a built-in one, and is linked with what puts it in place of the built-in one.
     """
     beside = sorted(source.parent.glob("*.h"))
     code = [source, *extras.sources]
@@ -134,7 +134,7 @@ def shared_files() -> dict[Path, Path]:
 
 
 def included_directories(extras: Extras) -> tuple[dict[Path, Path], list[str]]:
-    """Headers of the directories of ``include``, and where these lie in the build."""
+    """Headers of the directories of ``include``, and their places in the build."""
     files: dict[Path, Path] = {}
     places = []
     for number, directory in enumerate(extras.include):

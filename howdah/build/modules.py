@@ -131,9 +131,9 @@ def provide_modules(
 ) -> ModuleSet:
     """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
 
-    A wanted one takes the place of the project's of the same name. What is no module of this kernel, does not compile
-    or link, or has the name of another one fails alone; of ready ones that is told before anything is compiled.
-    ``extras`` are what the profile says beside the file of a wanted one.
+    A wanted one takes the place of the project's of the same name. What is not a module of this kernel, does not
+    compile or link, or has the name of another one fails alone; ready ones fail before anything is compiled. ``extras``
+    are what the profile says beside the file of a wanted one.
     """
     cache = cache or Cache()
     own = ModuleSet({}, {})
@@ -191,7 +191,7 @@ def _provide(
     found: ModuleSet,
     extras: Extras = NO_EXTRAS,
 ) -> Path | None:
-    """Add the modules of a source to ``found``; returns the entry of the cache they lie in, if it is one."""
+    """Add the modules of a source to ``found``; returns their entry of the cache, if they have one."""
     if not source.exists():
         raise HowdahError("there is no such module", where=str(source))
     if is_bpf(source):

@@ -32,7 +32,7 @@ _REQUIRED = {
 def provide_own(kernel: Path, modules: Path | None, progress: Progress, cache: Cache) -> ImagePackage:
     """The kernel in a file; ``modules`` is lib/modules/RELEASE of a bare image, which a package brings itself.
 
-    Raises HowdahError saying what the file is when it is no kernel, and what the kernel lacks.
+    Raises HowdahError saying what the file is when it is not a kernel, and what the kernel lacks.
     """
     if not kernel.is_file():
         what = "a directory" if kernel.is_dir() else "not there"
@@ -51,7 +51,7 @@ def provide_own(kernel: Path, modules: Path | None, progress: Progress, cache: C
 def provide_own_headers(headers: Path, image: ImagePackage, progress: Progress, cache: Cache) -> Path:
     """What modules are built against: a tree as it is, or the one in a linux-headers package.
 
-    Raises HowdahError when there is none in it, or it is another kernel's.
+    Raises HowdahError when it has none, or one of another kernel.
     """
     tree = headers
     if headers.is_file():

@@ -3,7 +3,7 @@
 
 What did not compile is known as well: another item of the command that asks for it need not wait for it again.
 
-A run is made by a process of its own, which is told by its environment. Without that, each run would read the whole
+A run is made by a process of its own, which reads its environment. Without that, each run would read the whole
 tree again, and one that begins after an edit would measure another kernel than its key says.
 """
 
@@ -25,7 +25,7 @@ _refused: dict[tuple[Path, str], KbuildError] = {}  # by cache, and what a plan 
 
 
 def forget_kernels() -> None:
-    """Read trees anew from here on: one that is prepared next may be another state of a tree that was prepared."""
+    """Read trees again from here on: one that is prepared next may be another state of a tree that was prepared."""
     os.environ.pop(_VARIABLE, None)
     _refused.clear()
 

@@ -2,9 +2,9 @@
 """What builds a stranger's kernel, module or stack: a process that reaches the machine's tools and the build alone.
 
 A makefile is a program. One that this machine's user brought runs as whatever else they start. One that a plan from
-elsewhere names (howdah/work/trust.py) runs within the launcher's bounds (confine.h): it writes to the build and to a
-HOME and TMPDIR of its own, reads the system's programs and what it is given, and has no network, no privilege and
-nothing of the user's environment but PATH.
+elsewhere names (howdah/work/trust.py) runs within the launcher's bounds (confine.h). It writes to the build and to a
+HOME and TMPDIR of its own. It reads the system's programs and what it is given. It has no network, no privilege, and
+of the user's environment PATH alone.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Sandbox:
             )
 
     def check(self) -> None:
-        """Raises HowdahError where the build left a link out of its places, or what is no file: to be called before
-        anything of it is read."""
+        """Raises HowdahError where the build left a link out of its places, or something that is not a file or a
+        directory. Call it before anything of the build is read."""
         for place in self.write:
             for path in _entries(place):
                 if path.is_symlink():
@@ -91,7 +91,7 @@ class Sandbox:
 def sandbox_of(entry: Path, launcher: Path, write: Sequence[Path], read: Sequence[Path] = ()) -> Sandbox | None:
     """The one in which an ``entry`` of the cache that is not whole yet is built; None where it is the user's own.
 
-    Its HOME lies beside the entry and is swept up as that is. A build that could write there could have a link waiting
+    Its HOME is next to the entry and is swept up with it. A build that could write there could have a link waiting
     for the next one.
     """
     if not _strangers:

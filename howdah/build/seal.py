@@ -3,7 +3,7 @@
 
 A seal is a file beside the entry. It names each file with its size and SHA-256, each link with its target. Comparing
 contents each time would cost as much as a short run, so the seal remembers the sizes, times and inodes that the files
-had when their contents were last compared: while these are the same, the contents are not read again.
+had when their contents were last compared. While these are the same, the contents are not read again.
 
 Whoever can write the entry as its owner can write the seal, too. What it finds is damage, and what others put there.
 """

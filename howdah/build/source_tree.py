@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The content of a kernel tree: every file that a build could read, by what is in it.
 
-All files are read each time. No time stamp is trusted, so that nothing a person does to a tree (an older version of a
+All files are read each time. No time stamp is trusted. So nothing a person does to a tree (an older version of a
 file checked out, a copy that keeps its times, an edit while a command runs) can pass for the tree of before. It takes a
 second or two, since only what a user-mode kernel is made of is read: see left-packed.txt for what is not.
 """

@@ -75,7 +75,7 @@ class StockKernel:
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """A distribution's headers lead to what lies beside them, and in its /usr/lib."""
+        """A distribution's headers lead to their siblings, and to its /usr/lib."""
         tree = self.source_dir
         if tree.parent.parts[-2:] != ("usr", "src"):
             return (tree,)
@@ -93,7 +93,7 @@ class StockKernel:
 def provide_kernel(
     kernel: str, progress: Progress, cache: Cache, modules: Path | None = None, headers: Path | None = None
 ) -> StockKernel:
-    """``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of one's own: the path of a file.
+    """``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of your own: the path of a file.
 
     ``modules`` and ``headers`` belong to the latter (own.py). Raises HowdahError for other names, where no suite has
     it, and for files that are no kernel.

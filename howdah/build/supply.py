@@ -68,7 +68,7 @@ def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] |
 
 
 def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> Ready | None:
-    """Of a bundle that was taken, the pieces lie in the cache alone, and may have been removed from there."""
+    """Of a bundle that was taken, the pieces are in the cache alone, and may have been removed from there."""
     ready = bundle.find(kind, recipe)
     if ready is None or (_is_taken(bundle, cache) and cache.find(ready.kind, ready.key) is None):
         return None

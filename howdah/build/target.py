@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What modules are built for: a user-mode kernel of ours or a distribution's."""
+"""What modules are built for: a user-mode kernel or a distribution's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol
 class Target(Protocol):
     """``key`` names it in the cache; ``make(...)`` is a command that builds modules for it.
 
-    ``interface`` names all that modules are built against; None where only the kernel itself stands for it. It lies in
+    ``interface`` names all that modules are built against; None where only the kernel itself stands for it. It is in
     ``places``.
     """
 

@@ -34,8 +34,8 @@ def judge_claims(directory: Path, profile: Path | None = None) -> dict[str, Any]
     """Judge every claim of an experiment and write claims.json; its content, or None (and no file) without claims.
 
     The claims are those of ``profile``, by default of the profile with which the experiment was run. Raises
-    HowdahError where the directory is no experiment, or the profile is wrong. A file that says the same already is left
-    as it is, so that a directory that cannot be written can still be judged.
+    HowdahError where the directory is not an experiment, or the profile is wrong. A file that says the same already is
+    left as it is, so that a directory that cannot be written can still be judged.
     """
     result = judged(directory, profile)
     target = directory / CLAIMS_NAME

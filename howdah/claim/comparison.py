@@ -12,7 +12,7 @@ from howdah.measure.statistics import statistic, student_quantile
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its 95 % interval; ``low`` and ``high`` are None where there is none (one value, or values
+    """An estimate and its 95 % interval; ``low`` and ``high`` are None where it is missing (one value, or values
     without spread)."""
 
     value: float
@@ -99,7 +99,7 @@ def extremes(mean: float, half_width: float, count: int) -> tuple[float, float]:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Spearman's rank correlation: Pearson's of the ranks, ties sharing the mean of theirs. None where one of both
+    """Spearman's rank correlation: Pearson's of the ranks, with the mean rank for ties. None where one of both
     does not vary."""
     ranks = [_ranks(first), _ranks(second)]
     means = [math.fsum(rank) / len(rank) if rank else 0.0 for rank in ranks]

@@ -92,7 +92,7 @@ def _by_its_mean(expect: RangeSection, metric: Metric, found: Interval, shown: s
 
 
 def _alone(why: str, samples: list[Sample]) -> str:
-    """Say that there is no interval where there is one repetition."""
+    """Say that one repetition has no interval."""
     counts = {len(each.values) for each in samples}
     return "; ".join(filter(None, (why, "n = 1, compared by means"))) if 1 in counts else why
 

@@ -41,7 +41,7 @@ def metric_called(name: str) -> Metric:
 
 
 def number_text(value: float, metric: Metric) -> str:
-    """A number of metrics.json in the unit that a reader sees: ``95.6 %``, ``12.9 Mbit/s``."""
+    """A value of metrics.json in the unit that a reader sees: ``95.6 %``, ``12.9 Mbit/s``."""
     return f"{significant(value * metric.factor)} {metric.shown}".rstrip()
 
 

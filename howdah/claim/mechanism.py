@@ -3,7 +3,7 @@
 
 A grid shows a mechanism if
 
-1. what is open decides it: at some value of one field the claim holds whatever the others are, or the points at which
+1. what is open decides it; at some value of one field the claim holds whatever the others are, or the points at which
    it holds, two at least, are exactly those with certain values of several fields; and
 2. its reverse, where it has one, is measured at fewer points than the claim.
 

@@ -121,7 +121,7 @@ def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
 
 
 def select(run: Run, selector: SelectorSection) -> tuple[float | str | None, str, str]:
-    """The value, its unit, and why there is none. Raises SelectionError where it is not clear which is meant."""
+    """The value, its unit, and why it is missing. Raises SelectionError where it is not clear which is meant."""
     rows = [row for row in run.metrics if row["metric"] == selector.metric]
     chosen = _rows(run, rows, selector)
     if not chosen:

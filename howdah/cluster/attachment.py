@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remembers a command that left a cluster at work, so that ``howdah attach`` repeats it.
 
-A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. A runs directory may come
-from elsewhere, and a command may do anything. So each has an HMAC with a key in the user's cache.
+A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. Each stored command has an
+HMAC with a key in the user's cache, because a runs directory may come from elsewhere and a command may do anything.
 """
 
 from __future__ import annotations

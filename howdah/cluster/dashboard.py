@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dask's own HTTP server, which looks at no ``Host``: pages on loopback where somebody asks for them, else none."""
+"""Guards Dask's own HTTP server, which ignores ``Host``: it has pages on loopback if they are requested, else none."""
 
 from __future__ import annotations
 

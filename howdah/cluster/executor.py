@@ -42,11 +42,11 @@ Tell = Callable[[str], None]
 
 @dataclass
 class _Given:
-    """A job that was given, the run of its key so far, and the workers that may make it (None: all).
+    """A job that was handed out, the run of its key so far, and the workers that may make it (None: all).
 
-    ``attempt`` makes Dask's key another one each time. ``lost`` counts those whose worker did not come to their end,
-    ``died`` those whose guest died while its worker went on. ``store`` is that of the worker that has it, and
-    ``held_until`` how long that one is waited for, with what it may have finished.
+    ``attempt`` gives each attempt a new key of Dask's. ``lost`` counts attempts whose worker was lost, ``died`` those
+    whose guest died while the worker went on. ``store`` is that of the worker that has the job, and ``held_until`` the
+    time until which the client waits for that worker and what it may have finished.
     """
 
     job: Job
@@ -64,7 +64,8 @@ class _Given:
 
 
 class ClusterExecutor:
-    """Use with a connected client. ``tell`` says what happens to workers; ``runs`` is where its numbers are written.
+    """Makes runs through a connected client. ``tell`` reports changes of workers; ``runs`` is the directory for its
+    numbers.
 
     ``shared`` is the store where workers put finished runs.
     """
@@ -216,8 +217,7 @@ class ClusterExecutor:
             self._let_go(about)
 
     def _let_go(self, member: Member) -> None:
-        """A worker is back, and has told what it had finished: the others that it had begun are given once more, to it
-        if they are still being made there."""
+        """Hand out again what a returned worker had begun and not finished; to the same worker if it still makes it."""
         for given in list(self._given.values()):
             key = given.job.cell.key
             if given.held_until and given.store == member.store:
@@ -276,7 +276,7 @@ class ClusterExecutor:
         return self._ended(given, HowdahError(result["error"], where=f"{where}", hint=result["hint"]))
 
     def _again(self, given: _Given | None, attempt: int, why: str, *, hold: bool = False) -> list[Outcome]:
-        """Give a job once more whose worker was lost; with ``hold`` not at once if it may have begun."""
+        """Hand out again a job whose worker was lost; with ``hold`` wait first if it may have begun."""
         if given is None or attempt != given.attempt:
             return []
         given.lost += 1
@@ -376,8 +376,8 @@ class ClusterExecutor:
 
 
 def _said(future: Future) -> dict[str, Any]:
-    """What a worker answered. A run that was made is an error, but none that is raised: Dask's frames would hold the
-    future then, which holds the packed run, until Python looks for cycles."""
+    """The answer of a worker. A made run arrives as an exception, but is not raised: the traceback would hold the
+    future, and with it the packed run, until Python collects cycles."""
     error = future.exception(timeout=_RESULT_LIMIT_S)
     result: dict[str, Any] = (
         error.result if isinstance(error, worker.MadeError) else future.result(timeout=_RESULT_LIMIT_S)

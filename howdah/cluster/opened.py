@@ -17,7 +17,7 @@ from howdah.work.executor import Executor
 def executor_at(
     place: Place, tell: Tell, *, runs: Path | None = None, again: bool = False
 ) -> Iterator[Executor | None]:
-    """None stands for this machine; ``runs`` gets the command that leaves a cluster at work, and its numbers.
+    """The executor at a place; None stands for this machine. The command and its numbers are stored in ``runs``.
 
     Raises HowdahError if the cluster cannot be reached or started.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the runs of a command are made, as its options say: on this machine, or by the workers of a Dask cluster."""
+"""Reads from a command's options where its runs are made: on this machine, or by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Place:
-    """``scheduler`` is an address, ``kind`` and ``argument`` what is started instead; without either it is here.
+    """``scheduler`` is an address; ``kind`` and ``argument`` say what to start instead. Without either, it is this
+    machine.
 
     ``store`` is the URL of a place where workers put finished runs.
     """

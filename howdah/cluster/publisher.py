@@ -27,7 +27,7 @@ class Publisher:
     """``shared`` is where workers put finished runs, ``numbers`` those of the sweep.
 
     ``agents`` has the agent's directory of each engine, ``in_store`` the keys that may be in ``shared``, and
-    ``paths`` are the directories of the experiments. What was published is not held in memory: it lies there.
+    ``paths`` are the directories of the experiments. Published runs are not kept in memory.
     """
 
     def __init__(self, client: Client, shared: SharedStore | None, numbers: Sweep, *, again: bool) -> None:
@@ -56,7 +56,7 @@ class Publisher:
         return bool(result["keep_data"] == job.cell.keep_data) and not result.get("failed", False) and not self._again
 
     def compare(self, result: dict[str, Any]) -> bool:
-        """Whether the run is in its place already; the worker need not keep it then.
+        """Whether the run is already in its place, so that the worker can drop it.
 
         Raises HowdahError if the two differ. In virtual time that is never noise.
         """

@@ -46,7 +46,7 @@ def own_host(scheduler: str) -> str:
 
 
 def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
-    """Raises HowdahError where scheduler and certificates do not fit together, and OSError where nobody answers."""
+    """Raises HowdahError where scheduler and certificates do not match, and OSError where nothing answers."""
     scheme, _, place = address.partition("://")
     if scheme == "tls" and tls is None:
         raise HowdahError(
@@ -76,7 +76,7 @@ def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
 
 
 def context_of(directory: Path) -> ssl.SSLContext:
-    """Of a client with these certificates; names of hosts are not looked at. Raises HowdahError."""
+    """The TLS context of a client with these certificates, which ignores names of hosts. Raises HowdahError."""
     try:
         context = ssl.create_default_context(cafile=str(directory / AUTHORITY))
         context.check_hostname = False

@@ -24,7 +24,7 @@ _PYTHON = f"env PYTHONSAFEPATH=1 {shlex.quote(sys.executable)}"  # Dask puts it 
 
 
 def ssh_cluster(file: Path, security: Security | None) -> Any:
-    """The scheduler runs on the first host, a worker on each with a run for each of its cores."""
+    """Start the scheduler on the first host, and a worker on each with a run for each of its cores."""
     hosts = read_hosts(file)
     try:
         import asyncssh  # noqa: F401
@@ -61,7 +61,7 @@ def ssh_cluster(file: Path, security: Security | None) -> Any:
 
 
 def explain_ssh(error: Exception) -> str:
-    """Dask wraps what the connection said."""
+    """Unwrap the connection's error from Dask's."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -69,7 +69,7 @@ def explain_ssh(error: Exception) -> str:
 
 
 def _certificates(security: Security | None) -> dict[str, Any]:
-    """As Dask's configuration: the certificates are at the same path on every host."""
+    """Dask's configuration of certificates, which are at the same path on every host."""
     if security is None:
         return {}
     settings: dict[str, Any] = {"distributed.comm.require-encryption": True}
@@ -81,8 +81,8 @@ def _certificates(security: Security | None) -> dict[str, Any]:
 
 
 def _addresses(hosts: list[str]) -> dict[str, str | None]:
-    """Of each host the address that others reach it by; None of a name that only SSH knows, or that is this machine's
-    own loopback while others are elsewhere."""
+    """The address at which others reach each host; None for a name that only SSH knows, or for this machine's loopback
+    while other hosts are elsewhere."""
     found: dict[str, str | None] = {}
     for host in hosts:
         found[host] = None
@@ -94,7 +94,7 @@ def _addresses(hosts: list[str]) -> dict[str, str | None]:
 
 
 def _common(addresses: dict[str, str | None]) -> str | None:
-    """Workers get the same options: one address fits all of them only on loopback."""
+    """The one address for all workers, which get the same options; it fits them only on loopback."""
     found = set(addresses.values())
     only = found.pop() if len(found) == 1 else None
     return only if only is not None and is_loopback(only) else None
@@ -110,7 +110,7 @@ def read_hosts(file: Path) -> list[str]:
 
 
 def slurm_cluster(file: Path, security: Security | None) -> Any:
-    """``jobs`` of the file is how many jobs are asked for; the rest are settings of dask_jobqueue.SLURMCluster."""
+    """Submit as many jobs as ``jobs`` of the file says; its other settings are those of dask_jobqueue.SLURMCluster."""
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError as error:

@@ -36,10 +36,10 @@ def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
 
 
 def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, agent: Path | None) -> None:
-    """Put a run together in ``directory``, which is a partial one, and check every file.
+    """Unpack a run into the partial ``directory``, and check every file.
 
-    ``agent`` is the agent's entry of the cache, from which share/ is taken. Raises HowdahError where the run is not
-    that of the key, or a file is not what it was when the run ended.
+    share/ comes from ``agent``, the agent's entry of the cache. Raises HowdahError where the run is not that of the
+    key, or a file differs from what it was when the run ended.
     """
     shutil.rmtree(directory.path, ignore_errors=True)
     extract(pack, directory.path, check_run_index)

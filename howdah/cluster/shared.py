@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place that workers and client name alike (a file system, an object store), where finished runs are put and stay.
+"""Stores finished runs in a place that workers and client share: a file system or an object store.
 
 Each key has a directory with a pack and a record for each time it was made, named by the hash of the pack. The record
 is written last, so a pack without a record does not count.

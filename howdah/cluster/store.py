@@ -118,7 +118,7 @@ class Store:
 
     @property
     def scratch(self) -> Path:
-        """Where runs are made; what workers that were killed left there is removed."""
+        """The directory in which runs are made; removes what killed workers left there."""
         place = self.cache.root / UNFETCHED
         place.mkdir(parents=True, exist_ok=True)
         for partial in place.glob(f"{PARTIAL}*"):
@@ -127,7 +127,7 @@ class Store:
         return place
 
     def unfetched(self) -> list[dict[str, Any]]:
-        """Results of finished runs that nobody has fetched."""
+        """Results of finished runs that no client has fetched."""
         found = []
         for file in sorted(self.scratch.glob(f"[!.]*/{_RESULT}")):
             with suppress(FileNotFoundError):  # fetched meanwhile

@@ -33,7 +33,7 @@ class Tally:
         self.sweep.simulated_s += simulated_s(made)
 
     def show(self, active: list[Work], handed: int, workers: Workers, outcomes: Sequence[Outcome], rest: Rest) -> None:
-        """Write how it stands, once a second; ``outcomes`` and ``rest`` as a batch tells them."""
+        """Write the numbers once a second; ``outcomes`` and ``rest`` are those that a batch reports."""
         if self._runs is None or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _EVERY_S

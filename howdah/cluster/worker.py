@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker does, called by the client through Dask: says what it is, takes files, makes runs, gives them away.
+"""Runs on a worker, called by the client through Dask: describes the worker, takes files, makes runs, sends them.
 
 The functions with ``dask_worker`` run on the worker's event loop while its threads make runs.
 """
@@ -82,7 +82,7 @@ async def lacks(packed_pieces: list[dict[str, Any]]) -> list[str]:
 
 
 async def _told(function: Any, *arguments: Any) -> Any:
-    """The answer of a function that takes its time, or ``{"error", "where", "hint"}``."""
+    """The answer of a slow function, run in a thread, or ``{"error", "where", "hint"}``."""
     try:
         return await asyncio.to_thread(function, *arguments)
     except HowdahError as error:
@@ -187,8 +187,8 @@ def abandon(keys: list[str] | None) -> int:
 class MadeError(Exception):
     """A run was made: ``result`` says how it ended.
 
-    What a task returns lies on its worker until the client fetches it, and when the worker dies before that, Dask has
-    the run made once more. What a task raises goes to the scheduler at once, and stays there.
+    A task's return value stays on its worker until the client fetches it, and Dask would make the run again if the
+    worker died before. An exception goes to the scheduler at once, and stays there.
     """
 
     def __init__(self, result: dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shared(found: dict[str, Any], store: Store, url: str) -> dict[str, Any]:
-    """Put a run into the shared store; one that cannot be put there is sent as without it."""
+    """Put a run into the shared store; if that fails, it is sent as without a store."""
     try:
         SharedStore(url).put(found, store.pack_of(found["key"]))
     except HowdahError as error:

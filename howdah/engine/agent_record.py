@@ -18,7 +18,7 @@ _FLOW = re.compile(r"flow \d+")
 def check_agent(directory: RunDirectory, ending: Ending, places: dict[str, str] | None = None) -> dict[str, Any]:
     """The agent's record. Raises RunFailedError unless it is that of a run that went well.
 
-    ``places`` are those of the plan: what concerns a flow of programs is told where the profile has it.
+    ``places`` are those of the plan: an error of a flow of programs names its place in the profile.
     """
     how = f"signal {ending.signal}" if ending.signal else f"status {ending.exit_status}"
     said = "\n    ".join(console_tail(directory.console))

@@ -19,7 +19,7 @@ from pathlib import Path
 def own_processor(base: Path) -> Iterator[int | None]:
     """The number of a processor that no other guest of this user has, as long as the context lasts.
 
-    None when every processor this process may use is taken: such a guest runs wherever there is room. Lock files lie in
+    None when every processor this process may use is taken: such a guest runs wherever there is room. Lock files are in
     ``base``; the system lets go of a lock when its process ends, however it ends.
     """
     for processor in sorted(os.sched_getaffinity(0)):

@@ -61,7 +61,7 @@ def stage(
     modules: Iterable[tuple[str, Path]],
     stacks: Iterable[tuple[str, Path]] = (),
 ) -> None:
-    """Fill share/ from an agent tree (see copy_agent; byte code may lie beside it), name-file pairs of modules and of
+    """Fill share/ from an agent tree (see copy_agent; byte code may be beside it), name-file pairs of modules and of
     object files of BPF, and names and directories of stacks."""
     directory.share.mkdir(exist_ok=True)
     directory.raw.mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 """Which program of a guest uses the processor.
 
 User-mode Linux runs each program of its guest as a process of the host, whose memory is the program's.
-The name of the file, its arguments and its environment lie at the end of its stack (fs/binfmt_elf.c, fs/exec.c).
+The name of the file, its arguments and its environment are at the end of its stack (fs/binfmt_elf.c, fs/exec.c).
 """
 
 from __future__ import annotations

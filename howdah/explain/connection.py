@@ -92,7 +92,7 @@ class _Kept:
 
 def read_capture(path: Path, most_connections: int) -> Capture:
     """The connections of a capture. Damage is in ``problems``; what was read before it counts. Raises OSError, and
-    RecordError where the path is no file."""
+    RecordError where the path is not a file."""
     opened = Opened(path)
     found, problems, kept = Capture(), Problems(), _Kept()
     try:

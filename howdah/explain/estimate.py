@@ -24,7 +24,7 @@ class Estimate:
         return self.value is not None
 
     def within(self, share: float) -> bool:
-        """Whether the interval is no wider than so much of the value, on either side."""
+        """Whether the interval is at most so much of the value, on either side."""
         if self.value is None or self.low is None or self.high is None:
             return False
         return self.high - self.value <= share * self.value and self.value - self.low <= share * self.value

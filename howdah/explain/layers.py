@@ -178,7 +178,7 @@ def _ip(walk: _Walk, rows: Integers) -> None:
 
 
 def _protocol(walk: _Walk, rows: Integers) -> Integers:
-    """Step over what is no TCP; those that are at a TCP header, which end here."""
+    """Step over what is not TCP; those that are at a TCP header, which end here."""
     kind = walk.protocol[rows]
     walk.state[rows] = -1
     tcp = rows[kind == _TCP]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that somebody brings to explained flows: each is told by its content, whatever its name."""
+"""Turns files that somebody brings into explained flows: the content of each says what it is, not its name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Read:
 
 
 def read_files(paths: list[Path], most_flows: int) -> Read:
-    """Raises RecordError where a file is no recording, and HowdahError where no file has a flow."""
+    """Raises RecordError where a file is not a recording, and HowdahError where no file has a flow."""
     if len(paths) > _MOST_FILES:
         raise HowdahError(f"these are {len(paths)} files; at most {_MOST_FILES} are read at once")
     read = Read()

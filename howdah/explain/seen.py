@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One connection as its tap saw it: the sender's data and the receiver's ACKs, as continuous numbers, without copies
-that the capture made, and each segment told apart: new, sent again, late, or one that was lost before the tap.
+that the capture made. Each segment has its kind: new, sent again, late, or one that was lost before the tap.
 """
 
 from __future__ import annotations

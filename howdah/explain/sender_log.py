@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of a sender's own state, from a log: what they tell of its start-up, and what they leave open.
+"""Readings of a sender's own state, from a log: what they report of its start-up, and what they leave open.
 
 A sender's log has its windows, which no capture has, and no packets, so that what ACKs and losses tell is left open.
 """

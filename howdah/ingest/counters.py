@@ -15,7 +15,7 @@ _LARGEST = (1 << 63) - 1  # what a column holds; larger values saturate
 
 
 def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
-    """Rows in the order of the file. A line that is no reading is reported with its number and left out.
+    """Rows in the order of the file. A line that is not a reading is reported with its number and left out.
 
     ``node`` is null for a counter of the whole kernel.
     """

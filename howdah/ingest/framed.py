@@ -142,7 +142,7 @@ class _FramedReading:
     broken: dict[int, str]  # frame: why it is no netlink answer
 
     def map(self, message: npt.NDArray[np.uint8], kind: int) -> Item | None:
-        """None also for one that is no message of its type: it is reported when its turn comes."""
+        """None also for one that is not a message of its type: it is reported when its turn comes."""
         try:
             return self.locate(message.tobytes(), kind, HEADER_BYTES, message.size)
         except MalformedMessageError:

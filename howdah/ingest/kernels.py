@@ -2,7 +2,7 @@
 """Runs on several kernels in one virtual time: counters that all of them have of one thing, as one row.
 
 Each kernel has the whole network and reads its counters at the same instants, and a packet is in one kernel at a time:
-a queue's or an interface's row is the sum of theirs. What left by a wire less what arrived, modulo 2^32, is its queue.
+a queue's or an interface's row is the sum over them. What left by a wire less what arrived, modulo 2^32, is its queue.
 A kernel that went silent earlier than the others was asked no more; rows that not all of them have are left out.
 """
 

@@ -28,7 +28,7 @@ _NAMES = {"cwnd": "congestion_window"}  # of aioquic
 
 @dataclass(frozen=True)
 class SenderState:
-    """What the sender knew at an instant. ``ssthresh_bytes`` is None while there is none; ``time_ns`` is the qlog's.
+    """What the sender knew at an instant. ``ssthresh_bytes`` is None while it is infinite; ``time_ns`` is the qlog's.
 
     ``acknowledged_bytes`` and ``sent_bytes`` are offsets of the stream that carries the data: all before the first one
     has been acknowledged, nothing behind the second has been sent.
@@ -78,7 +78,7 @@ class Qlog:
 
 
 def read_qlog(path: Path) -> Qlog:
-    """Damage is told in ``problems``; what was read before it counts."""
+    """``problems`` reports damage; what was read before it counts."""
     try:
         data = read_raw_bytes(path)
     except (OSError, ValueError) as error:
@@ -274,7 +274,7 @@ def _time_ns(event: dict[str, Any]) -> int:
 
 
 def _count(value: Any) -> int:
-    """Raises ValueError for what is no number of bytes, packets or nanoseconds."""
+    """Raises ValueError for what is not a count of bytes, packets or nanoseconds."""
     number = int(value)
     if not 0 <= number <= _MOST:
         raise ValueError(f"{number} is too much")

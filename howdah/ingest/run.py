@@ -111,7 +111,7 @@ def _clocks(directory: RunDirectory) -> dict[str, Any] | None:
 
 
 def read_report(directory: RunDirectory) -> IngestReport:
-    """The report of an earlier ingest. Raises HowdahError if there is none."""
+    """The report of an earlier ingest. Raises HowdahError if it is missing."""
     path = directory.ingested
     try:
         return IngestReport.from_json(read_json(path))

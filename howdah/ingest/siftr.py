@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIFTR's logs, raw/siftr/NODE.log with NODE.json, as rows of ``tcp_info`` and, of senders, of ``tcp_probe``.
 
-SIFTR is FreeBSD's; its format is that of siftr(4). The fields have changed twice and are told apart by the line itself:
+SIFTR is FreeBSD's; its format is that of siftr(4). The fields have changed twice and are distinguished by the line
+itself:
 
 ========== ==================================== ===========================================
 version    fields                               round-trip time and timeout

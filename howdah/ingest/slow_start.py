@@ -34,7 +34,7 @@ _TRACEPOINT = Tracepoint(
 
 
 def ingest_slow_start(context: Context) -> tuple[pa.Table, SourceReport]:
-    """Decode and name events; rows are in the order in which they were told.
+    """Decode and name events; rows are in the order of the reports.
 
     The table is empty where the module was not loaded. Events and reasons without a name here are kept as
     ``unknown-N`` and counted. Raises HowdahError if the kernel's description of the trace cannot be used.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the sources that tell of one thing agree: per-ACK trace, tcp_info, the host's counters, the receiver.
+"""Whether the sources that report one thing agree: per-ACK trace, tcp_info, the host's counters, the receiver.
 
 Each of them can be wrong alone: the trace knows no ACK of a socket that has sent a FIN, a reading is late, a counter is
 a whole host's. A disagreement beyond what the times of the readings explain is one of facts, and nobody knows which of

@@ -65,7 +65,7 @@ def within(
     what: str,
     why: str = "",
 ) -> Check:
-    """A value within ``tolerance`` of what is expected; ``why`` says why there is none."""
+    """A value within ``tolerance`` of what is expected; ``why`` says why it is missing."""
     if measured is None:
         return Check(name, stage, None, f"{what} was not measured: {why or 'no data'}", expected, None, tolerance, unit)
     ok = abs(measured - expected) <= tolerance

@@ -21,7 +21,7 @@ def collection_checks(
 ) -> list[Check]:
     """``trace`` is trace.json and ``events`` slow_start.json, None if missing.
 
-    Events are told where a slow-start module was loaded; without one there is no account of them and no check.
+    A slow-start module reports events where it was loaded; without one there is no account of them and no check.
     """
     checks = [raw_files(report)]
     if plan.collect.tcp_probe:
@@ -137,7 +137,8 @@ def _rows(plan: Plan, report: IngestReport) -> Check:
 def reading_gaps(name: str, interval_us: int | None, times_ns: list[int], idle: Idle | None = None) -> Check:
     """No reading of a collector is missing: its times follow one another at the interval.
 
-    Those that came late because a processor of finite speed was busy are told (``idle``: howdah/judge/busy.py).
+    Those that came late because a processor of finite speed was busy pass with a message (``idle``:
+    howdah/judge/busy.py).
     """
     label = f"{name} readings"
     if interval_us is None or len(times_ns) < 2:

@@ -170,7 +170,7 @@ class Data:
 
     @property
     def axes(self) -> list[str]:
-        """Columns that tell runs apart; the swept fields are the last of them."""
+        """Columns that distinguish runs; the swept fields are the last of them."""
         return axes_of_all(self._gathered)
 
     def plot(self, what: str = "cwnd_packets", **options: Any) -> Axes:

@@ -75,7 +75,7 @@ class Gathered:
         return types
 
     def _goes_with(self, index: Index) -> bool:
-        """Whether rows of the index can stand below those of the other runs: no axis has another type today."""
+        """Whether rows of the index fit those of the other runs: every axis has the same type."""
         same_name = all(self._axes[run].get(EXPERIMENT) == self._others.name for run in self._others.unchanged)
         return same_name and all(self.types.get(name, kind) == kind for name, kind in index.types.items())
 
@@ -116,7 +116,7 @@ class Gathered:
         return self._placed(table) if name == "runs" else table
 
     def _placed(self, table: pa.Table) -> pa.Table:
-        """With the directories as this caller names them."""
+        """Name the directories as this caller does."""
         places = {run: str(place) for run, place in self.places.items()}
         number = table.schema.get_field_index("directory")
         found = pa.array([places[run] for run in table[RUN].to_pylist()], pa.string())
@@ -159,7 +159,7 @@ def rows_of(name: str, runs: list[Run], types: Types) -> pa.Table:
 
 
 def can_be_known(run: Run, state: bytes | None) -> bool:
-    """Whether the index may hold this run: reading it reports no problem, and nobody may be writing it."""
+    """Whether the index may hold this run: reading it reports no problem, and no process may be writing it."""
     said = run.provenance
     if state is None or run.plan is None or not said or not is_settled(state, time.time_ns()):
         return False

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes parts of an index during a sweep, so that the first ``howdah.load`` need not open its runs.
 
-A part is written whole or not at all, so a command that is killed leaves parts of which each is right. It holds for a
-run as long as the index does: while the run's files are those that were read.
+A part is written whole or not at all, so a killed command leaves only correct parts. A part is valid for a run while
+the run's files are those that were read, as the index is.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PART = 250  # runs of a part
 
 
 class Growing:
-    """Listens to a batch, and hands on what it hears. Used in ``with``; what is not read when it ends by an error stays
-    for the reader."""
+    """Listens to a batch, passes its events on, and reads its runs. Use in ``with``; after an error the first reader
+    reads the rest."""
 
     def __init__(self, listen: Listener) -> None:
         self._listen = listen

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The index of an experiment: its tidy tables as they were read last, with the state of the files they were read from.
 
-It saves reading thousands of small files again. A sweep that is made leaves parts of it (growing.py), which the next
-reading makes one. Nothing but ``howdah.load`` and what is built on it uses it
-(docs/trust.md), and nothing depends on it: one that is missing, damaged, another program's or another user's is as good
-as none.
+It saves reading thousands of small files again. A sweep leaves parts of it (growing.py), which the next reading joins.
+Only ``howdah.load`` and what is built on it use it (docs/trust.md). An index that is missing, damaged, another
+program's or another user's is ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +62,8 @@ class Known:
 
 
 def _made_by() -> bytes:
-    """What the rows depend on beside the runs' files: the analysis, the metrics, and the code that makes rows."""
+    """Hash of what the rows depend on beside the runs' files: the analysis, the metrics, and the code that makes
+    rows."""
     return hashlib.sha256(f"{analysis_sha256()} {_code_sha256()}".encode()).hexdigest().encode()
 
 
@@ -80,7 +80,7 @@ def _code_sha256() -> str:
 class Index:
     """The tables of the runs in ``known``; ``parts`` are the files of those that a sweep left.
 
-    The files stay open: who replaces them does not change what is read here.
+    The files stay open, so replacing them does not change what is read here.
     """
 
     def __init__(self, files: dict[Path, _File]) -> None:

@@ -31,7 +31,7 @@ def run(
     again: bool = False,
     on_event: Callable[[RunEvent], None] | None = None,
 ) -> Data:
-    """Make the runs of a profile that are not there yet, and load them all.
+    """Make the missing runs of a profile, and load all of them.
 
     ``settings`` are those of ``--set``: ``{"path.rtt": "80 ms"}``. ``runs`` is the directory of experiments, by default
     ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/event.py). It makes no report;
@@ -58,5 +58,5 @@ def run(
 
 
 def _written(value: Setting) -> str:
-    """As a person writes it behind ``--set``."""
+    """The value as text for ``--set``."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -108,8 +108,8 @@ def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None, ax: 
 
 
 def _dashes(names: list[str], flows: list[str], palette: dict[str, Colour]) -> dict[tuple[str, str], Any]:
-    """Matplotlib's line style of each line: of the first flow that which goes with its colour, of others one that is
-    free as long as there is any."""
+    """Matplotlib's style of each line: the first flow has the dashes of its colour, others take free dashes as long as
+    there are any."""
     patterns = dashes()
     taken = [palette[name].dashes for name in names]
     found = dict(zip(((name, flows[0]) for name in names), taken, strict=True))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of many runs as tidy tables: runs, measures, exits, checks.
 
-Each has the axes first, of the types that it is given, and a column ``RUN`` that says which directory a row is of.
+Each table begins with the axes, of the given types, and a column ``RUN`` that names the directory of the row's run.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
 
 
 def check_rows(runs: list[Run], axes: Types) -> pa.Table:
-    """What was expected and measured is JSON: it is of a different kind for each check."""
+    """A row for each check; what was expected and measured is JSON, because its kind differs by check."""
     rows: list[dict[str, Any]] = []
     for run in runs:
         own = _of_run(run)

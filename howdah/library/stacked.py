@@ -28,8 +28,8 @@ def of_runs(table: pa.Table, runs: Iterable[str]) -> pa.Table:
 
 
 def stacked(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """All rows, with the columns of a schema: null where a table has none. Raises ValueError where a column has values
-    that its type there does not hold as if it had been read with it."""
+    """All rows, with the columns of a schema; null where a table lacks one. Raises ValueError where a column's type in
+    the schema cannot hold its values unchanged."""
     tables = [
         pa.Table.from_arrays([_column(table, field) for field in schema], schema=schema)
         for table in tables

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a run is, told out of a virtual machine through an I/O port, a few bytes each simulated second.
 
-A byte written to the port (QEMU's isa-debugcon) costs the machine one instruction and no interrupt, so nothing waits
+A byte written to the port (QEMU's isa-debugcon) costs the machine one instruction and no interrupt. So nothing waits
 for whoever reads it, and in virtual time a run that is looked at is the run that is not. A line is a letter, ``a`` for
 the first of ``PHASES``, and the tenths of a second since the machine started; ``=`` instead of the letter says when the
 run will end.
@@ -19,7 +19,7 @@ _TENTH_NS = 100_000_000
 
 
 def line(phase: str, time_ns: int) -> bytes:
-    """``phase`` may be END; one that is not known is told as the first."""
+    """``phase`` may be END; an unknown one counts as the first."""
     letter = END if phase == END else chr(ord("a") + (PHASES.index(phase) if phase in PHASES else 0))
     return f"{letter}{time_ns // _TENTH_NS}\n".encode()
 

@@ -2,7 +2,7 @@
 """Time dilation: the clocks of emulated machines run slower than ours, so that their processors keep up.
 
 An emulated processor is some fifty times slower than the machine's. In real time that makes timers late, and the
-network in it with them. Where all machines share a clock that runs at a fraction of ours, each has that many
+network in it with them. Where all machines share a clock that runs at a fraction of this machine's, each has that many
 times the processor for a second of its own. dilate.c does it, loaded into each QEMU.
 """
 

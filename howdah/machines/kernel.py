@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that virtual machines boot: Debian's packages, a package of one's own, or an installed tree."""
+"""Kernels that virtual machines boot: Debian's packages, a package of your own, or an installed tree."""
 
 from __future__ import annotations
 

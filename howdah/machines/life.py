@@ -47,7 +47,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Starting:
-    """How machines are started: those that shall not outlive this process are, by ``launcher``, bound to it."""
+    """How machines are started: those that must not outlive this process are, by ``launcher``, bound to it."""
 
     cache: Cache
     progress: Progress

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a disk image of the user's own is told at its first boot, if it has cloud-init: who may log in, its network.
+"""What a disk image of the user's own learns at its first boot, if it has cloud-init: who may log in, its network.
 
 The directory becomes a disk called CIDATA, where cloud-init looks for it (data source NoCloud, network configuration
 format 2). An image without cloud-init must have the machine set's key already and ask for an address on its

@@ -57,8 +57,8 @@ def crossing_rows(
     """``exit_delivery_share`` and ``exit_after_capacity_rtts``.
 
     The second is the time from the beginning of the first RTT window with 90 % of the fair capacity to the decision,
-    in round trips of the path: negative for a flow that left before the path was full. (SEARCH slides: "crosses the
-    threshold near capacity", "detects the congestion point in less than 2 RTTs".)
+    in round trips of the path. It is negative for a flow that left before the path was full. (SEARCH slides: "crosses
+    the threshold near capacity", "detects the congestion point in less than 2 RTTs".)
     """
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
@@ -118,8 +118,8 @@ def round_growth(trace: FlowTrace, found: Exit | None) -> float | None:
     """Mean factor by which cwnd grew in a whole round of slow start; a ratio.
 
     The n-th root of cwnd at the beginning of the last round that begins before the exit over cwnd at the beginning of
-    the first, n rounds apart: 2 where it doubles every round, the root of 2 where it doubles every other one (Adaptive
-    Start paper, section III.D, on Vegas). None without an exit or a whole round.
+    the first, n rounds apart. It is 2 where it doubles every round, the root of 2 where it doubles every other one
+    (Adaptive Start paper, section III.D, on Vegas). None without an exit or a whole round.
     """
     if found is None or not len(trace):
         return None
@@ -133,7 +133,7 @@ def round_growth(trace: FlowTrace, found: Exit | None) -> float | None:
 
 def exponential_growth_s(trace: FlowTrace) -> float | None:
     """Seconds from the moment the flow could send (from its start where that is not known) to the end of its first
-    rounds in a row that grew by :data:`EXPONENTIAL` or more: no window grows in a handshake.
+    rounds in a row that grew by :data:`EXPONENTIAL` or more. No window grows in a handshake.
 
     0 if the first round did not grow so; None without two rounds.
     """
@@ -148,7 +148,7 @@ def exponential_growth_s(trace: FlowTrace) -> float | None:
 
 
 def final_cwnd(trace: FlowTrace, end_ns: int) -> int | None:
-    """cwnd at the last ACK not later than ``end_ns``; None if there is none."""
+    """cwnd at the last ACK not later than ``end_ns``; None if it is missing."""
     record = int(np.searchsorted(trace.time_ns, end_ns, side="right")) - 1
     return int(trace.cwnd[record]) if record >= 0 else None
 

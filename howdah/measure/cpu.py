@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processor time of the guest's kernel: in all, at its peak, of the two ends of TCP, and of functions that papers name.
 
-One process simulates every host, so what a sender costs is told from what a receiver costs by the function alone: those
-of ``SENDER`` only ever work for who sends data, those of ``RECEIVER`` for who takes it in. Most of the time is the
-network's and of neither. docs/cpu.md says what follows from that.
+One process simulates every host, so the function alone distinguishes what a sender costs from what a receiver costs.
+Those of ``SENDER`` only work for the end that sends data, those of ``RECEIVER`` for the end that takes it in. Most of
+the time is the network's and of neither. docs/cpu.md says what follows from that.
 """
 
 from __future__ import annotations

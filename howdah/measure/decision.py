@@ -26,7 +26,7 @@ _ROLLED_BACK = "roll-back"
 class Decision:
     """``cwnd_packets`` is the window at the decision, ``left_packets`` the one that the flow left slow start with.
 
-    ``drains``: what it sent too much is drained before the flow leaves slow start; ``event`` is the module's that told
+    ``drains``: what it sent too much is drained before the flow leaves slow start; ``event`` is the module's report
     of it, None of a drain that the trace alone shows.
     """
 
@@ -47,7 +47,7 @@ def decision_of(
 ) -> Decision:
     """By the module's events where it ``told`` of this exit, else by the trace.
 
-    A module tells of a drain's beginning by a ``phase`` and of its end by ``drain-end``, of a window that is cut at
+    A module reports a drain's beginning by a ``phase`` and its end by ``drain-end``, a window that is cut at
     once by ``roll-back``. A loss may end a drain before that: then it is the ``phase`` since which the window has only
     fallen. In the trace of any other, a drain is a window that only falls until an ACK cuts it, with the flow still in
     slow start. TCP lowers the window of an application that sends too little: that is none.

@@ -33,7 +33,7 @@ class SlowStartEvent:
 
 
 def events_of(table: pa.Table, flow: int) -> list[SlowStartEvent]:
-    """The events of one flow in the order in which they were told."""
+    """The events of one flow in the order of the reports."""
     rows = table.filter(pc.equal(table["flow"], flow)).drop_columns(["flow"]).to_pylist()
     return [SlowStartEvent(**row) for row in rows]
 
@@ -49,7 +49,7 @@ def is_plug_in(plan: Plan, flow: Flow) -> bool:
 
 
 def count(events: list[SlowStartEvent], name: str) -> int:
-    """How often an event was told."""
+    """How often a module reported an event."""
     return sum(item.event == name for item in events)
 
 
@@ -81,7 +81,7 @@ def told_exit(events: list[SlowStartEvent], trace: FlowTrace) -> SlowStartEvent 
 def _last_raise(trace: FlowTrace, after_ns: int) -> float:
     """When the trace last shows a threshold that was raised to the window, before one was cut below it.
 
-    ``after_ns`` if there is none; infinite without a trace.
+    ``after_ns`` if it is missing; infinite without a trace.
     """
     if not len(trace):
         return np.inf
@@ -96,7 +96,7 @@ def _last_raise(trace: FlowTrace, after_ns: int) -> float:
 def _raises(item: SlowStartEvent, before: SlowStartEvent, is_traced: bool) -> bool:
     """Whether an estimate raises the threshold; without a trace, to the window or beyond: below it nothing changes.
 
-    Modules tell of a rising threshold once a round, so that the trace says better whether the window followed it.
+    Modules report a rising threshold once a round, so that the trace says better whether the window followed it.
     """
     if before.reason in CONGESTION or before.ssthresh_packets is None:
         return False
@@ -105,7 +105,8 @@ def _raises(item: SlowStartEvent, before: SlowStartEvent, is_traced: bool) -> bo
 
 
 def _is_back(item: SlowStartEvent, trace: FlowTrace) -> bool:
-    """A return is told before the old threshold is restored: the next record shows whether the flow is below it."""
+    """A module reports a return before the old threshold is restored: the next record shows whether the flow is below
+    it."""
     after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
     return after < len(trace) and bool(trace.cwnd[after] < trace.ssthresh[after])
 
@@ -130,7 +131,7 @@ def estimate_rows(sheet: Sheet, trace: FlowTrace, events: list[SlowStartEvent]) 
     """``estimated_bits_per_second`` and ``estimated_packets`` of the first ``estimate`` event that speaks of a rate.
 
     The rate is the module's (of data, not of frames), the packets are the ssthresh it set. No rows of a flow whose
-    module tells of no such estimate.
+    module reports no such estimate.
     """
     rates = [each for each in events if each.event == "estimate" and reason(each.reason).unit == "bit/s"]
     if not rates:

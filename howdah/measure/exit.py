@@ -40,11 +40,11 @@ def find_exit(trace: FlowTrace, info: Samples | None = None) -> Exit | None:
     """The ACK after which the flow is no longer in slow start (cwnd < ssthresh), as the per-ACK trace shows it.
 
     tcp_probe shows ``tcp_current_ssthresh()`` = max(ssthresh, 3/4 cwnd): infinite stays infinite, and cwnd reaches it
-    exactly when it reaches the real one. A threshold that is set above the window (an estimate) is no exit until the
-    window reaches it; one that is raised again before the window or the threshold falls (Adaptive Start) takes the
-    exit back, so that the last raise that the window reached is the end. A control
-    like BBR's grows by rules of its own: see :func:`_bbr_exit`; ``info`` has the readings of its sender.
-    None when the trace shows no exit, or there are no records.
+    exactly when it reaches the real one. A threshold that is set above the window (an estimate) is not an exit until
+    the window reaches it; one that is raised again before the window or the threshold falls (Adaptive Start) takes the
+    exit back, so that the last raise that the window reached is the end. A control like BBR's grows by rules of its
+    own: see :func:`_bbr_exit`; ``info`` has the readings of its sender. None when the trace shows no exit, or there are
+    no records.
     """
     bbr = is_bbr(trace, info)
     record = _bbr_exit(trace, info) if bbr else _last_exit(trace)

@@ -5,7 +5,7 @@ Between two ACKs nothing opens a window. The state that the second one finds (``
 is processed) is therefore what the sender could not pass in between, and each such interval gets one kind:
 
 1. Nothing was outstanding when it began: the sender waited for its application, up to the round trip before its end;
-   what of it lies in a client's pause between two requests is think time.
+   what of it is in a client's pause between two requests is think time.
 2. A retransmission timer ran out in it, or what was outstanding then is not yet acknowledged.
 3. The receive window is full, and the congestion window is not (as in ``tcp_write_xmit``, which looks at the latter
    first); ``receive_flags`` divides it.
@@ -116,7 +116,7 @@ def _idle_ns(each: Intervals, flow: Flow) -> Integers:
 
 
 def _within(spans_ns: list[tuple[int, int]], begin: Integers, end: Integers) -> Reals:
-    """How much of each interval lies in one of the spans, which are in order and apart."""
+    """How much of each interval is in one of the spans, which are in order and apart."""
     if not spans_ns:
         return np.zeros(begin.size)
     edges = np.array(spans_ns, dtype=np.float64)

@@ -67,7 +67,7 @@ def has_nothing(info: Samples) -> npt.NDArray[np.bool_] | None:
 
 
 def promises_data(flow: Flow) -> bool:
-    """Whether the flow's traffic always has data to send until it ends, so that a sender with none is no sender."""
+    """Whether the flow's traffic always has data to send until it ends, so that a sender without data is at fault."""
     asks = flow.request_bytes is not None or flow.http is not None or flow.exchange is not None
     return not asks and flow.datagram_bytes is None
 

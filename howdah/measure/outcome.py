@@ -30,8 +30,8 @@ def without_exit(plan: Plan, trace: FlowTrace, info: Samples, *, paced: bool) ->
     """Whether a flow without an exit left its start-up (False: it did not; None: nobody can tell), and why no exit.
 
     ``paced``: its control is like BBR. Then the last reading of its gain tells. Else the flow is in slow start by its
-    infinite threshold if its control is a slow-start plug-in or one of the kernel's own that leave by it, and by its
-    window if that grew by a quarter in the last two rounds.
+    infinite threshold if its control is a slow-start plug-in or one of the kernel's own that leave by it; any other by
+    its window if that grew by a quarter in the last two rounds.
     """
     limit = limit_before(trace, info, trace.stop_ns)
     held = "" if limit is None else f"; it was held back by the {limit.replace('-', ' ')}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sender did that is a TCP of its own, from its packets alone: no kernel tells of its window.
+"""What a sender did that is a TCP of its own, from its packets alone: no kernel reports its window.
 
 What is in flight stands where the window would be: bytes sent and not acknowledged when an ACK arrives, outside
 recoveries. Inside one, bytes that a SACK reports have arrived, and a sender that knows it sends more.

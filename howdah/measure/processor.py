@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A processor of finite speed (engine ``vm``): how busy the machine is, and with what while a flow repairs its losses.
 
-Time is the processor's: an instruction takes 2**shift ns, so busy time is a number of instructions. The exact source
+Time is the processor's: an instruction takes 2**shift ns, so busy time counts instructions. The exact source
 sees every instruction, interrupts included; perf misses what runs with interrupts off, and gives it to what comes
 next. All hosts are one machine: its load is that of sender, receiver, routers and of the agent that looks at them.
 """

@@ -50,7 +50,7 @@ def rtt_peak_bytes(trace: FlowTrace, resent: Samples, rate_bits_per_second: int,
     """What a FIFO held when the packet with the longest round trip arrived: (RTT - configured RTT) x rate.
 
     One frame is taken off, which is the packet itself on the wire. With a queue that is not FIFO, delay variation or a
-    congested reverse path this is no queue length. ``resent``: see :func:`sent_once`.
+    congested reverse path this is not a queue length. ``resent``: see :func:`sent_once`.
     """
     rtt, good = raw_rtt(trace)
     good = good & sent_once(trace, resent) & (trace.time_ns >= trace.start_ns) & (trace.time_ns <= trace.stop_ns)
@@ -65,7 +65,7 @@ def queue_peak(
 ) -> QueuePeak:
     """Both peaks over the whole run; ``flows`` are traces and readings of their senders' ``tcp_info``.
 
-    Between two readings a queue can grow by what arrives beyond the rate: in slow start that is one more rate. Hence
+    Between two readings a queue can grow by what arrives beyond the rate: in slow start that is one more rate. So
     the tolerance: rate x (longest gap between readings + doubt about when a byte left), plus two frames.
     """
     by_rtt: list[float] = []

@@ -87,7 +87,7 @@ def _timeout_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
 def startup_retransmitted(trace: FlowTrace, info: Samples, found: Exit | None) -> int | None:
     """Segments retransmitted from the moment the flow could send until two rounds after its exit from slow start
     (:func:`howdah.measure.overshoot.startup_end`), by the first reading of tcp_info from then on. A SYN that was lost
-    is no loss of the start-up.
+    is not a loss of the start-up.
 
     A later overflow is congestion avoidance's own. None where tcp_info was not read in that time.
     """
@@ -103,7 +103,7 @@ def losing_together(trace: FlowTrace, episode: LossEpisode, others: list[FlowTra
     """How many of ``others`` notice a loss of their own while the flow's first loss episode lasts.
 
     Drops that fill one overflow of the queue are noticed up to a round trip and a full buffer (``drain_ns``) apart, so
-    the span begins that much before the episode. Noticed is the third duplicate ACK
+    the span begins by as much before the episode. Noticed is the third duplicate ACK
     (:func:`howdah.measure.rounds.episodes`).
     """
     begin = episode.begin_ns - trace.flow.rtt_us * 1000 - drain_ns

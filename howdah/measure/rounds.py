@@ -115,7 +115,7 @@ def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
     Where it grew, or was not read, the byte may have been sent again, or may have waited for one that was, if
 
     - it left inside a recovery: what follows a recovery's end was perhaps repaired in it;
-    - or while it was out an ACK acknowledged nothing new, which is how a gap is told;
+    - or while it was out an ACK acknowledged nothing new, which is the sign of a gap;
     - or while it was out nothing new was acknowledged for as long as a retransmission timer takes, two smoothed RTTs or
       one and 200 ms (TCP_RTO_MIN).
     """

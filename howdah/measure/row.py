@@ -17,7 +17,7 @@ class Sheet:
 
     ``receivers`` are the behaviours of the receivers of single flows, where they are not the run's. ``unseen`` says why
     nobody can know a metric of a flow: it has no value then. ``ends_unseen`` are flows whose end nobody saw: that is
-    why, where a metric of theirs has no value.
+    why, where one of their metrics has no value.
     """
 
     common: dict[str, Any]

@@ -2,7 +2,7 @@
 """What repetitions of a measure say together: mean, median, and how far they lie apart.
 
 The rule by which every page and table shows that is here. Fewer than six repetitions are shown as themselves, by their
-least and largest: no 95 % interval of a median exists for them, and Student's interval of a mean speaks of a
+least and largest. No 95 % interval of a median exists for them, and Student's interval of a mean speaks of a
 distribution that so few values say nothing about. From six on, a median has the interval between two of the values
 (order statistics, which assume no distribution) and a mean has Student's, cut where the quantity cannot be.
 """
@@ -74,7 +74,7 @@ class Statistic:
         return Spread(self.values[rank], self.values[-1 - rank], self.count < FEW)
 
     def about_mean(self, least: float = -math.inf) -> Spread | None:
-        """What stands beside the mean: least and largest, or Student's interval without what lies below ``least``."""
+        """What stands beside the mean: least and largest, or Student's interval without what is below ``least``."""
         if self.half_width is None:
             return None
         if self.count < FEW:
@@ -83,7 +83,7 @@ class Statistic:
 
 
 def median_rank(count: int) -> int:
-    """How many of ``count`` values lie below the 95 % interval of the median, and as many above it.
+    """How many of ``count`` values are below the 95 % interval of the median, and as many above it.
 
     The largest r for which P(Binomial(count, 1/2) <= r) stays within 2.5 %: the interval from the value of rank r + 1
     to its counterpart then covers the median with at least 95 %. 0 where even all of them do not.

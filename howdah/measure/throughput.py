@@ -20,7 +20,7 @@ RAMP_SHARE = 0.1
 def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOOD_SHARE) -> float | None:
     """Start of the first RTT window in which the flow's goodput is at least ``share`` of its fair capacity.
 
-    In seconds from the flow's start; None if there is none. A window begins at any ACK and is as long as the RTT is
+    In seconds from the flow's start; None if it is missing. A window begins at any ACK and is as long as the RTT is
     then (the smoothed one, at least the path's), so that it holds one flight, however bursty. It must end before the
     flow does. One in which the path carries nothing is none.
     """
@@ -50,7 +50,7 @@ def silent_spans(
     """Begin and end (ns) of each stretch of consecutive RTT windows with goodput below ``share`` of the capacity.
 
     Windows follow one another from the first ACK to the flow's end, each as long as the RTT is at its beginning.
-    Those before the first one with :data:`RAMP_SHARE` of the capacity are the ramp and no blackout: ten packets are
+    Those before the first one with :data:`RAMP_SHARE` of the capacity are the ramp and no blackout. Ten packets are
     0.13 % of 400 Mbit/s x 240 ms, and while a flight is small against a window, one that comes early or late leaves a
     window empty. None for a flow that never got so far.
     """

@@ -32,7 +32,7 @@ class Baseline:
             ) from error
 
     def accept(self, sheet: NightSheet, *, part: bool = False) -> None:
-        """Store a sheet in the place of the one before; of a ``part`` of an experiment, its other cells stay."""
+        """Store a sheet in place of the one before; of a ``part`` of an experiment, its other cells stay."""
         before = self.read(sheet.experiment) if part else None
         if before is not None and sheet.problem is None:
             for slug, cell in before.cells.items():

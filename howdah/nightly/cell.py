@@ -25,7 +25,7 @@ def label(state: str) -> str:
 @dataclass
 class CellResult:
     """``broken`` are runs that counted in the baseline and do not tonight; ``untold`` says why nothing can be said of
-    the cell; ``notes`` are told and fail nothing. ``pairs`` are repetitions that count in both nights; ``wall_s`` is
+    the cell; ``notes`` fail nothing. ``pairs`` are repetitions that count in both nights; ``wall_s`` is
     what tonight's runs took to make, whenever that was."""
 
     experiment: str
@@ -83,7 +83,7 @@ class CellResult:
 
     @property
     def hints(self) -> list[str]:
-        """What is told and fails nothing, in words."""
+        """What the page reports and fails nothing, in words."""
         found = [f"better: {change_text(each)}" for each in self.of("improvement")]
         others = [each.name for each in self.of("unproven") if not each.is_primary]
         if others:

@@ -15,7 +15,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit(night: Night) -> str:
     """One document. What fails is a *failure*, or an *error* where a kernel or runs cannot be had or nothing could be
-    told; what has nothing to be compared with, and need not have, is *skipped*. Times are those of the runs."""
+    decided; what has nothing to be compared with, and need not have, is *skipped*. Times are those of the runs."""
     root = ET.Element("testsuites", name=f"howdah {night.suite.name}")
     for experiment, cells in groupby(night.cells, key=lambda cell: cell.experiment):
         root.append(_suite(night, experiment, list(cells)))

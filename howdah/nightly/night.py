@@ -21,7 +21,7 @@ _MOST_SHOWN = 8  # reasons of one cell on the terminal; night.json has all
 
 
 class NightSpan(Protocol):
-    """A range of commits, as a night tells of it."""
+    """A range of commits, as a night reports it."""
 
     @property
     def baseline(self) -> str:
@@ -68,9 +68,9 @@ class Night:
     def decide(self) -> None:
         """Correct the p-values of the night and give every comparison its outcome; find the cells that tell nothing.
 
-        Primary measures are one family and all others another, each corrected by itself (Holm) at its part of ALPHA, so
-        that the two together raise a false alarm with a chance of ALPHA at most, and many other measures do not take
-        from the primary ones what few repetitions can prove.
+        Primary measures are one family and all others another, each corrected by itself (Holm) at its part of ALPHA. So
+        the two together raise a false alarm with a chance of ALPHA at most, and many other measures do not take from
+        the primary ones what few repetitions can prove.
         """
         for is_primary, alpha in _FAMILIES:
             family = self._family(is_primary)
@@ -140,7 +140,7 @@ class Night:
         return Counter(cell.state for cell in self.cells)
 
     def command(self, cell: CellResult) -> str:
-        """The command that makes the cell's runs anew and compares them with this baseline."""
+        """The command that makes the cell's runs again and compares them with this baseline."""
         words = ["howdah", "nightly", *self.suite.words]
         if self.span is not None:
             words += [*self.span.words(cell.experiment), "--only", f"{cell.item}/{cell.slug}", "--again"]

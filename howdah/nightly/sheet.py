@@ -109,7 +109,7 @@ class NightSheet:
 
     @staticmethod
     def from_json(data: Any) -> NightSheet:
-        """Raises ValueError, KeyError or TypeError where this is no sheet of this format, or one that was edited."""
+        """Raises ValueError, KeyError or TypeError where this is not a sheet of this format, or one that was edited."""
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"expected format {FORMAT}")
         if data["sha256"] != _digest({name: value for name, value in data.items() if name != "sha256"}):
@@ -193,7 +193,7 @@ def repetition_of(run: Run, units: dict[str, str]) -> Repetition:
 
 
 def _value(value: Any) -> Value:
-    """What is no number is missing: it would be neither equal to anything nor larger than any margin."""
+    """What is not a number is missing: it would be neither equal to anything nor larger than any margin."""
     if value is None or isinstance(value, str):
         return value
     return float(value) if math.isfinite(value) else None

@@ -80,7 +80,7 @@ def paired_p(differences: Sequence[float], margin: float, scale: float) -> float
     """p-value of the hypothesis that the mean of the differences is at most ``margin`` away from 0.
 
     Student's t of |mean| - margin, both sides, and never less than ``least_p``: of a few repetitions nobody knows that
-    their differences are normal. ``scale`` is the size of the values: differences that rounding alone tells apart are
+    their differences are normal. ``scale`` is the size of the values: differences that rounding alone distinguishes are
     equal. 1 where the mean is within the margin, or for fewer than two pairs.
     """
     count = len(differences)

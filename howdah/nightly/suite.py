@@ -162,7 +162,7 @@ def _claims(profile: Profile, item: ItemSection, where: str) -> tuple[str, ...] 
 
 
 def claims_of(profile: Profile, asked: str | list[str], where: str) -> tuple[str, ...]:
-    """The ids of the profile's claims that are asked for: ``all``, or some. Raises ProfileError where there is none."""
+    """The ids of the profile's claims that are asked for: ``all``, or some. Raises ProfileError for an unknown one."""
     known = [claim.id for claim in profile.claims if claim.unsupported is None]
     if not known:
         raise ProfileError("the profile makes no claim that can be judged", where=where)

@@ -47,7 +47,7 @@ def make(
     """Make every run that is not there yet. A kernel that does not build, or a run that fails, stops no other.
 
     On KeyboardInterrupt, or after a crash, what had finished is kept: the same command goes on there. Raises
-    HowdahError for what is no fault of a kernel's (another night under way, a directory that cannot be written), and
+    HowdahError for what is not a fault of a kernel's (another night under way, a directory that cannot be written), and
     EngineUnavailableError where this machine lacks something.
     """
     done = MadeSheets()

@@ -114,7 +114,7 @@ def _train(path: Path, queues: list[Leaf]) -> int | None:
 
 
 def _unknown(path: Path) -> str | None:
-    """Why a queue cannot be filled to its limit, or not be told from another one."""
+    """Why a queue cannot be filled to its limit, or be distinguished from another one."""
     if path.queue not in FIRST_IN_FIRST_OUT:
         return f"{path.queue} drops before its buffer is full"
     if any(hop.place == "before" for hop in path.hops):

@@ -235,7 +235,7 @@ def _end(flow: GeneratedFlowSection | None, asked: str) -> str:
 
 
 def _require_flent(cell: Cell, flow: FlowSection, index: int, *, virtual_time: bool) -> None:
-    """Raise ProfileError where flent cannot run a flow: outside a guest of ours, or for a size instead of a time."""
+    """Raise ProfileError where flent cannot run a flow: outside a guest, or for a size instead of a time."""
     if not virtual_time:
         what = "flent's test is changed to use iperf, which is not done to a machine in real time"
         raise ProfileError(what, where=cell.place("traffic", "source"), hint="run it with the uml engine")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine whose TCP is a model is told, and the refusal of everything it has no counterpart for.
+"""What an engine whose TCP is a model gets, and the refusal of everything it has no counterpart for.
 
 ``model`` of plan.json holds the declared parameters, resolved: nothing downstream reads howdah/profile/ns2.yaml.
 """

@@ -3,7 +3,7 @@
 
 - *bottleneck*: htb (rate) with a bfifo (buffer, exact in bytes) or another queue on the router's interface into the
   bottleneck link; further hops likewise;
-- *delay*: netem on the last router's interface towards each host, so that every host has its own delay, the delay is a
+- *delay*: netem on the last router's interface towards each host, so that every host has its own delay; the delay is a
   hop apart from the buffer, and no sender has a netem (which would disturb TCP small queues and pacing);
 - *sender interface*: htb with a pfifo on each sender, the NIC of the papers. Without it a veth takes any burst at once.
 """

@@ -174,7 +174,7 @@ def _delay_lines(cell: Cell, network: Network, path: Path, delays: Delays, varyi
 
 
 def _seed(cell: Cell, host: str, change: int) -> int:
-    """A seed for one netem and one of its changes, because each change starts the kernel's generator anew."""
+    """A seed for one netem and one of its changes, because each change starts the kernel's generator again."""
     return derived_seed(cell.scenario.seed, "netem", host, cell.repetition, change)
 
 

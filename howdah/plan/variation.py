@@ -7,7 +7,7 @@ interval it takes the next value of a stationary series. Where it falls, netem's
 after the one before (net/sched/sch_netem.c, netem_enqueue: with a rate, the last packet queued is the reference).
 
 The series is a Gaussian AR(1) process x_k, x_{k+1} = phi x_k + sqrt(1 - phi^2) e_k, phi = exp(-interval/correlation
-time), mapped through its own distribution function to the distribution asked for (a Gaussian copula), so that the
+time), mapped through its own distribution function to the distribution asked for (a Gaussian copula). So the
 marginal distribution is exact and the correlation of x decays as asked.
 """
 

@@ -118,7 +118,7 @@ class WebSection(Section):
 
 
 class MixSection(Section):
-    """Transfers of middle size at a mean rate, as in the HyStart paper's background: Poisson arrivals, sizes of the
+    """Transfers of middle size at a mean rate, as in the HyStart paper's background. Poisson arrivals, sizes of the
     Surge generator (Barford and Crovella 1998: 93 % lognormal, the rest Pareto), of which only those between least
     and most are taken."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do about a field or a value that there is not: from the fields of its place, or where the field lives."""
+"""What to do about a field or a value that does not exist: from the fields of its place, or where the field lives."""
 
 from __future__ import annotations
 

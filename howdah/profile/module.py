@@ -31,7 +31,7 @@ _SUFFIXES = (".c", ".ko")
 
 
 def check_modules(scenario: Scenario, document: Document, directory: Path) -> None:
-    """Each file is there, and its name can be a module's and is no other file's. Raises ProfileError."""
+    """Each file is there, and its name can be a module's and differs from every other file's. Raises ProfileError."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
     sources: set[Path] = set()

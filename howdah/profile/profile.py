@@ -56,7 +56,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PointScenario:
-    """One point of the sweep, checked. ``fewer_repetitions``: it has so many of those of the profile, the first."""
+    """One point of the sweep, checked. ``fewer_repetitions``: it has only the first of the profile's."""
 
     slug: str
     axes: dict[str, Any]

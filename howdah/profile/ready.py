@@ -27,7 +27,7 @@ _MACHINES = {3: "i386", 8: "mips", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86
 
 
 def defect(file: Path) -> str | None:
-    """Why no kernel of this machine loads the file, whatever its version: what is told of it behind its name.
+    """Why no kernel of this machine loads the file, whatever its version: the text follows the file's name.
 
     None where nothing is known against it. Raises OSError where it cannot be read.
     """

@@ -93,7 +93,7 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
 
 
 def _short_forms(section: type[ShortSection], shared: dict[str, Any]) -> list[dict[str, Any]]:
-    """What may stand in the place of a section with a short form."""
+    """What may stand in place of a section with a short form."""
     own = section.model_json_schema(by_alias=True)["properties"][section.short]
     plain = _field_schema(own, section.model_fields[section.short], shared)
     forms = plain.get("anyOf", [plain])

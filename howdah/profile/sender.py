@@ -85,7 +85,7 @@ BUNDLES: dict[str, tuple[Setting, ...]] = {
 def take_sender(data: dict[str, Any]) -> None:
     """Complete the data of one point of the sweep by what its ``sender`` names, in place.
 
-    What is no name of a bundle stays for the check of the field.
+    What is not a name of a bundle stays for the check of the field.
     """
     name = data.get("sender")
     if isinstance(name, dict):

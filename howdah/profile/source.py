@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a profile's text: YAML to plain values, remembering the line of each.
 
-Built on the parser's *events* instead of a loader, so that nothing is constructed that a profile has no use for: tags,
+Built on the parser's *events* instead of a loader, so that nothing is constructed that a profile has no use for. Tags,
 anchors, aliases, merge keys and second documents are refused, duplicate keys are refused, and depth and size are
 bounded. Scalars follow YAML 1.2's core schema (``off`` and ``no`` are texts, not booleans).
 """
@@ -119,7 +119,7 @@ def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[P
 
 
 def _copy(value: Any) -> Any:
-    """Mappings and lists anew; scalars do not change."""
+    """Mappings and lists again; scalars do not change."""
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value

@@ -131,7 +131,7 @@ def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
 
 
 def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[StepSection], int]:
-    """Steps of the mean rate, and the time after which Mahimahi begins anew: the last line's."""
+    """Steps of the mean rate, and the time after which Mahimahi begins again: the last line's."""
     if interval_us % 1000:
         raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=where)
     times: list[tuple[int, int]] = []

@@ -67,7 +67,7 @@ class ProgramSection(Section):
 
     @property
     def own_files(self) -> list[tuple[str, tuple[str | int, ...]]]:
-        """Files that lie beside the profile, and where they are written; the program first."""
+        """Files that are beside the profile, and where they are written; the program first."""
         program = self.command[0]
         beside = "/" in program and not program.startswith(("/", "{"))
         own: list[tuple[str, tuple[str | int, ...]]] = [(program, ("command", 0))] if beside else []

@@ -41,7 +41,7 @@ def table() -> tuple[Unsayable, ...]:
 
 
 def unsayable(text: str, section: Path_ = ()) -> Unsayable | None:
-    """What was meant by a name or value that there is not; ``section`` is where it stands."""
+    """What was meant by a name or value that does not exist; ``section`` is where it stands."""
     words = f" {re.sub(r'[^a-z0-9]+', ' ', text.lower()).strip()} "
     place = section_name(section)
     return next((row for row in table() if row.is_meant(words, place)), None)

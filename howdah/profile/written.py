@@ -39,7 +39,7 @@ def written_path(directory: Path, text: str, where: str | None) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is such a file or directory; there is none under a name that the file system refuses."""
+    """Whether there is such a file or directory; False under a name that the file system refuses."""
     try:
         path.stat()
     except (OSError, ValueError):

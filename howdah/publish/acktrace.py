@@ -144,7 +144,7 @@ def _ends(flow: Flow) -> tuple[str, int]:
 
 
 def _layout(raw: Path) -> Layout:
-    """From the kernel's own description, which lies there before the first record; trace.json comes at the end."""
+    """From the kernel's own description, which is there before the first record; trace.json comes at the end."""
     texts = {
         name: (raw / name).read_text(encoding="ascii") for name in ("header_page", "header_event", f"{_NAME}.format")
     }

@@ -40,9 +40,9 @@ def _code_digest() -> bytes:
 
 
 def blocks_key(run: Run) -> str:
-    """Changes whenever what is published of the run would: with its files, its labels or the code that reads them.
+    """The key of a run's blocks, which changes with its files, its labels and the code that reads them.
 
-    Nobody else can name blocks so that this user's Prometheus opens them.
+    Only this user can name blocks so that this user's Prometheus opens them.
     """
     directory: RunDirectory = run.directory
     digest = hashlib.sha256(_code_digest() + run.experiment.encode())

@@ -28,7 +28,7 @@ _MOST_KEPT = 8  # answers; whoever asks may write a query string of his own
 
 
 class _Reading(Collector):
-    """Whatever ``read`` returns at the time of a scrape, the last sample of each series; one scrape at a time."""
+    """Collects what ``read`` returns at a scrape, the last sample of each series; one scrape at a time."""
 
     def __init__(self, read: Callable[[], Families]) -> None:
         self._read = read
@@ -119,7 +119,7 @@ def _application(metrics: WSGIApplication) -> WSGIApplication:
 
 
 def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIApplication:
-    """Answers that are made once for each format, as long as ``stamp`` returns the same object: the newest few."""
+    """Keeps the newest answers, one for each format, as long as ``stamp`` returns the same object."""
     made: dict[tuple[object, ...], tuple[_Told, list[bytes]]] = {}
     lock = threading.Lock()
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of finished runs and nights as a page that is scraped, so that a plain query finds them now.
 
-Blocks hold one sample of each result, at the end of its run. A query looks back a second or two, and finds nothing
-there but at that very time. Here the results stand as long as the server runs, as those of batch jobs do in a
-Pushgateway.
+Blocks hold one sample of each result, at the end of its run, so a query that looks back a second or two does not find
+it. This page has the results as long as the server runs, as a Pushgateway has those of batch jobs.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def _identity(run: Run) -> tuple[object, ...]:
 
 
 def _newest(runs: list[Run]) -> Families:
-    """What every run is, and the summaries of as many of the first runs as there is room for."""
+    """The facts of every run, and the summaries of as many of the first runs as fit."""
     found: Families = {}
     room = MOST_SERIES
     for run in runs:

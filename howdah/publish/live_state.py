@@ -26,7 +26,7 @@ _MOST_FINISHED = 24
 
 
 class LiveState:
-    """The state of all that is being made below ``runs``, and of the runs that ended since this began."""
+    """The state of all runs in progress below ``runs``, and of the runs that ended since the server began."""
 
     def __init__(self, runs: Path, cache: Path, watch: Watch) -> None:
         self._runs, self._cache, self._watch = runs, cache, watch
@@ -53,7 +53,7 @@ class LiveState:
         }
 
     def _look_for_finished(self) -> None:
-        """Runs whose run.json was written last since this began. One that cannot be read is passed over."""
+        """Find the runs whose run.json was last written since the server began; skip those that cannot be read."""
         found = []
         for file in self._records_of_changed():
             run = file.parent
@@ -75,7 +75,7 @@ class LiveState:
         self._finished = {run: shown for run, shown in self._finished.items() if run.exists()}
 
     def _records_of_changed(self) -> Iterator[Path]:
-        """Of experiments in which a run took its place since this began: others may have thousands of runs."""
+        """Records of experiments in which a run ended since the server began; others may have thousands of runs."""
         for experiment in self._runs.glob("*/"):
             try:
                 if experiment.is_symlink() or experiment.stat().st_mtime < self._began_s:

@@ -167,5 +167,6 @@ class LiveMachine:
 
 
 def _where(handle: str, parent: str) -> str:
-    """The handle; of a queue the kernel made itself, which has none (``0:``), its parent, which is unique."""
+    """The handle of a queue; its parent, which is unique, for a queue of the kernel's own, which has no handle
+    (``0:``)."""
     return handle if handle not in ("0:", "0:0") else f"0:@{parent}"

@@ -65,7 +65,7 @@ def fetch() -> Path:
 
 @contextmanager
 def node_exporter(program: Path, directory: Path) -> Iterator[tuple[str, Password]]:
-    """Run it for the length of a ``with`` block; yields its address and the password it wants, which is written to
+    """Run it for the length of a ``with`` block; yields its address and the password it needs, which is written to
     ``directory``. It ends with this process, however that ends."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:

@@ -2,7 +2,7 @@
 """Runs as samples, and samples as OpenMetrics text for ``promtool tsdb create-blocks-from openmetrics``.
 
 Virtual time is mapped to the host time at which the run started plus the offset from the epoch. So runs of one
-experiment stand at the time when they were made and differ in their labels.
+experiment appear at the time when they were made and differ in their labels.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Families = dict[PublishedMetric, list[MetricSamples]]
 
 
 def run_labels(run: Run) -> dict[str, str]:
-    """Labels that every series of a run carries and that together tell runs of a server apart."""
+    """Labels that every series of a run has and that together distinguish the runs of a server."""
     labels = {
         "experiment": run.experiment,
         "scenario": run.plan.profile if run.plan else run.experiment,

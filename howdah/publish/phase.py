@@ -70,7 +70,7 @@ class ExperimentPhase:
 
 
 def held_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
-    """Experiments whose lock is held, from the kernel's list: trying a lock could make a command fail."""
+    """Experiments whose lock is held, by the kernel's list, because trying a lock could make a command fail."""
     holders = _flock_holders()
     found = []
     for lock in sorted(runs.glob("*/.lock")):

@@ -47,7 +47,7 @@ def scrape(
 ) -> Iterator[Live]:
     """Start what is to be scraped and write the page into ``directory``; all of it ends with the ``with`` block.
 
-    Without a node_exporter the machine's own figures are missing, and it is said why.
+    Without a node_exporter the machine's own figures are missing, and a message says why.
     """
     for target in targets:
         if _TARGET.fullmatch(target) is None:
@@ -60,7 +60,7 @@ def scrape(
     state.write(assets)
 
     def scraped() -> Families:
-        """The page reads what is written here; a scrape a second sets the pace of both."""
+        """Write what the page reads, at each scrape, once a second."""
         families = watch.families()
         state.write(assets)
         return families | sweep_families(runs)

@@ -123,7 +123,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _watch(importer: Importer, server: Server) -> None:
-    """Prometheus itself rereads its directory once a minute; all we do is put blocks there."""
+    """Put blocks into the directory, which Prometheus rereads once a minute."""
     due = time.monotonic() + _LOOK_AGAIN_S
     while True:
         if not server.alive():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Prometheus on loopback that ends with the process that started it, however that process ends.
 
-It wants a password that only this process knows; ``running`` puts in front what a browser may speak to.
+It needs a password that only this process knows; ``running`` puts a proxy for browsers in front of it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_po
 
 @contextmanager
 def running(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Iterator[Server]:
-    """A server for the length of a ``with`` block, and its front at ``port``."""
+    """Run a server and its front at ``port`` for the length of a ``with`` block."""
     if port is None:
         port = free_port()
     else:
@@ -182,7 +182,7 @@ def running(prometheus: Prometheus, data: Path, port: int | None = None, live: L
 
 @contextmanager
 def queried(prometheus: Prometheus, data: Path) -> Iterator[Client]:
-    """A server without a front, for this process alone, for the length of a ``with`` block."""
+    """Run a server without a front, for this process alone, for the length of a ``with`` block."""
     server = start(prometheus, data)
     try:
         yield server.client()

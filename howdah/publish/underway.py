@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs while they are made: the last reading of each collector, from raw/ as it grows, under the published names.
 
-Nothing is asked of the kernel or of the agent: what the collectors write is read beside them. Of a run in virtual time
-it is the trace (acktrace.py) that is read on, since its seconds are not those of whoever looks.
+It reads the files that the collectors write, and asks neither the kernel nor the agent. For a run in virtual time it
+reads the trace (acktrace.py), because simulated seconds are not those of the scrape.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class LiveRun:
         return frames, parse(frames, locate, columns)
 
     def _sockets(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        """Flows of their own by number; connections of groups, which come and go, in the sums alone."""
+        """Samples of single flows by number; connections of groups count in the sums alone."""
         _frames, records = self._parsed("tcp_info", tcp_info.locate, _SOCKET_COLUMNS)
         count = {"sender": 0, "receiver": 0}
         unacked, rtts = 0.0, []

@@ -35,7 +35,7 @@ class _Made:
 
 @dataclass
 class Queues:
-    """Reads each finished run once: a look takes a second's share of a scrape."""
+    """Reads each finished run once, so that a look is quick enough for a scrape a second."""
 
     _made: dict[tuple[Path, int], _Made] = field(default_factory=dict)  # by the time at which run.json was written
 
@@ -91,8 +91,8 @@ def _kind(cell: dict[str, Any]) -> str:
 
 
 def _left(waiting: list[tuple[str, str]], begun: list[str], walls: dict[str, list[float]]) -> float | None:
-    """Wall time until all are made, as many at once as now: each run takes what its repetitions took, else what all
-    took in the middle; one in progress half of it. None before any run is made."""
+    """Wall time until all runs are made, as many at once as now. A run takes as long as its repetitions did, else as
+    the median of all; one in progress half of it. None before any run is made."""
     every = [wall for of_kind in walls.values() for wall in of_kind]
     if not every or not (waiting or begun):
         return None

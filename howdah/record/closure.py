@@ -20,7 +20,7 @@ _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # where ast keep
 
 
 def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool = True) -> dict[str, Path]:
-    """Files of the entry modules and of every module of ours that they import, by module name, sorted.
+    """Files of the entry modules and of every module of howdah's that they import, by module name, sorted.
 
     An import counts wherever it stands: at the top, in a function, below ``if TYPE_CHECKING``. Without ``deferred``
     those in functions do not count. The ``__init__`` files of the packages on the way count too. The packages are those

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Digests of a run's files, kept in run.json: whoever reads a file sees whether it is the one that was recorded.
 
-run.json has no digest of itself. A person who changes a file and its digest is found out by computing the results anew
+run.json has no digest of itself. A person who changes a file and its digest is found out by computing the results again
 (``howdah verify``), or by a signature (``howdah sign``), which covers run.json too.
 """
 
@@ -74,7 +74,7 @@ def file_sha256(file: Path) -> str:
 
 
 def forget() -> None:
-    """Compute every digest anew from now on."""
+    """Compute every digest again from now on."""
     _known.clear()
 
 
@@ -84,7 +84,7 @@ def covered(directory: RunDirectory) -> list[str]:
 
 
 def _entries(directory: RunDirectory) -> list[tuple[str, str | None]]:
-    """Paths of all that is no directory, with what it is where it is no file; without what is hidden."""
+    """Paths of all that is not a directory, with what it is where it is not a file; without what is hidden."""
     found = files_below(directory.path)
     return sorted((name, kind) for name, kind in found if not name.startswith(".") and "/." not in name)
 

@@ -140,7 +140,7 @@ def remove_whole(path: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError where there is none."""
+    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError where it is missing."""
     try:
         return parse_json(read_foreign(path), path)
     except FileNotFoundError:

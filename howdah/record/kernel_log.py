@@ -79,9 +79,9 @@ def in_use(own_modules: Sequence[str]) -> str:
 def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
     """Function and module of each call, innermost first; the functions that print the trace are none.
 
-    A kernel without frame pointers is sure of no call, and marks each as a guess: then the guesses are told. What
-    returns to a function's first byte was called at the end of the one before, whose name is not there. Where the
-    instruction is told, in whichever line, its function is the innermost.
+    A kernel without frame pointers is sure of no call, and marks each as a guess: then the log has the guesses. What
+    returns to a function's first byte was called at the end of the one before, whose name is not there. Where a line
+    names the instruction, its function is the innermost.
     """
     lines = sorted(block, key=lambda line: _INSTRUCTION not in line)
     every = [match.groups() for line in lines for match in _FRAME.finditer(line)]

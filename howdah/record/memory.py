@@ -50,7 +50,7 @@ def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: It
 
 @cache
 def _modules_sha256() -> str:
-    """Hash of the names and contents of all modules of ours."""
+    """Hash of the names and contents of all modules of howdah's."""
     digest = hashlib.sha256()
     for package in PACKAGES:
         top = f"{root_of(package)}/"  # a Path for each file would take longer than to read it

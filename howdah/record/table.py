@@ -208,7 +208,7 @@ class Difference:
 def equal(run_a: RunDirectory, run_b: RunDirectory) -> Difference | None:
     """Compare every table of two runs, every row and column; None when they are equal, else the first difference.
 
-    Tables that tell of the machine and not of the run are left out.
+    Tables that describe the machine and not the run are left out.
     """
     for name in TABLES:
         if name in MACHINE_TABLES:
@@ -246,5 +246,5 @@ def first_difference(name: str, a: pa.Table, b: pa.Table) -> Difference | None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dictionary columns as their values: which code stands for a text is no property of the run."""
+    """Dictionary columns as their values: which code stands for a text is not a property of the run."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

@@ -21,7 +21,7 @@ ABSENT = "—"
 class RunAxis:
     """One thing in which runs differ. ``values`` are in the order of the runs, with a colour each.
 
-    ``of_variants``: whether the rows of the result table are told apart by it.
+    ``of_variants``: whether the rows of the result table are distinguished by it.
     """
 
     name: str
@@ -32,7 +32,7 @@ class RunAxis:
     value_of: Callable[[Run], str]
 
     def place(self, run: Run) -> int:
-        """Where a run lies on it."""
+        """The place of a run on it."""
         return self.values.index(self.value_of(run))
 
 

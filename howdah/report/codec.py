@@ -29,7 +29,7 @@ class EncodedColumn(TypedDict):
 
 
 def scale_of(values: Float64, levels: int = 20_000) -> float:
-    """The power of ten (or 2 or 5 times one) that tells apart at least ``levels`` steps of the largest value."""
+    """The power of ten (or 2 or 5 times one) that distinguishes at least ``levels`` steps of the largest value."""
     finite = np.abs(values[np.isfinite(values)])
     largest = float(finite.max()) if len(finite) else 0.0
     if largest < _NOTHING:

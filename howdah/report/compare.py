@@ -36,7 +36,7 @@ def compare(
     """Compare experiments and runs; a variant is an algorithm, with kernel and experiment where those differ.
 
     ``paths`` are directories of experiments or runs; ``algorithms``, when given, are the only ones shown. The page is
-    written to ``target``; the text is folded to ``width`` columns. Experiments of one name are told apart by their
+    written to ``target``; the text is folded to ``width`` columns. Experiments of one name are distinguished by their
     directories, and drawn from their tables: a Prometheus knows them by the name alone.
     Raises HowdahError when there is nothing to compare.
     """
@@ -92,7 +92,7 @@ def _told_apart(experiments: list[Experiment]) -> list[Experiment]:
 
 
 def _end_that_differs(paths: list[tuple[str, ...]]) -> int:
-    """The least number of last parts by which all paths can be told apart."""
+    """The least number of last parts by which all paths can be distinguished."""
     longest = max(map(len, paths))
     return next(number for number in range(1, longest + 1) if len({path[-number:] for path in paths}) == len(paths))
 

@@ -73,7 +73,7 @@ class ToldRun:
 
 
 def told_events(run: Run, flow: Flow) -> list[ToldEvent]:
-    """Events of one flow, in the order in which they were told; none where no module tells of any."""
+    """Events of one flow, in the order of the reports; none where no module reports any."""
     table = run.table("slow_start")
     if table is None:
         return []

@@ -50,7 +50,7 @@ class ExitRow:
 
 @dataclass(frozen=True)
 class ExitStrip:
-    """Rows of what one axis tells apart; ``title`` is what their runs have in common."""
+    """Rows of what one axis distinguishes; ``title`` is what their runs have in common."""
 
     title: str
     rows: list[ExitRow]

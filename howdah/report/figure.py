@@ -272,7 +272,7 @@ def _event(told: ToldEvent) -> dict[str, Any]:
 
 
 def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
-    """At most some hundred, evenly chosen, and every exit: an algorithm may tell of one event an ACK."""
+    """At most some hundred, evenly chosen, and every exit: an algorithm may report one event an ACK."""
     if len(told) <= _MOST_EVENTS:
         return told
     step = -(-len(told) // _MOST_EVENTS)

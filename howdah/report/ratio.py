@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One side of a comparison against another, within each place of the sweep: a ratio, paired by repetition.
 
-Repetition r meets the same perturbation with every algorithm and at every place, so the ratio of each pair is a sample
+Repetition r meets the same perturbation with every algorithm and at every place. So the ratio of each pair is a sample
 of its own, and the spread of the ratios is that of the difference alone.
 """
 
@@ -86,7 +86,7 @@ def against(said: list[Subject], *wording: Wording) -> list[str]:
     """Sentences: every other side against the first one, over all places that have both. A measure that is 0
     everywhere is compared with nothing.
 
-    Of many sides the two with the least and the largest ratio of the first measure are told.
+    Of many sides the two with the least and the largest ratio of the first measure are named.
     """
     names = sides(said)
     at = {(each.side, each.place): each for each in said}

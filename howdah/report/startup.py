@@ -106,7 +106,7 @@ def _causes(each: Subject, name: str) -> str:
 
 
 def _stay(each: Subject) -> str:
-    """What it did in the place of an exit, no more than the data say: that a flow is still in slow start they do only
+    """What it did in place of an exit, no more than the data say: that a flow is still in slow start they do only
     of an algorithm that ends it by setting ssthresh."""
     grown = each.of.quantity(GROWN)
     if _is_in_it(each):
@@ -158,7 +158,7 @@ def _why(each: Subject, mark: str) -> str:
 
 def _bears_out(each: Subject) -> bool:
     """Whether the flow moved at least half of what the path carries from the moment at which it reached 90 % of it: a
-    single good round trip is no praise."""
+    single good round trip proves nothing."""
     reached = each.of.median(NINETY)
     if reached is None:
         return False

@@ -79,11 +79,11 @@ def make_again(
 ) -> Again:
     """Make the run of ``original`` again in the new directory ``final`` and compare.
 
-    Results of the original that another analysis made are made again first; without ``up_to_date`` they are compared as
-    they are, and nothing in its directory is changed. With ``trust`` the user allows what a stranger's plan names.
+    Recomputes first what another analysis made of the original; without ``up_to_date`` it compares the results as they
+    are, and changes nothing in its directory. With ``trust`` the user allows what a stranger's plan names.
 
-    Raises UntrustedError where that was not allowed, and HowdahError where there is nothing to compare with: the run
-    did not finish, or it was analysed by another version and its data were not kept.
+    Raises UntrustedError where the user did not allow that, and HowdahError where nothing can be compared: the run did
+    not finish, or another version analysed it and its data were not kept.
     """
     plan = read_plan(original)
     record = read_record(original)
@@ -140,7 +140,8 @@ def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list
 
 
 def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
-    """The measures of a run. Where computing takes no simulated time, that of the processor is the machine's own."""
+    """The measures of a run, without processor time where computing takes no simulated time: it is the machine's
+    own."""
     rows: list[dict[str, Any]] = read_object(run.metrics).get("rows", [])
     of_the_machine = plan.traits.exact_uptime
     return [row for row in rows if not (of_the_machine and str(row["metric"]).startswith("cpu_"))]

@@ -43,15 +43,13 @@ def run_cells(
 ) -> list[Outcome]:
     """Run every job that has no finished run yet, and return the outcomes in the jobs' order.
 
-    They are made by ``executor``; without one on this machine, ``workers`` at a time. A run that was made in real time
-    and is invalid is made again: the machine may have its processors free this time. In virtual time it would come out
-    the same.
+    ``executor`` makes them; without one, this machine does, ``workers`` at a time. An invalid run in real time is made
+    again, because the machine may have its processors free this time. In virtual time it would be the same.
 
-    One experiment after the other, the cheapest first, so that a batch that is interrupted leaves whole experiments. Of
-    each, the longest runs come first, so that no core waits at the end for one that began late. An error (which is not
-    about the path: that would be an invalid run) ends the batch once the runs in progress are done; with ``keep_going``
-    only a full disk does. On KeyboardInterrupt (or any error here) the workers and their guests are killed and their
-    partial directories removed; runs that had finished stay.
+    Experiments come one after the other, the cheapest first, so an interrupted batch leaves whole experiments. The
+    longest runs of each come first, so no core waits at the end for a run that began late. A failed run ends the batch
+    once the runs in progress are done; with ``keep_going`` only a full disk does. On KeyboardInterrupt (or any error
+    here) the workers and their guests are killed and their partial directories removed; finished runs stay.
     """
     outcomes = run_queue(_Jobs(jobs, again), executor or LocalExecutor(workers, worker), listen, keep_going=keep_going)
     order = {id(job): position for position, job in enumerate(jobs)}
@@ -79,12 +77,12 @@ class JobQueue(Protocol):
 
     @property
     def planned(self) -> bool:
-        """Whether all jobs are there, so that ``some`` are all that wait."""
+        """Whether all jobs are known, so that ``some`` are all waiting jobs."""
         ...
 
     @property
     def some(self) -> list[Job]:
-        """Jobs that need all that any needs."""
+        """Jobs that together need everything that any job needs."""
         ...
 
     @property
@@ -104,7 +102,7 @@ class JobQueue(Protocol):
 
 
 def run_queue(queue: JobQueue, place: Executor, listen: Listener, *, keep_going: bool = False) -> list[Outcome]:
-    """Have all jobs of a queue made, as ``run_cells`` says; the outcomes that the queue holds on to."""
+    """Make all jobs of a queue, as ``run_cells`` does; return the outcomes that the queue keeps."""
     outcomes = queue.settle([])
     stop = False
     try:
@@ -187,7 +185,7 @@ class _Jobs:
 
 
 def _sorted_out(jobs: Sequence[Job], again: bool) -> tuple[list[Outcome], list[Job]]:
-    """The outcomes of runs that exist, and the jobs whose runs do not."""
+    """Separate the outcomes of runs that exist from the jobs whose runs do not."""
     outcomes: list[Outcome] = []
     unfinished: list[Job] = []
     for job in jobs:
@@ -201,7 +199,7 @@ def _sorted_out(jobs: Sequence[Job], again: bool) -> tuple[list[Outcome], list[J
 
 
 def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:
-    """Whether every other run would meet this error (no space, no engine) too, so that none should start."""
+    """Whether every other run would fail by this error (no space, no engine), so that none should start."""
     if outcome.error is None:
         return False
     free = free_bytes(outcome.job.experiment)

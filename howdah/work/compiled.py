@@ -12,7 +12,7 @@ from howdah.profile.long import LongCells
 
 
 def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Sequence[Plan]:
-    """The plan of every run of a profile; ``engine`` and ``kernel`` take the place of the profile's own.
+    """Compile the plan of every run of a profile; ``engine`` and ``kernel`` replace the profile's own.
 
     Plans of a long sweep are compiled when they are asked for.
     """

@@ -59,7 +59,7 @@ def is_large(directory: RunDirectory) -> bool:
 
 
 def compress_run(directory: RunDirectory) -> Compressed | None:
-    """Compress what is large in raw/ of a finished run that nothing speaks against (``refused``).
+    """Compress the large files in raw/ of a finished run that ``refused`` accepts.
 
     Returns None if nothing becomes smaller. The caller holds the experiment's lock. A run without digests gets none,
     because nothing records what its files were. Raises HowdahError if it fails; the run is then unchanged.

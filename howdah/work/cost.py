@@ -17,7 +17,7 @@ READING_S = 3e-5  # of a node's queueing disciplines, for each node: more nodes 
 
 
 def carried_bits(plan: Plan) -> float:
-    """Bits that cross the bottleneck, at most: what flows have to send, or the path's rate while one of them does."""
+    """The most bits that cross the bottleneck: what flows have to send, or the path's rate while a flow is active."""
     path = plan.path
     limit = {"forward": path.rate_bits_per_second, "reverse": path.reverse_rate_bits_per_second}
     highest = max([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])

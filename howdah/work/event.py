@@ -40,7 +40,7 @@ class RunEvent(TypedDict):
 
 
 class Events:
-    """Listeners of builds and batches that tell what is new."""
+    """Listens to builds and batches, and hands on each event."""
 
     def __init__(self, tell: Callable[[RunEvent], None]) -> None:
         self.tell = tell

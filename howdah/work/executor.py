@@ -19,11 +19,11 @@ class Executor(Protocol):
 
     @property
     def handed(self) -> Sequence[Job]:
-        """Jobs that were given and have not begun."""
+        """Jobs that were handed out and have not begun."""
         ...
 
     def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
-        """Get ready what these jobs need. They are all that will be given, unless ``total`` says how many there are.
+        """Prepare what these jobs need. No other jobs follow, unless ``total`` says how many there are.
 
         Raises HowdahError where they cannot be made there.
         """

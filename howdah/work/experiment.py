@@ -112,7 +112,7 @@ class ExperimentDirectory:
         return removed
 
     def finished(self, cell: PlannedRun) -> RunDirectory | None:
-        """The run of this cell, when a finished one with the same key and all that is to be kept is there.
+        """The finished run of this cell, if it has the same key and all data that are to be kept; else None.
 
         A run that kept only its results must have those of today's analysis, because it cannot be measured again.
         """
@@ -140,7 +140,7 @@ class ExperimentDirectory:
         return directory
 
     def keep(self, cell: PlannedRun, partial: RunDirectory) -> RunDirectory:
-        """Give a whole run its name. A failed run of the same key that was there before gives way."""
+        """Give a complete run its final name. It replaces a failed run of the same key."""
         final = RunDirectory(self.path / cell.directory_name)
         if not cell.keep_data:
             remove_data(partial)
@@ -208,7 +208,7 @@ class ExperimentDirectory:
     ) -> None:
         """experiment.json of a long sweep, row by row: it lists the runs that ended, and says how many there will be.
 
-        The names of the others are not known before they are planned.
+        Other runs have no names before they are planned.
         """
         about = {**self._about_runs(profile_text, profile_file, description, False, axes), "total": total}
         temporary = writing_name(self.index)
@@ -293,7 +293,7 @@ def find(runs: Path, name: str) -> Path:
 
     It begins as ``runs`` or the path does. A link, such as ``latest``, is followed.
 
-    A run's name, also at the end of a path, may lack what tells it from runs of other plans, where one run has it.
+    A run's name, also at the end of a path, may lack its key if only one run has the rest of it.
     """
     for candidate in (Path(name), runs / name):
         if candidate.is_dir() and ((candidate / "plan.json").exists() or (candidate / "experiment.json").exists()):

@@ -73,7 +73,7 @@ class Forked:
 
 
 def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[int | signal.Signals]) -> NoReturn:
-    """Run the child and leave without the parent's clean-up: its open work is the parent's to finish."""
+    """Run the child and exit without the parent's clean-up handlers, which are for the parent alone."""
     status = 1
     try:
         os.setsid()
@@ -95,9 +95,9 @@ def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[i
 
 
 def _take(streams: tuple[int, int, int]) -> None:
-    """These become the standard streams, and no other descriptor stays open: locks, and the pipes of other processes.
+    """Make these the standard streams, and close every other descriptor: locks, and the pipes of other processes.
 
-    What the parent has not yet written stays with the old objects, which are not used any more.
+    The old stream objects keep what the parent has not yet written, and nobody uses them any more.
     """
     above = [fcntl.fcntl(stream, fcntl.F_DUPFD, _STANDARD) for stream in streams]
     for number, stream in enumerate(above):

@@ -31,7 +31,7 @@ class Job:
 
 @dataclass
 class Outcome:
-    """How one job ended; ``verdict`` is None when there is an ``error``. ``worker`` is where, if not here.
+    """How one job ended; ``verdict`` is None when there is an ``error``. ``worker`` names the machine, if not this one.
 
     ``failed``: the run ended before its end, and is invalid for that.
     """

@@ -34,7 +34,7 @@ class LocalExecutor:
         return []
 
     def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
-        """Do nothing: what the jobs need is in the cache."""
+        """Do nothing, because the cache has what the jobs need."""
 
     def has_room(self) -> bool:
         return len(self._making) < self.workers

@@ -64,7 +64,7 @@ class Makers:
         self._started: list[Process] = []
 
     def give(self, directory: RunDirectory, *, keep_data: bool = True) -> Making:
-        """Have the run in ``directory`` made. What a process says of its own troubles is in its first run's log.
+        """Start the run in ``directory``. A process writes errors of its own to the log of its first run.
 
         ``keep_data`` is false where the caller removes the data of a run that counts. Raises OSError where no process
         can be started.

@@ -19,5 +19,5 @@ def die_with_parent(parent: int) -> None:
 
 
 def be_called(name: str) -> None:
-    """The name that ``top`` shows: a process that was forked has the command line of the one before (prctl(2))."""
+    """Set the name that ``top`` shows, because a forked process keeps its parent's command line (prctl(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())

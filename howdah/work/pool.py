@@ -51,20 +51,20 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _end_all() -> None:
-    """Where the last process or the executor's thread could not be started, nobody tells the first ones to end.
+    """End processes that the executor started before it failed to start another one or its thread.
 
-    They may not have come to ``_begin`` yet, so that SIGTERM would meet the command's own handler.
+    They may not have reached ``_begin`` yet, so SIGTERM would call the command's own handler.
     """
     for process in multiprocessing.active_children():
         process.kill()
 
 
 def _begin(parent: int) -> None:
-    """Signals of a worker: the command's own handlers, which a fork inherits, would keep it alive.
+    """Reset the signal handlers of a worker: the command's own, which a fork inherits, would keep it alive.
 
     The executor ends the other workers with SIGTERM when one has died.
-    A handler that raises makes an exception of their task instead, and they wait for the next one,
-    for ever where the dead one held the lock of the queue.
+    With a handler that raises, the task would fail instead and the worker wait for the next one, for ever where the
+    dead worker held the lock of the queue.
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

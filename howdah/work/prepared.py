@@ -2,7 +2,7 @@
 """The one way from a profile to its finished runs, for every command that makes runs.
 
 Compile, hold the experiment's directory, prepare the engine, name the cells, bring old results up to date, make what is
-missing, write the index. Claims of earlier runs are dropped on the way: what is interrupted has none.
+missing, write the index. Claims of earlier runs are removed first, so an interrupted experiment has none.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Prepared:
 
 
 def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:
-    """The experiment in a directory, made if need be, and held until ``locks`` closes; leftovers in it are removed.
+    """Open or create the experiment in a directory, hold it until ``locks`` closes, and remove leftovers in it.
 
     Raises HowdahError where another command holds it, or it cannot be written.
     """
@@ -78,8 +78,8 @@ def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:
 
 
 def prepare(experiment: ExperimentDirectory, profile: Profile, plans: Sequence[Plan], build: Build) -> Prepared:
-    """Make the engines ready for these plans of a profile, of which a control may have its own, and write down what the
-    experiment, which is held, will be.
+    """Prepare the engines for these plans of a profile (a control may have its own engine), and write what the held
+    experiment will be.
 
     Raises EngineUnavailableError where an engine cannot run here, and HowdahError where something cannot be built.
     """
@@ -112,14 +112,14 @@ def make(
     tell: Tell = say,
     executor: Executor | None = None,
 ) -> list[Outcome]:
-    """Make the runs that are not there yet; the outcomes in the order of ``jobs`` (default: all of ``prepared``).
+    """Make the missing runs; return the outcomes in the order of ``jobs`` (default: all of ``prepared``).
 
-    They are made by ``executor``; without one on this machine, ``workers`` at a time, and so are those that no other
-    machine can make.
+    ``executor`` makes them. This machine makes the others, ``workers`` at a time: all without an executor, else those
+    that no other machine can make.
 
-    Runs that are there are analysed again where the analysis has changed. One whose files are not those it recorded
-    gets an error as its outcome; without ``keep_going`` nothing is made then. However this ends, the indexes of the
-    experiments tell what is there.
+    Existing runs are analysed again where the analysis has changed. A run whose files differ from its digests gets an
+    error as its outcome; without ``keep_going`` nothing is made then. The indexes of the experiments are written
+    however this ends.
     """
     if jobs is None and len(prepared) == 1 and prepared[0].long is not None:
         return _make_long(prepared[0], prepared[0].long, workers, again, listen, keep_going, tell, executor)
@@ -162,9 +162,9 @@ def _make_long(
     tell: Tell,
     executor: Executor | None,
 ) -> list[Outcome]:
-    """``make`` of a long sweep: the outcomes that are errors or invalid, the first of them.
+    """``make`` of a long sweep; return the first outcomes that are errors or invalid.
 
-    All of it is made by ``executor``, or here.
+    ``executor`` makes all of it, or this machine.
     """
     there = long.begin(again)
     if there:
@@ -184,7 +184,7 @@ def _make_long(
 
 
 def _divided(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
-    """Those whose runs can be made elsewhere, and the others."""
+    """Separate the jobs whose runs other machines can make from the others."""
     engines = {name: find_engine(name) for name in {job.cell.plan.engine for job in jobs}}
     found: tuple[list[Job], list[Job]] = [], []
     for job in jobs:
@@ -198,7 +198,7 @@ def _divided(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
 
 
 def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int, HowdahError]:
-    """Refresh what is there already; the errors of runs whose results cannot be used, by ``id`` of their jobs."""
+    """Refresh existing runs; return the errors of runs whose results cannot be used, by ``id`` of their jobs."""
     there = {run.path: (run, job) for job in jobs if (run := job.experiment.finished(job.cell)) is not None}
     refused: dict[int, HowdahError] = {}
     for run, error in refresh_all([run for run, _ in there.values()], workers):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads results for every command: of today's analysis, from files whose digests match.
 
-Nobody else calls ``load_experiment`` or ``refresh`` (tests/unit/test_work_reading.py): a command that read results by
-itself could print numbers of another analysis, or of a file that somebody changed.
+Only this module calls ``load_experiment`` and ``refresh`` (tests/unit/test_work_reading.py). A command that read
+results on its own could print numbers of another analysis, or of a file that somebody changed.
 """
 
 from __future__ import annotations
@@ -61,15 +61,14 @@ class Others:
     states: dict[str, bytes]  # of all but the unchanged, from before they are read
 
     def pieces(self) -> Iterator[list[Run]]:
-        """All runs that changed, some at a time. Each has only its own kernel (``Run.likely_kernel``)."""
+        """Yield all runs that changed, some at a time. Each has only its own kernel (``Run.likely_kernel``)."""
         names = list(self.states)
         for start in range(0, len(names), PIECE):
             yield load_experiment(self.path, only=set(names[start : start + PIECE])).runs
 
 
 def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Others:
-    """As ``read_results``, without those of an experiment's runs whose files have the state that is ``known``, and
-    without all of them in memory.
+    """Read as ``read_results`` does, but skip runs whose files have the ``known`` state, and keep few runs in memory.
 
     A caller that knows a run's state has its results from an earlier call, which checked them.
     """
@@ -104,7 +103,7 @@ def check_results(path: Path, tell: Tell = say) -> None:
 def bring_up_to_date(
     path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1, without: Container[str] = ()
 ) -> int:
-    """Make results of another analysis again, all of them with ``force``; returns the number of runs it did.
+    """Recompute results of another analysis, with ``force`` all of them; return the number of runs.
 
     Reports what cannot be brought up to date (data not kept) or checked (no digests). Skips runs named in ``without``.
     """
@@ -142,8 +141,8 @@ def bring_up_to_date(
 def refresh_all(
     runs: Iterable[RunDirectory], workers: int = 1, *, force: bool = False
 ) -> Iterable[tuple[RunDirectory | None, HowdahError | None]]:
-    """Refresh runs, ``workers`` at a time: each run for which it was done, None for one that another process did
-    meanwhile, and the error of one for which it is not possible. Of current ones nothing is said."""
+    """Refresh runs, ``workers`` at a time. Yields each refreshed run, None for one that another process refreshed
+    meanwhile, and the error of one that cannot be refreshed; nothing for current ones."""
     runs = [run for run in runs if force or _perhaps_old(run)]
     if workers == 1 or len(runs) < 2:
         for run in runs:
@@ -199,8 +198,8 @@ class Listed:
 
 
 def listed(path: Path) -> list[Listed]:
-    """The runs of an experiment as they lie on disk. Nothing is made again: a verdict of another analysis says so, and
-    one whose file was changed is not told."""
+    """The runs of an experiment as they are on disk. Nothing is recomputed: a verdict of another analysis says so, and
+    a verdict whose file was changed is left out."""
     found = []
     for cell in read_index(path / "experiment.json")["cells"]:
         run = RunDirectory(path / str(cell["run"]))

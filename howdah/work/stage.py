@@ -50,7 +50,7 @@ def _core_s() -> float:
 
 @contextmanager
 def _told(directory: RunDirectory) -> Iterator[None]:
-    """Turn errors of reading raw records, which may be damaged in any way, into an error in words.
+    """Turn errors of reading damaged raw records into an error in words.
 
     Only this run fails then. A full disk is passed on, because every run would meet it.
     """
@@ -112,7 +112,7 @@ def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progres
 
 
 def _algorithms(directory: RunDirectory) -> dict[str, Any]:
-    """What the kernel said of the modules that the flows' algorithms come from; empty where the agent did not ask."""
+    """What the kernel reports of the modules of the flows' algorithms; empty where the agent did not ask."""
     agent = directory.raw / "agent.json"
     return dict(read_raw_json(agent).get("algorithms") or {}) if raw_exists(agent) else {}
 
@@ -141,9 +141,9 @@ def execute(
     Without ``keep_data`` the caller removes the data of a run that counts, so they are not compressed first.
     ``engine`` is one that this process has prepared for the plan: it does not look at what it has built once more.
 
-    A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. So do records that cannot
-    be analysed, with its raw files, and an error of howdah's own. Only an error that is not about this run (a missing
-    engine, a full disk) is raised.
+    A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. So does a run whose
+    records cannot be analysed, and an error of howdah's own. Raises only an error that is not about this run (a missing
+    engine, a full disk).
     """
     plan = read_plan(directory)
     record: dict[str, Any] = read_json(directory.provenance)
@@ -194,7 +194,8 @@ def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
 
 @contextmanager
 def _alone(directory: RunDirectory) -> Iterator[None]:
-    """Lock a run, because one process at a time changes its results. Without locks on the file system nobody waits."""
+    """Lock a run, because only one process at a time may change its results. Does nothing where the file system has no
+    locks."""
     handle = os.open(directory.path, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -210,10 +211,10 @@ def is_current(record: dict[str, Any]) -> bool:
 
 
 def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
-    """Make tables, metrics and verdict again when the analysis has changed since; return whether it was done.
+    """Recompute tables, metrics and verdict if the analysis has changed; return whether it had.
 
-    Of a run whose data were not kept nothing can be made again: its results stay as they are (see ``outdated``). Raises
-    MismatchError when raw/ or the plan are not what the run recorded, and HowdahError when nothing can be written.
+    The results of a run whose data were not kept stay as they are (see ``outdated``). Raises MismatchError when raw/ or
+    the plan differ from the run's digests, and HowdahError when nothing can be written.
     """
 
     def needed(record: dict[str, Any]) -> bool:
@@ -250,6 +251,6 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
 
 
 def outdated(directory: RunDirectory) -> bool:
-    """Whether the results were made by another analysis than today's and there are no data to make them again from."""
+    """Whether another analysis made the results, and the data to recompute them were not kept."""
     record: dict[str, Any] = read_record(directory)
     return not can_be_analysed(record) and not is_current(record)

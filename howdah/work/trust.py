@@ -2,8 +2,8 @@
 """Decides whether a repeated run may execute what its plan names on this machine (docs/trust.md).
 
 A plan that this user's howdah made runs what the user named. Any other plan is a stranger's, wherever its directory
-came from: what it names is listed, with digests, and nothing of it is done before the user says so. What was allowed is
-remembered by digest, never by name.
+came from. howdah lists what it names, with digests, and runs nothing of it before the user agrees. It remembers what
+was allowed by digest, never by name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Asked:
 
 
 def signed_plan(plan: Plan, plan_json: str) -> dict[str, str]:
-    """What run.json says of a plan that this user's howdah made; nothing where the plan names nothing."""
+    """What run.json holds of a plan that this user's howdah made; empty where the plan names nothing."""
     return {MADE_HERE: _code(plan_json)} if named_of(plan) else {}
 
 

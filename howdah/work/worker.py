@@ -49,9 +49,9 @@ def _run(directory: RunDirectory, keep_data: bool) -> None:
 
 
 def _fork(directory: RunDirectory, keep_data: bool) -> None:
-    """Make the run in a child. This process has one thread until here, so a fork is safe.
+    """Make the run in a child. This process has only one thread, so a fork is safe.
 
-    Complaints go to the run's log, also those of the worker itself: the log of the run before is concluded.
+    Errors of the run and of the worker go to the run's log, because the log of the run before is complete.
     """
     worker = os.getpid()
     with directory.log.open("a") as log:
@@ -82,7 +82,7 @@ def prepare() -> None:
 
 
 def serve(parent: int) -> None:
-    """Make runs until there are no more orders."""
+    """Make runs until standard input ends."""
     die_with_parent(parent)
     be_called(NAME)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order

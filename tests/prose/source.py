@@ -2,16 +2,17 @@
 """What programs say: help, messages and descriptions in Python code, and texts of data, templates and scripts of pages.
 
 They are searched for the phrases of the list alone: a message is no page, so its lines and sentences have no rule.
-Docstrings of `DOCSTRINGS` are checked for phrases and for the length of their sentences. Comments are not checked.
+Docstrings of ``howdah`` are checked for phrases and for the length of their sentences. Comments are not checked.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.prose.page import plain
+from tests.prose.page import paragraphs
 from tests.prose.rule import Finding, long_sentences, phrases
 
 PLACES = (
@@ -34,20 +35,7 @@ PLACES = (
     "stacks/*.yaml",
 )
 
-# Packages whose docstrings are checked.
-DOCSTRINGS = (
-    "bisect",
-    "cluster",
-    "command",
-    "counterexample",
-    "export",
-    "library",
-    "pack",
-    "publish",
-    "validate",
-    "verify",
-    "work",
-)
+# Its docstrings are checked.
 _PACKAGE = Path(__file__).resolve().parents[2] / "howdah"
 
 
@@ -56,22 +44,25 @@ def check_source(file: Path) -> list[Finding]:
     text = file.read_text(encoding="utf-8")
     lines = _of_code(text) if file.suffix == ".py" else enumerate(text.splitlines(), 1)
     found = {finding for number, line in lines for finding in _phrases(number, line)}
-    if _has_checked_docstrings(file):
+    if file.suffix == ".py" and file.resolve().is_relative_to(_PACKAGE):
         found |= set(check_docstrings(text))
     return sorted(found)
 
 
-def _has_checked_docstrings(file: Path) -> bool:
-    return file.suffix == ".py" and any(file.resolve().is_relative_to(_PACKAGE / name) for name in DOCSTRINGS)
-
-
 def check_docstrings(text: str) -> Iterator[Finding]:
-    """Phrases of the list and sentences that are too long, in every docstring of a module's text."""
+    """Phrases of the list and sentences that are too long, in every docstring of a module's text.
+
+    A docstring is read as a page is: an item of a list is a paragraph of its own, and what is indented is a formula.
+    A semicolon ends a sentence, because it separates the definitions of fields and metrics.
+    """
     for number, docstring in _docstrings(ast.parse(text)):
-        prose = plain(docstring)
-        yield from _phrases(number, prose)
-        for begin, message in long_sentences(prose):
-            yield Finding(number + prose.count("\n", 0, begin), "sentence", message)
+        for paragraph in paragraphs(docstring):
+            first = number + paragraph.lines[0].number - 1
+            yield from _phrases(first, paragraph.text)
+            for part in re.finditer(r"[^;]+", paragraph.text):
+                for begin, message in long_sentences(part[0]):
+                    line = paragraph.line_at(part.start() + begin)
+                    yield Finding(number + line - 1, "sentence", message)
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:

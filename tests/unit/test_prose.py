@@ -9,7 +9,7 @@ import pytest
 
 from tests.prose.__main__ import main, pages, sources
 from tests.prose.rule import check, phrases
-from tests.prose.source import DOCSTRINGS, check_docstrings, check_source
+from tests.prose.source import check_docstrings, check_source
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -102,14 +102,30 @@ def test_docstrings_are_searched_for_phrases_and_long_sentences() -> None:
     assert [(finding.line, finding.rule) for finding in check_docstrings(text)] == [(3, "sentence"), (8, "phrase")]
 
 
-def test_docstrings_of_checked_packages_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.prose.source._PACKAGE", tmp_path)
-    for package in (DOCSTRINGS[0], "other"):
-        (tmp_path / package).mkdir()
+def test_a_docstring_is_read_as_its_parts() -> None:
+    """Items of a list, formulas and definitions that a semicolon separates are no sentence together."""
+    half = " ".join(["word"] * 20)
+    assert (
+        list(
+            check_docstrings(f'"""``a`` is {half}; ``b`` is {half}.\n\n- {half}\n- {half}\n\n    {half} = {half}\n"""')
+        )
+        == []
+    )
+    found = list(
+        check_docstrings(f'def f():\n    """Plain.\n\n    ``a`` is here; ``b`` is {half}\n    and {half}.\n    """')
+    )
+    assert [(finding.line, finding.rule) for finding in found] == [(4, "sentence")]
+
+
+def test_docstrings_of_the_program_alone_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.prose.source._PACKAGE", tmp_path / "howdah")
+    for package in ("howdah/work", "howdah", "other"):
+        (tmp_path / package).mkdir(parents=True, exist_ok=True)
         (tmp_path / package / "a.py").write_text('"""It tells of itself."""\n')
-    assert len(check_source(tmp_path / DOCSTRINGS[0] / "a.py")) == 1
+    assert len(check_source(tmp_path / "howdah" / "work" / "a.py")) == 1
+    assert len(check_source(tmp_path / "howdah" / "a.py")) == 1
     assert check_source(tmp_path / "other" / "a.py") == []
-    assert all((ROOT / "howdah" / package).is_dir() for package in DOCSTRINGS)
+    assert (ROOT / "howdah" / "__init__.py").is_file()
 
 
 def test_a_finding_names_page_line_and_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ class BufferLoad:
     pause_ns: int
 
     def is_sampled(self, number: int) -> bool:
-        """Any frame may be the one that takes the last place, in step with the interfaces' rates; hence all, or of very
+        """Any frame may be the one that takes the last place, in step with the interfaces' rates; so all, or of very
         many a quarter without a pattern (Knuth's multiplicative hash)."""
         return self.single_frames <= _MOST_SAMPLES or (number * 40503 & 0xFFFF) < 0x4000
 

@@ -58,7 +58,7 @@ def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | Non
 def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_ns: int) -> float | None:
     """The same in real time, where timers are late by chance: the slope of a line through all arrivals.
 
-    Left out are ``burst_frames``, and what arrived while the train was still being sent (until ``sent_ns``): a bucket
+    Leaves out ``burst_frames``, and what arrived while the train was still being sent (until ``sent_ns``). A bucket
     that a packet wakes up is on time, one that its timer wakes up is late, and the change would look like a rate.
     """
     steady = [arrival for arrival in found if arrival.number >= burst_frames and arrival.time_ns > sent_ns]

@@ -2,7 +2,7 @@
 """A flow that flent runs: its test ``tcp_nup`` with one stream and its pings, with the data file kept in raw/flent/.
 
 flent's stream is netperf, which is not in Debian's free part. iperf (version 2) takes its place, through a runner that
-flent has for it: the test's own file is kept and that one entry of it changed, in the guest's own copy of the tree.
+flent has for it. The test's own file is kept and that one entry of it changed, in the guest's own copy of the tree.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class HalfFlow(ConnectedFlow):
 
 
 class HalfIperf3Flow(Iperf3Flow):
-    """The client at the sender, which tells of both ends; the server at the receiver."""
+    """The client at the sender, which reports both ends; the server at the receiver."""
 
     def __init__(
         self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output

@@ -50,7 +50,7 @@ class HttpFlow(FlowDriver):
     """One connection with all its requests. The server listens before the epoch; the client is started at the flow's
     start, connects, asks, reads, and ends, which closes the connection from the receiver's side.
 
-    The server's socket belongs to nginx, so what it counted is asked for by inet_diag when the client has ended: the
+    The server's socket belongs to nginx, so inet_diag is asked for what it counted when the client has ended. The
     client's FIN needs some time to arrive, and until then the socket is as it was.
     """
 

@@ -60,7 +60,7 @@ def parse_transactions(text: str, every_us: int | None) -> list[Transaction]:
 
 
 def complaints(text: str) -> str:
-    """What curl said that is no record of a transaction."""
+    """What curl said that is not a record of a transaction."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_MARK)]
     return " / ".join(lines[-2:])
 

@@ -193,7 +193,7 @@ class ProgramFlow(FlowDriver):
             self._received_bytes = max(self._received_bytes, receiver.received_bytes)
 
     def _settle(self, now: int) -> None:
-        """When the client has ended: what its kernel still holds arrives; then the server is told to end.
+        """When the client has ended: what its kernel still holds arrives; then the server is asked to end.
 
         A socket that the server closes waits a round trip for the ACK of its FIN: two looks a round trip see it.
         """
@@ -224,7 +224,7 @@ class ProgramFlow(FlowDriver):
             self._loop.at(now + _LOOK_NS, self._look_at_wire)
 
     def stop(self, now: int) -> None:
-        """The flow's time is over, or its bytes are on the wire: the program that the plan names is told to end."""
+        """The flow's time is over, or its bytes are on the wire: the program that the plan names is asked to end."""
         if self._stopped or not self._client.is_running:
             return
         self._stopped = True

@@ -65,7 +65,7 @@ def _send_last(connection: socket.socket, block: memoryview) -> int:
 def _wait_for_acks(connection: socket.socket) -> None:
     """Until all that was sent is acknowledged, or somebody has shut the connection down. Raises OSError.
 
-    A socket that has sent a FIN is no longer established, and tcp_probe tells of no ACK that it gets. The time stamp
+    A socket that has sent a FIN is no longer established, and tcp_probe reports no ACK that it gets. The time stamp
     that ``_send_last`` asked for wakes this process at the ACK of the last byte, and at no other.
     """
     stamps = select.poll()

@@ -22,7 +22,7 @@ _READY_WITHIN_NS = 1 * SECOND
 
 
 def environment_of(description: dict[str, Any], end: str = "receiver") -> dict[str, str]:
-    """What the program is told. docs/stacks.md lists it."""
+    """The program's environment. docs/stacks.md lists it."""
     stack = description[f"{end}_stack"]
     own, peer = ("destination", "source") if end == "receiver" else ("source", "destination")
     told = {
@@ -112,7 +112,7 @@ class StackFlow(StackEnd):
 
 
 class StackSenderFlow(StackEnd):
-    """From a program to the kernel's TCP: it connects when it is told to, and sends until it is told to stop."""
+    """From a program to the kernel's TCP: it connects at ``start``, and sends until ``stop``."""
 
     end = "sender"
 

@@ -2,8 +2,8 @@
 """A program that is a TCP stack of its own: started in a host's namespace, told by its environment, heard by its lines.
 
 It says ``ready`` when it listens or could connect, ``connected`` when it has a connection, ``all`` when all has come
-that it was told would, ``bytes N`` when it has read the peer's FIN or has sent its own, and ``unsupported WHY`` before
-it ends with status 127. A sender is told ``start`` and ``stop``. A program ends when its standard input does.
+that it should expect. It says ``bytes N`` when it has read the peer's FIN or has sent its own, and ``unsupported WHY``
+before it ends with status 127. A sender reads ``start`` and ``stop``. A program ends when its standard input does.
 docs/stacks.md is the contract.
 """
 

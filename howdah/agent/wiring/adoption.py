@@ -100,7 +100,7 @@ class Adoption:
         self._taken[interface].host = host
 
     def give_back(self) -> None:
-        """What cannot be given back any more (a NIC that was unplugged) is told, and keeps nothing else here."""
+        """Report what cannot be given back (a NIC that was unplugged), and give back everything else."""
         for interface, taken in self._taken.items():
             try:
                 if taken.tagged:

@@ -58,7 +58,7 @@ class AgentConversation:
             raise self.failed("its agent ended") from None
 
     def read(self) -> None:
-        """Take what is there; other than JSON is no word of the agent's, and told as what went wrong."""
+        """Take what is there. A line that is not JSON is not the agent's, and becomes the reason of the failure."""
         try:
             data = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/MACHINE/ of every machine to the files of raw/ that tell of the whole run.
+"""raw/MACHINE/ of every machine to the files of raw/ that report the whole run.
 
 What is of one host alone is simply put side by side; what counts events of a kernel is added up; flows, whose two ends
-two agents told of, are joined. Binary records stay where they are: ingest reads them machine by machine.
+two agents reported, are joined. Binary records stay where they are: ingest reads them machine by machine.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _flow(
     agents: Mapping[str, dict[str, Any]],
     corrections: Mapping[str, Correction],
 ) -> dict[str, Any]:
-    """Of a whole flow; a machine with both of its ends told of it alone."""
+    """Of a whole flow; a machine with both of its ends reported it alone."""
     ends: dict[str, dict[str, Any]] = {}
     for name, agent in agents.items():
         for record in agent["flows"]:

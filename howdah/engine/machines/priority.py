@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual machines go before everything else on this machine while a run is measured in them, where we may.
 
-Their threads are scheduled first in, first out: before all those that carry packets and timers between guest and world
+Their threads are scheduled first in, first out. First come those that carry packets and timers between guest and world
 (QEMU's first threads), then the processor of the emulator, whose timers are the path, then those of the others. No nice
-value would do: where the kernel makes a group of each session (sched(7), autogroup) it counts within one session alone,
+value would do. Where the kernel makes a group of each session (sched(7), autogroup) it counts within one session alone,
 and a thread that wakes up still waits for the end of another one's slice.
 """
 

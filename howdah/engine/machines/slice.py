@@ -3,7 +3,7 @@
 
 The part of a machine is the plan with operations, events, flows and captures of its own hosts alone, and the field
 ``slice``. ``hosts`` stay all, so that positions in it mean the same everywhere. A link whose ends are on two machines
-becomes two operations ``adopt``: the machine's NIC becomes the interface that the plan names, with the plan's MAC, so
+becomes two operations ``adopt``. The machine's NIC becomes the interface that the plan names, with the plan's MAC, so
 that addresses, routes, neighbours and queues are those of every other engine.
 """
 

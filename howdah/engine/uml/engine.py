@@ -203,7 +203,7 @@ class UmlEngine:
 
 
 def _told_once(progress: BuildProgress) -> BuildProgress:
-    """What fails before anything is compiled is told at once, and would be told again where a run needs it."""
+    """Report at once, and once, what fails before anything is compiled."""
     told: set[str] = set()
 
     def tell(what: str, done: int, total: int) -> None:

@@ -106,7 +106,7 @@ def sweep(*bases: Path) -> list[Path]:
 def command_line(guest: Guest) -> list[str]:
     """The kernel's arguments (Documentation/virt/uml, ``linux --help``).
 
-    The kernel stirs its command line into its random numbers, so it must be the same in every rerun: it names
+    The kernel stirs its command line into its random numbers, so it must be the same in every rerun. It names
     the private directory only as the working directory it is started in (hostfs takes absolute names only).
     """
     mebibytes = -(-guest.memory_bytes // 2**20)

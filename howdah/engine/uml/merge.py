@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/PART/ of the kernels of a run to the files of raw/ that tell of the whole run.
+"""raw/PART/ of the kernels of a run to the files of raw/ that report the whole run.
 
 Every kernel has the whole network, and each packet is in one of them at a time, so what is counted of a node or a queue
 is the sum over all kernels. A wire's queue is what left less what arrived, modulo 2^32. What a host has, its sockets
-and the counters of its stack, is told by the kernel it lives in, and what routers are set to by the senders' one.
+and the counters of its stack, comes from the kernel it lives in, and what routers are set to by the senders' one.
 """
 
 from __future__ import annotations

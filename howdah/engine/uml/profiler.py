@@ -144,7 +144,7 @@ def record_arguments() -> list[str]:
 
 
 def parse_line(line: str, main: int) -> str | None:
-    """``HOST_US main|other ADDRESS OBJECT`` of a line of perf script, None if it is no sample."""
+    """``HOST_US main|other ADDRESS OBJECT`` of a line of perf script, None if it is not a sample."""
     match = _LINE.match(line)
     if match is None:
         return None
@@ -163,7 +163,7 @@ def refusal(said: str) -> str:
 
 
 def trial() -> str | None:
-    """Why perf could not look at a process of ours; None if it can."""
+    """Why perf could not look at a process of howdah's; None if it can."""
     if shutil.which("perf") is None:
         return "not installed"
     command = ["perf", *record_arguments(), "--output", "/dev/null", "--", "true"]
@@ -179,7 +179,7 @@ def _environment() -> dict[str, str]:
 
 
 def _appear(launcher: int, image: Path) -> int:
-    """The number of the process that runs the image; 0 if there is none in time."""
+    """The number of the process that runs the image; 0 if none appears in time."""
     limit = time.monotonic() + _APPEARS_S
     wanted = image.resolve()
     while time.monotonic() < limit and Path(f"/proc/{launcher}").exists():

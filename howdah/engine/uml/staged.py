@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory made ready for a guest: what it may read lies in share/, and what it is made of is known."""
+"""A run directory made ready for a guest: what it may read is in share/, and what it is made of is known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def staged_guest(
     wire: int | None = None,
     stacks: Sequence[BuiltStack] = (),
 ) -> Guest:
-    """Fill share/ and raw/ for a guest that runs the plan, or the part of it that lies in ``directory.plan``."""
+    """Fill share/ and raw/ for a guest that runs the plan, or the part of it in ``directory.plan``."""
     programs = [(stack.name, stack.directory) for stack in stacks]
     stage(directory, built.agent, [(module.name, module.file) for module in modules], programs)
     stage_programs(directory, plan)

@@ -44,7 +44,7 @@ class PerfSamples:
 
 
 def read_samples(content: bytes, where: str) -> PerfSamples:
-    """Raises HowdahError if it is no perf.data file, was cut off, or holds what is not read here."""
+    """Raises HowdahError if it is not a perf.data file, was cut off, or holds what is not read here."""
     try:
         return _read(content)
     except (struct.error, ValueError, IndexError) as error:

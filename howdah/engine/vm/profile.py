@@ -55,7 +55,7 @@ _PERF_BYTES = 96 * 2**20  # perf and its libraries in the first file system, whi
 
 @dataclass(frozen=True)
 class Counter:
-    """The plugin; ``why`` says why there is none. ``directory`` gets what it counts."""
+    """The plugin; ``why`` says why it is missing. ``directory`` gets what it counts."""
 
     plugin: Path | None
     why: str | None

@@ -2,7 +2,7 @@
 """Names for the addresses of a distribution's kernel, which comes without symbols: those the kernel itself lists.
 
 /proc/kallsyms has every function, static ones too, as all that the compiler made a function of its own; without address
-randomisation it is the same in every run. Modules lie where /sys/module says, and their files have symbols.
+randomisation it is the same in every run. Modules are where /sys/module says, and their files have symbols.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Names:
         self._modules = modules
 
     def tcp_functions(self) -> list[str]:
-        """Functions of TCP that the compiler left as such: of any other nothing can be told."""
+        """Functions of TCP that the compiler left as such: nothing is known of any other."""
         return sorted({match[0] for one in self._image.functions if (match := _TCP.match(one.name))})
 
     def place(self, address: int) -> tuple[str, str]:

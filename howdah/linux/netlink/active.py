@@ -132,8 +132,11 @@ def marked(kind: str, statistics: bytes) -> int:
 
 @dataclass(frozen=True)
 class ChokeDrops:
-    """Why CHOKe dropped, as ``tc -s`` prints it: ``early`` by its probability or above its upper threshold, ``pdrop``
-    because it was full, ``matched`` when a packet was of one flow with the one drawn from the queue: both went."""
+    """Why CHOKe dropped, as ``tc -s`` prints it.
+
+    ``early``: by its probability, or above its upper threshold. ``pdrop``: it was full. ``matched``: a packet was of
+    one flow with the one drawn from the queue, and both went.
+    """
 
     early: int
     pdrop: int

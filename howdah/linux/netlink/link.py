@@ -188,6 +188,6 @@ def links(netlink: NetlinkSocket) -> list[LinkState]:
 
 
 def index_of(netlink: NetlinkSocket, interface: str) -> int:
-    """The interface's index. Raises NetlinkError (ENODEV) when there is none of this name."""
+    """The interface's index. Raises NetlinkError (ENODEV) when no interface has this name."""
     answers = netlink.request(RTM_GETLINK, interface_header() + text(IFLA_IFNAME, interface))
     return parse_link(answers[0]).index

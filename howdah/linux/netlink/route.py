@@ -81,7 +81,7 @@ class RouteState:
 
 
 def parse_route(message: Message) -> RouteState | None:
-    """None for what is no unicast route of the main table, and for one the kernel made itself."""
+    """None for what is not a unicast route of the main table, and for one the kernel made itself."""
     family, length, _source, _tos, table, protocol, _scope, kind, _flags = _HEADER.unpack_from(message.payload)
     found = parse_attributes(message.payload[_HEADER.size :])
     if _RTA_TABLE in found:

@@ -59,7 +59,7 @@ class PaperLine:
 
 def shown_part(x: Float64, y: Float64, until_s: float | None) -> tuple[Float64, Float64]:
     """The points from the start to ``until_s`` and the first one behind it, thinned where they are more than a printer
-    can tell apart: each kept point is one of the table's."""
+    can distinguish: each kept point is one of the table's."""
     keep = x >= 0
     if until_s is not None:
         end = int(np.searchsorted(x, until_s, side="right")) + 1

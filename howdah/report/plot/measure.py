@@ -17,7 +17,7 @@ _SIZES = (("GB", 1e-9), ("MB", 1e-6), ("kB", 1e-3), ("B", 1.0))
 
 @dataclass(frozen=True)
 class Measure:
-    """``factor`` turns a number of metrics.json into one of ``unit``; ``base`` is the unit there."""
+    """``factor`` turns a value of metrics.json into one of ``unit``; ``base`` is the unit there."""
 
     name: str
     words: str

@@ -37,7 +37,7 @@ class NoNumberError(NothingToDrawError):
 
 
 def axis_value(run: AnyRun, axis: str) -> str | None:
-    """Where a run lies on an axis, as the profile writes it; None for an axis it does not have."""
+    """The place of a run on an axis, as the profile writes it; None for an axis it does not have."""
     if axis == "algorithm":
         return run.algorithm
     if axis in _OCCASIONAL:
@@ -60,7 +60,7 @@ def every_value(experiment: AnyExperiment, axis: str) -> list[str]:
 
 @dataclass
 class Selection:
-    """The runs of a figure. ``unmade`` of them are not there yet (their points cannot be told)."""
+    """The runs of a figure. ``unmade`` of them are not there yet (their points are unknown)."""
 
     runs: list[AnyRun]
     unmade: int
@@ -142,7 +142,7 @@ def flow_of(plan: Plan, choice: int | str) -> int | str | None:
 
 
 def run_value(run: Run, selector: SelectorSection) -> tuple[float | str | None, str]:
-    """The number (or text) of one run, as a claim takes it, and why there is none.
+    """The number (or text) of one run, as a claim takes it, and why it is missing.
 
     Raises NothingToDrawError when the figure does not say which of several flows is meant.
     """

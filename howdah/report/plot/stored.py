@@ -51,7 +51,7 @@ class StoredPoint:
 
 @dataclass
 class StoredExperiment:
-    """The points of a profile. ``figures`` are by id: what a figure is drawn from that is no number of a point."""
+    """The points of a profile. ``figures`` are by id: what a figure is drawn from other than the value of a point."""
 
     runs: list[StoredPoint]
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)

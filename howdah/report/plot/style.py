@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How lines are told apart: by colour with its dashes, by the shape of their marks, and flows by dashes."""
+"""How lines are distinguished: by colour with its dashes, by the shape of their marks, and flows by dashes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def _sweep_panel(grid: Grid, panel: list[PanelSeries], size: Size) -> str:
 
 
 def _line(grid: Grid, series: PanelSeries, canvas: Canvas, number: int, of: int) -> str:
-    """Lines lie a little beside each other, so that whiskers at one place can be told apart."""
+    """Lines lie a little beside each other, so that whiskers at one place can be distinguished."""
     beside = (number - (of - 1) / 2) * min(3.0, 12 / max(of, 1))
     order = sorted(series.samples, key=grid.x.position.__getitem__)
     path, parts, pen = "", [], "M"
