@@ -159,8 +159,8 @@ def test_the_calls_are_the_first_ones(tmp_path: Path) -> None:
         (
             "Kernel panic - not syncing: Kernel mode signal 4\nRIP: grow.cold+0x0/0x2 [howdah_own_mine]\n"
             " [<6>] ? tcp_ack+0x0/0x1560\n",
-            "an instruction that the processor does not have (Kernel mode signal 4), in the module mine; called, the last "
-            "first: grow.cold [mine], ?",
+            "an instruction that the processor does not have (Kernel mode signal 4), in the module mine; called, "
+            "the last first: grow.cold [mine], ?",
         ),
         # Of a bad address it tells the calls first.
         (
