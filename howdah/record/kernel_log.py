@@ -83,10 +83,11 @@ def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
     instruction is told, in whichever line, its function is the innermost.
     """
     lines = sorted(block, key=lambda line: _INSTRUCTION not in line)
-    every = [(_INSTRUCTION in line, *match.groups()) for line in lines for match in _FRAME.finditer(line)]
-    sure = [frame for frame in every if not frame[1]]
+    every = [(match, _INSTRUCTION in line) for line in lines for match in _FRAME.finditer(line)]
+    sure = [frame for frame in every if not frame[0][1]]
     found: dict[tuple[str, str | None], None] = {}
-    for is_instruction, _unsure, function, offset, module in sure if len(sure) > 1 else every:
+    for match, is_instruction in sure if len(sure) > 1 else every:
+        _unsure, function, offset, module = match.groups()
         if not _REPORTERS.fullmatch(function):
             name = function if is_instruction or int(offset, 16) else "?"
             found.setdefault((name, own_name(module) if module else None))
