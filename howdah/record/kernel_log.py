@@ -84,10 +84,12 @@ def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
     names the instruction, its function is the innermost.
     """
     lines = sorted(block, key=lambda line: _INSTRUCTION not in line)
-    every = [match.groups() for line in lines for match in _FRAME.finditer(line)]
-    sure = [frame for frame in every if not frame[0]]
+    every = [(match, _INSTRUCTION in line) for line in lines for match in _FRAME.finditer(line)]
+    sure = [frame for frame in every if not frame[0][1]]
     found: dict[tuple[str, str | None], None] = {}
-    for _unsure, function, offset, module in sure if len(sure) > 1 else every:
+    for match, is_instruction in sure if len(sure) > 1 else every:
+        _unsure, function, offset, module = match.groups()
         if not _REPORTERS.fullmatch(function):
-            found.setdefault((function if int(offset, 16) else "?", own_name(module) if module else None))
+            name = function if is_instruction or int(offset, 16) else "?"
+            found.setdefault((name, own_name(module) if module else None))
     return list(found)

@@ -2,14 +2,14 @@
 /*
  * Of a user-mode kernel that panics at a signal of its host: the instruction and the calls that led there.
  *
- * The kernel names neither. It knows the registers of a page fault (thread.segv_regs) and prints the calls alone; of any
- * other signal, such as that of a division by zero, it has no registers at hand and gives up ("Received SIGSEGV in
+ * The kernel names neither. It knows the registers of a page fault (thread.segv_regs) and prints the calls alone; of
+ * any other signal, such as that of a division by zero, it has no registers at hand and gives up ("Received SIGSEGV in
  * SIGSEGV handler"). The host has put them on the stack of the handler in which the kernel panics.
  */
 
 #include <linux/kernel.h>
 #include <linux/notifier.h>
-#if __has_include(<linux/panic_notifier.h>)
+#ifdef HAVE_PANIC_NOTIFIER
 #include <linux/panic_notifier.h>
 #endif
 #include <linux/printk.h>

@@ -102,7 +102,7 @@ def test_what_a_module_prints_is_kept_and_moves_no_packet(engine: UmlEngine, tmp
         ("zero = 100 / zero", f"a division by zero (Kernel mode signal 8), {CALLED}grow [mine], tcp_ack"),
         (
             "__builtin_trap()",
-            f"an instruction that the processor does not have (Kernel mode signal 4), {CALLED}grow [mine]",
+            f"an instruction that the processor does not have (Kernel mode signal 4), {CALLED}grow",
         ),
         ("zero = *(u32 *)(long)zero", f"a bad address (Segfault with no mm), {CALLED}grow [mine], tcp_ack"),
         ("BUG()", "a BUG() or BUG_ON() (BUG!), in the module mine"),

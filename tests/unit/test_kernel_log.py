@@ -155,6 +155,13 @@ def test_the_calls_are_the_first_ones(tmp_path: Path) -> None:
             "a division by zero (Kernel mode signal 8), in the module mine; called, the last first: grow [mine], "
             "tcp_ack",
         ),
+        # An instruction may be the first of what the compiler moved elsewhere; what returns to a first byte may not.
+        (
+            "Kernel panic - not syncing: Kernel mode signal 4\nRIP: grow.cold+0x0/0x2 [howdah_own_mine]\n"
+            " [<6>] ? tcp_ack+0x0/0x1560\n",
+            "an instruction that the processor does not have (Kernel mode signal 4), in the module mine; called, "
+            "the last first: grow.cold [mine], ?",
+        ),
         # Of a bad address it tells the calls first.
         (
             "Kernel panic - not syncing: Segfault with no mm\nCall Trace:\n [<6>] ? tcp_ack+0xda0/0x1560\n"
