@@ -22,10 +22,11 @@ from howdah.agent.loop import Loop
 from howdah.agent.traffic.connection import make_endpoint
 from howdah.agent.traffic.endpoint import Transferred
 from howdah.agent.traffic.generated import GeneratedFlow
-from howdah.agent.traffic.iperf3 import Iperf3Flow, block_bytes, client_command, server_command
+from howdah.agent.traffic.iperf3 import Iperf3Flow, block_bytes, client_command, poll_ns, server_command
 from howdah.agent.traffic.kernel import KernelEndpoint, parse_status
 from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
 from howdah.linux.clock import TICK_NS
+from howdah.linux.netlink.diag import TCP_ESTABLISHED, TCP_SYN_SENT, Endpoint, SocketState
 from howdah.linux.output import Output
 
 ESTABLISHED = 1
@@ -42,6 +43,7 @@ FLOW = {
     "start_us": 500_000,
     "stop_us": 10_500_000,
     "size_bytes": None,
+    "rtt_us": 40_000,
 }
 
 
@@ -240,6 +242,31 @@ def test_what_iperf3_says_becomes_the_flows_record(tmp_path: Path) -> None:
     )
     record = flow.record(0)
     assert (record["bytes_sent"], record["bytes_received"], record["error"]) == (70, 60, None)
+
+
+def test_iperf3s_connection_is_there_once_its_syn_was_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked for each tenth of the 40 ms; the socket sends its SYN at 8 ms and has the answer 40 ms later."""
+    flow, asked = Iperf3Flow(FLOW, {}, Loop(virtual_time=False), Output(tmp_path)), []
+    endpoint = Endpoint("10.1.1.1", 40001, "10.2.1.1", 5001)
+
+    def look(host: str, of: Endpoint) -> SocketState | None:
+        assert of == (endpoint if host == "s1" else endpoint.reversed())
+        state = TCP_ESTABLISHED if now >= 48 else TCP_SYN_SENT
+        return None if now < 8 else SocketState(state, of, 7 if host == "s1" else 9)
+
+    monkeypatch.setattr(flow, "_socket", look)
+    monkeypatch.setattr(flow._loop, "at", lambda time_ns, _call: asked.append(time_ns // 1_000_000))
+    for now in range(0, 60, 4):
+        if now == 0 or now in asked:
+            flow._look_for_connection(now * 1_000_000)
+    assert asked == list(range(4, 49, 4))
+    record = flow.record(0)
+    assert (record["connected_ns"], record["sender_cookie"], record["receiver_cookie"]) == (48_000_000, 7, 9)
+
+
+@pytest.mark.parametrize(("rtt_us", "poll_us"), [(0, 1000), (10_000, 1000), (50_000, 5000), (600_000, 10_000)])
+def test_iperf3s_sockets_are_looked_at_ten_times_a_round_trip(rtt_us: int, poll_us: int) -> None:
+    assert poll_ns(rtt_us) == poll_us * 1000
 
 
 def test_text_instead_of_json_is_the_flows_error(tmp_path: Path) -> None:

@@ -313,3 +313,20 @@ def test_iperf3_flows_with_one_port_on_two_hosts_are_counted_once(run: RunDirect
     (run.raw / "agent.json").write_text(json.dumps(agent))
     probe = ingest(run).sources["tcp_probe"]
     assert (probe.rows, probe.counts["receiver_rows"], probe.counts["control_rows"]) == (374, 544, 0)
+
+
+@pytest.mark.parametrize(
+    ("traffic", "size_bytes", "start_ns"), [("iperf3", 1000, 70), ("iperf3", None, 10), ("python", 1000, 10)]
+)
+def test_a_transfer_by_iperf3_starts_with_its_data_connection(
+    traffic: str, size_bytes: int | None, start_ns: int, run: RunDirectory
+) -> None:
+    plan = recorded_plan()
+    flow = dataclasses.replace(plan.flows[0], traffic=traffic, size_bytes=size_bytes)
+    run.plan.write_text(dataclasses.replace(plan, flows=[flow]).to_json())
+    agent = json.loads((run.raw / "agent.json").read_text())
+    agent["flows"][0] |= {"start_ns": 10, "connected_ns": 70, "end_ns": 90, "bytes_received": 1000}
+    (run.raw / "agent.json").write_text(json.dumps(agent))
+    ingest(run)
+    (row,) = store.read(run, "flow").to_pylist()
+    assert (row["start_ns"], row["connected_ns"], row["end_ns"]) == (start_ns, 70, 90)

@@ -12,6 +12,7 @@ from howdah.agent.traffic.connection import ON_BOTH_ENDS, ConnectedFlow, make_en
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
+from howdah.linux.netlink.diag import SocketState
 from howdah.linux.output import Output
 
 # TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
@@ -126,8 +127,8 @@ class HalfIperf3Flow(Iperf3Flow):
         else:
             self._start_ns = now
 
-    def _cookie(self, host: str, endpoint: DiagEndpoint) -> int | None:
-        return super()._cookie(host, endpoint) if host in self._namespaces else None
+    def _socket(self, host: str, endpoint: DiagEndpoint) -> SocketState | None:
+        return super()._socket(host, endpoint) if host in self._namespaces else None
 
     def record(self, epoch_ns: int) -> dict[str, Any]:
         record = {**super().record(epoch_ns), "end": "sender" if self._sends else "receiver"}

@@ -13,12 +13,20 @@ from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.program_socket import connections_of
 from howdah.linux.namespace import Namespace
-from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
+from howdah.linux.netlink.diag import (
+    SOCK_DIAG_BY_FAMILY,
+    TCP_SYN_SENT,
+    SocketState,
+    diag_request,
+    open_diag,
+    parse_socket,
+)
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.message import NetlinkError
 from howdah.linux.output import Output
 
-_COOKIE_POLL_NS = 10_000_000
+_POLLS_PER_RTT = 10
+_SHORTEST_POLL_NS, _LONGEST_POLL_NS = 1_000_000, 10_000_000
 _TAIL_CHARACTERS = 300
 _COOKIE_BYTES = 37  # by which the server knows the client's connections; each begins with it
 _LARGEST_BLOCK_BYTES = 131072  # iperf3's own size of a block
@@ -59,6 +67,11 @@ def sent_file(flow: dict[str, Any]) -> Path:
     return Path(f"/tmp/howdah-iperf3-{flow['id']}")
 
 
+def poll_ns(rtt_us: int) -> int:
+    """How often the sockets are looked at: instants of a transfer are known to a small part of a round trip."""
+    return min(max(rtt_us * 1000 // _POLLS_PER_RTT, _SHORTEST_POLL_NS), _LONGEST_POLL_NS)
+
+
 def server_command(flow: dict[str, Any]) -> list[str]:
     address, port = flow["destination_address"], str(flow["destination_port"])
     return ["iperf3", "--server", "--one-off", "--json", "--bind", address, "--port", port]
@@ -67,7 +80,8 @@ def server_command(flow: dict[str, Any]) -> list[str]:
 class Iperf3Flow(FlowDriver):
     """Runs a one-off server from before the epoch, and a client from the flow's start.
 
-    iperf3 exchanges parameters over a control connection first, so data flow three to four RTTs after ``start_ns``.
+    iperf3 exchanges parameters over a control connection first, so the data connection is there, and has its cookie as
+    its first bytes, four RTTs after ``start_ns``; data follow a round trip later, when the server has said so.
     """
 
     kind = "iperf3"
@@ -85,6 +99,7 @@ class Iperf3Flow(FlowDriver):
         self._stopped = False
         self._size_bytes: int | None = description["size_bytes"] if self.kind == "iperf3" else None
         self._moved_ns: int | None = None  # when the receiver had all of a transfer of a size
+        self._poll_ns = poll_ns(description["rtt_us"])
 
     def prepare(self) -> None:
         flow = self.description
@@ -102,7 +117,7 @@ class Iperf3Flow(FlowDriver):
             with sent_file(self.description).open("wb") as file:
                 file.truncate(self._size_bytes)
         self._client = self._spawn(self.description["sender"], self._client_command(), self._file("client"))
-        self._loop.at(now + _COOKIE_POLL_NS, self._look_for_connection)
+        self._loop.at(now + self._poll_ns, self._look_for_connection)
         self._when_ended(self._client, self._ended)
 
     def _ended(self, now: int) -> None:
@@ -111,13 +126,14 @@ class Iperf3Flow(FlowDriver):
     def _look_for_connection(self, now: int) -> None:
         if self._end_ns is not None or self._stopped:
             return
-        found = self._cookie(self.description["sender"], self.endpoint)
-        if found is None:
-            self._loop.at(now + _COOKIE_POLL_NS, self._look_for_connection)
+        found = self._socket(self.description["sender"], self.endpoint)
+        if found is None or found.state == TCP_SYN_SENT:
+            self._loop.at(now + self._poll_ns, self._look_for_connection)
             return
         self._connected_ns = now
-        self._cookies["sender"] = found
-        self._cookies["receiver"] = self._cookie(self.description["receiver"], self.endpoint.reversed())
+        self._cookies["sender"] = found.cookie
+        there = self._socket(self.description["receiver"], self.endpoint.reversed())
+        self._cookies["receiver"] = None if there is None else there.cookie
         if self._size_bytes:
             self._look_for_last_byte(now)
 
@@ -134,14 +150,14 @@ class Iperf3Flow(FlowDriver):
         if moved >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:
             self._moved_ns = now
         else:
-            self._loop.at(now + _COOKIE_POLL_NS, self._look_for_last_byte)
+            self._loop.at(now + self._poll_ns, self._look_for_last_byte)
 
-    def _cookie(self, host: str, endpoint: DiagEndpoint) -> int | None:
+    def _socket(self, host: str, endpoint: DiagEndpoint) -> SocketState | None:
         with self._namespaces[host].entered():
             netlink = open_diag()
         try:
             answers = netlink.request(SOCK_DIAG_BY_FAMILY, diag_request(endpoint))
-            return parse_socket(answers[0]).cookie
+            return parse_socket(answers[0])
         except NetlinkError:
             return None
         finally:

@@ -19,6 +19,7 @@ from howdah.linux.netlink.message import (
 
 SOCK_DIAG_BY_FAMILY = 20
 TCP_ESTABLISHED = 1
+TCP_SYN_SENT = 2
 TCP_LISTEN = 10
 _ALL_STATES = 0xFFF
 
