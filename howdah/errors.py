@@ -73,6 +73,9 @@ def all_of(errors: Sequence[HowdahError]) -> HowdahError:
     return HowdahError(first.what, where=first.where, hint=hint)
 
 
+LARGER_FILES = "The shell allows no file of that size ('ulimit -f' says which): ulimit -f unlimited, and run it again."
+
+
 def explain(error: OSError) -> str:
     """What an OSError says; some libraries leave ``strerror`` empty and put all into the text."""
     if error.args and isinstance(error.args[0], list):  # of shutil.copytree: one row for each file, with its whole text
@@ -89,6 +92,10 @@ def remedy(error: OSError) -> str | None:
         return "Make room there, or choose a place on another disk, and run the command again."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "Choose a place where you may read and write, or change its permissions."
+    if error.errno == errno.EFBIG:
+        return LARGER_FILES
+    if "temporary directory" in str(error):  # tempfile writes a byte to each
+        return "Set TMPDIR to a directory where files may be written, and allow files of any size: ulimit -f unlimited."
     return None
 
 

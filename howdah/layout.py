@@ -8,6 +8,8 @@ import re
 import sys
 import textwrap
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TextIO
 
 from howdah.foreign import visible
@@ -76,11 +78,18 @@ def write_stdout(text: str) -> None:
 
 
 def write_stderr(text: str) -> None:
-    """Write lines to standard error, so that they fit the terminal. Commands to copy stay whole."""
+    """Write lines to standard error, so that they fit the terminal. Commands to copy stay whole.
+
+    Where standard error is a file that may not grow, they go to the terminal from which the command was started.
+    """
     width = terminal_width(sys.stderr)
     text = visible(text)
-    sys.stderr.write(text if width is None else _fitted(text, width, _TO_COPY))
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(text if width is None else _fitted(text, width, _TO_COPY))
+        sys.stderr.flush()
+    except OSError:
+        with suppress(OSError), Path("/dev/tty").open("w", encoding="utf-8") as terminal:
+            terminal.write(text)
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

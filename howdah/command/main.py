@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import contextlib
+import errno
 import io
 import os
 import re
@@ -22,7 +23,7 @@ from howdah.command.answer import answer
 from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
-from howdah.errors import ExitCode, HowdahError, explain, remedy
+from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
@@ -150,6 +151,8 @@ def _refused(error: OSError) -> HowdahError:
 
 def _end(options: argparse.Namespace, error: HowdahError) -> int:
     """Say what went wrong; the exit code."""
+    if os.strerror(errno.EFBIG) in error.what:  # no other place would help
+        error.hint = LARGER_FILES
     if getattr(options, "json", False):
         with contextlib.suppress(OSError):  # of an output that is full: standard error has it, too
             _answer(error.what, error.where, error.hint)

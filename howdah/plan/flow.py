@@ -185,11 +185,11 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
     last_source_port = FIRST_SOURCE_PORT + len(flows) - 1
     users: dict[tuple[str, int, bool], Flow] = {}
     for index, flow in enumerate(flows):
-        where = cell.place(*scenario.place_of(index), "port")
         server, port = _listens(flow)
         if given[index] is not None and FIRST_SOURCE_PORT <= port <= last_source_port:
             what = f"port {port} is one of those that senders connect from"
             hint = f"choose one outside of {FIRST_SOURCE_PORT} to {last_source_port}"
+            where = cell.place(*scenario.place_of(index), "port")
             raise ProfileError(what, where=where, hint=hint)
         further = (flow.program or {}).get("ports", [])
         for number in (port, *further):
@@ -198,6 +198,7 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
                 break
         else:
             continue
+        where = cell.place(*scenario.place_of(index), "port")
         if number in further:
             where = cell.place(*traffic_place(cell, index), "ports", further.index(number))
         elif given[index] is None:

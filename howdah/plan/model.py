@@ -197,7 +197,7 @@ def _window_packets(plan: Plan) -> int:
 def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: dict[str, str]) -> dict[str, Any]:
     """What one flow is in ns-2: classes, congestion control of Agent/TCP/Linux, whether it jumps, own settings."""
     scenario = cell.scenario
-    written = scenario.every_flow[index]
+    written = scenario.flow_at(index)
     place: tuple[str | int, ...] = (*scenario.place_of(index), "algorithm") if written.algorithm else ("algorithm",)
     if isinstance(written, GeneratedFlowSection) and written.algorithm:
         place = ("groups", written.origin, "algorithm")

@@ -25,7 +25,7 @@ def traffic_of(cell: Cell, flow: FlowSection) -> TrafficSection:
 
 def traffic_place(cell: Cell, index: int) -> Place:
     """Where the traffic of a flow is written."""
-    flow = cell.scenario.every_flow[index]
+    flow = cell.scenario.flow_at(index)
     return (*cell.scenario.place_of(index), "traffic") if flow.traffic is not None else ("traffic",)
 
 
@@ -40,7 +40,7 @@ def program_places(cell: Cell, flows: list[Flow]) -> dict[str, str]:
 
 def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_uptime: bool) -> dict[str, Any]:
     """The field ``program`` of a flow. Raises ProfileError."""
-    flow = cell.scenario.every_flow[index]
+    flow = cell.scenario.flow_at(index)
     traffic = traffic_of(cell, flow)
     place = traffic_place(cell, index)
     if not exact_uptime:
@@ -70,7 +70,7 @@ def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_upt
 
 def stack_algorithm(cell: Cell, index: int, algorithm: str) -> str | None:
     """What a flow's QUIC stack calls its algorithm, None for a flow of another kind. Raises ProfileError."""
-    flow = cell.scenario.every_flow[index]
+    flow = cell.scenario.flow_at(index)
     traffic = traffic_of(cell, flow)
     if traffic.quic == "off":
         return None

@@ -322,9 +322,14 @@ class Scenario(Section):
         """Measured flows, then background."""
         return [*self.flows, *self.background]
 
+    def flow_at(self, index: int) -> FlowSection:
+        """The one with this index in ``every_flow``, without a list of all: groups make thousands of them."""
+        count = len(self.flows)
+        return self.flows[index] if index < count else self.background[index - count]
+
     def place_of(self, index: int) -> tuple[str, int]:
         """Where the flow with this index in ``every_flow`` is written."""
-        origin = getattr(self.every_flow[index], "origin", None)
+        origin = getattr(self.flow_at(index), "origin", None)
         if origin is not None:
             return "groups", int(origin)
         count = len(self.flows)

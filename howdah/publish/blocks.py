@@ -17,7 +17,7 @@ from howdah.errors import HowdahError
 from howdah.foreign import files_below
 from howdah.place import PACKAGE
 from howdah.publish.openmetrics import families, openmetrics
-from howdah.publish.prometheus import Prometheus
+from howdah.publish.prometheus import Prometheus, complaint_of
 from howdah.record.directory import PARTIAL, RunDirectory, remove_whole
 from howdah.record.result import Experiment, Run
 from howdah.record.schema import TABLES
@@ -85,9 +85,8 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
                 command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=environment
             )
             if done.returncode != 0:
-                raise HowdahError(
-                    f"promtool cannot import this: {(done.stderr or done.stdout).strip()}", where=str(of), hint=hint
-                )
+                why = complaint_of(done.stderr or done.stdout)
+                raise HowdahError(f"promtool cannot import this: {why}", where=str(of), hint=hint)
             shutil.rmtree(target, ignore_errors=True)
             blocks.rename(target)
     except OSError as error:

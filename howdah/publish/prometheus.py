@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,8 @@ from howdah.errors import ExitCode, HowdahError
 
 PACKAGE = "prometheus"
 _FETCH_LIMIT_S = 600
+_STACK = re.compile(r"goroutine \d+|runtime stack:$")
+_CRASH = re.compile(r"(?:fatal error|panic|runtime): (?P<why>.+)")
 # Without a network it shall say so soon: a report can do without.
 _APT_OPTIONS = ("--quiet", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15")
 
@@ -123,3 +126,12 @@ def _call(command: list[str], directory: Path, package: str, hint: str) -> None:
         said = (done.stderr or done.stdout).strip().splitlines()
         reason = said[-1] if said else f"status {done.returncode}"
         raise PrometheusUnavailableError(f"'{command[0]}' failed to get the package {package}: {reason}", hint=hint)
+
+
+def complaint_of(text: str) -> str:
+    """Why a program in Go ended. Of a crash its first line; the stacks behind it are for its authors."""
+    lines = text.strip().splitlines()
+    if not any(_STACK.match(line) for line in lines):
+        return text.strip() or "it said nothing"
+    said = next((match["why"] for line in lines if (match := _CRASH.match(line))), lines[0])
+    return f"it crashed: {said} (a limit of this shell may be too low: ulimit -a)"

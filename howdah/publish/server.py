@@ -22,7 +22,7 @@ from pathlib import Path
 from howdah.publish.front import Front, fronted
 from howdah.publish.guard import LOOPBACK
 from howdah.publish.password import Password, new_password
-from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
+from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, complaint_of
 from howdah.publish.query import Client
 
 # Blocks of old runs must survive: the default of 15 days would delete them at the first compaction.
@@ -95,9 +95,9 @@ class Server:
 
     def complaint(self) -> str:
         """The server's last error, or else its last line of output."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if self.log.exists() else []
-        errors = [line for line in lines if "level=error" in line]
-        return (errors or lines or ["it said nothing"])[-1]
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        errors = [line for line in text.splitlines() if "level=error" in line]
+        return (errors or complaint_of(text).splitlines())[-1]
 
     def stop(self) -> None:
         """End the server with SIGTERM, then with SIGKILL."""

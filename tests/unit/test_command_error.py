@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from howdah.command import listing
 from howdah.command import main as command
 from howdah.command.main import main
 from howdah.errors import HowdahError, explain
+from howdah.place import PROFILES
 from tests.json_shape import check_shape
 
 
@@ -167,3 +171,44 @@ def test_limits_met_while_a_command_loads_are_told(
     said = capsys.readouterr()
     assert _error(said.out)["what"] in said.err
     assert "Traceback" not in said.err
+
+
+_ULIMIT = "ulimit -f unlimited"
+
+
+@pytest.mark.parametrize("words", [["new", "mine", "--output", "mine.yaml"], ["run", "mine.yaml", "--runs", "runs"]])
+def test_a_limit_of_the_size_of_files_is_told_with_its_remedy(words: list[str], tmp_path: Path) -> None:
+    """On a pipe: a file could not even hold the message."""
+    shutil.copyfile(PROFILES / "quick.yaml", tmp_path / "mine.yaml" if words[0] == "run" else tmp_path / "other.yaml")
+    started = [sys.executable, "-m", "howdah.command.main", *words]
+    done = subprocess.run(
+        ["prlimit", "--fsize=0", *started], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("howdah: ") and _ULIMIT in " ".join(done.stderr.split()), done.stderr
+
+
+def test_what_standard_error_cannot_take_goes_to_the_terminal(tmp_path: Path) -> None:
+    """A log that may not grow swallows the message; the terminal of the command has it."""
+    leader, follower = os.openpty()
+    text = (
+        "import fcntl, resource, sys, termios; fcntl.ioctl(3, termios.TIOCSCTTY, 0)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "from howdah.layout import write_stderr\nwrite_stderr('howdah: File too large\\n')\n"
+    )
+    with (tmp_path / "log").open("w") as log:
+        os.set_inheritable(follower, True)
+        if follower != 3:
+            text = text.replace("ioctl(3", f"ioctl({follower}")
+        subprocess.run(
+            [sys.executable, "-c", text],
+            stderr=log,
+            pass_fds=[follower],
+            start_new_session=True,
+            check=False,
+            timeout=60,
+        )
+    os.set_blocking(leader, False)
+    assert b"howdah: File too large" in os.read(leader, 1000)
+    os.close(leader)
+    os.close(follower)

@@ -12,6 +12,7 @@ from howdah.plan.compile import compile_profile
 from howdah.plan.memory import sizes
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import load
+from howdah.profile.model import FlowSection, Scenario
 from tests.unit.profile_factory import make_one, make_plans, write_profile
 
 MANY = "groups:\n- {name: many, connections: 50, spread: 2 s, lifetime: 1 s, pairs: 5}\n"
@@ -228,3 +229,38 @@ def test_every_other_connection_may_go_the_other_way(tmp_path: Path) -> None:
     assert [flow.sender for flow in back] == ["r2", "r1", "r3"]
     with pytest.raises(ProfileError, match="reverse_rate"):
         make_one(tmp_path, both)
+
+
+@pytest.mark.parametrize(
+    "extra", ["", "engine: ns2\nalgorithm: standard\n", "engine: machines\n", "traffic: {source: iperf3}\n"]
+)
+def test_no_connection_has_all_of_them_looked_at(extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else ten thousand of them take a minute, and a profile is refused after seconds."""
+    lists: list[int] = []
+    whole = Scenario.every_flow.fget
+    assert whole is not None
+
+    def every_flow(scenario: Scenario) -> list[FlowSection]:
+        lists.append(1)
+        found: list[FlowSection] = whole(scenario)
+        return found
+
+    monkeypatch.setattr(Scenario, "every_flow", property(every_flow))
+    counts = []
+    for connections in (10, 100):
+        lists.clear()
+        (tmp_path / str(connections)).mkdir()
+        plan = make_one(
+            tmp_path / str(connections), f"groups:\n- {{name: a, connections: {connections}, size: 1 kB}}\n{extra}"
+        )
+        assert len(plan.flows) == connections
+        counts.append(len(lists))
+    assert counts[0] == counts[1]
+
+
+def test_a_flow_is_found_by_its_index(tmp_path: Path) -> None:
+    text = "flows: [{}, {}]\nbackground: [{start: 1 s}]\n"
+    (cell,) = load(write_profile(tmp_path, text)).cells()
+    scenario = cell.scenario
+    assert [scenario.flow_at(index) for index in range(3)] == scenario.every_flow
+    assert [scenario.place_of(index) for index in range(3)] == [("flows", 0), ("flows", 1), ("background", 0)]

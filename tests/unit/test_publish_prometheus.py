@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.publish.prometheus import PrometheusUnavailableError, fetch, find
+from howdah.errors import HowdahError
+from howdah.publish.blocks import build_text
+from howdah.publish.prometheus import PrometheusUnavailableError, complaint_of, fetch, find
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
@@ -73,3 +75,37 @@ def test_without_apt_the_variable_is_suggested(nowhere: Path) -> None:
     assert nowhere.exists()
     with pytest.raises(PrometheusUnavailableError, match=r"apt-get[\s\S]*HOWDAH_PROMETHEUS"):
         fetch()
+
+
+_CRASHED = """\
+runtime: pipe failed with 24
+fatal error: runtime: pipe failed
+
+goroutine 1 [running, locked to thread]:
+runtime.throw({0x1fd744d?, 0x7fff4ad72860?})
+\t/usr/lib/go/src/runtime/panic.go:1023 +0x5c fp=0x7fff4ad72840
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (_CRASHED, "it crashed: pipe failed with 24 (a limit of this shell may be too low: ulimit -a)"),
+        ("panic: no space\n\ngoroutine 7 [running]:\nmain.main()\n", "it crashed: no space (a limit"),
+        ("error: no sample in line 3\n", "error: no sample in line 3"),
+        ("", "it said nothing"),
+    ],
+)
+def test_a_crash_of_a_program_in_go_is_one_line(said: str, told: str) -> None:
+    found = complaint_of(said)
+    assert found.startswith(told) and "\n" not in found
+
+
+def test_a_promtool_that_crashes_is_told_in_one_line(tmp_path: Path) -> None:
+    promtool = tmp_path / "promtool"
+    promtool.write_text(f"#!/bin/sh\ncat >&2 <<'E'\n{_CRASHED}E\nexit 2\n")
+    promtool.chmod(0o755)
+    with pytest.raises(HowdahError) as caught:
+        build_text(["# EOF\n"], promtool, tmp_path / "blocks", of=tmp_path)
+    assert caught.value.what.startswith("promtool cannot import this: it crashed: pipe failed")
+    assert "goroutine" not in str(caught.value)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from howdah.build.sandbox import mark
 from howdah.engine.share import bring_programs, stage_programs
 from howdah.engine.uml import needs
 from howdah.errors import HowdahError, RecordError, RunFailedError
@@ -18,6 +19,7 @@ from howdah.plan.named import named_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
+from howdah.work import again
 from howdah.work.again import make_again
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.trust import MADE_HERE, UntrustedError, check_trust, signed_plan
@@ -247,3 +249,62 @@ def test_the_code_of_a_plan_is_that_of_its_text() -> None:
     plan = _NAMING["module"]
     marks = {signed_plan(plan, text)[MADE_HERE] for text in (plan.to_json(), json.dumps({}))}
     assert len(marks) == 2
+
+
+def test_what_was_allowed_is_still_a_strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _confines(None, monkeypatch)
+    plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
+    text = plan.to_json()
+    assert check_trust(plan, text, {}, trust=True) is True
+    assert check_trust(plan, text, {}, trust=False) is True, "it is built in a sandbox each time"
+    assert check_trust(plan, text, signed_plan(plan, text), trust=False) is False
+    assert check_trust(make_plan(), make_plan().to_json(), {}, trust=False) is False
+
+
+@pytest.mark.parametrize("what", ["module", "kernel", "stack"])
+def test_what_no_sandbox_can_be_had_for_is_asked_for_each_time(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _confines("files: Function not implemented", monkeypatch)
+    module = _module(tmp_path)
+    stack = tmp_path / "s" / "s.yaml"
+    stack.parent.mkdir()
+    stack.write_text("summary: a test\n")
+    plan = {
+        "module": dataclasses.replace(make_plan(), modules=[str(module)]),
+        "kernel": dataclasses.replace(make_plan(), kernel=str(module / "x.c")),
+        "stack": _flow(receiver_stack={"name": "s", "file": str(stack)}),
+    }[what]
+    for _attempt in range(2):
+        check_trust(plan, plan.to_json(), {}, trust=True)
+        with pytest.raises(UntrustedError, match=r"not confined here .files: Function not implemented"):
+            check_trust(plan, plan.to_json(), {}, trust=False)
+
+
+@pytest.mark.parametrize("of_a_stranger", [True, False])
+def test_a_strangers_run_is_made_again_in_a_sandbox_and_does_not_become_ones_own(
+    of_a_stranger: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _confines(None, monkeypatch)
+    plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
+    text = plan.to_json()
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    run.plan.write_text(text)
+    made = {} if of_a_stranger else signed_plan(plan, text)
+    write_json(run.provenance, {"format": 1, "status": "finished", "key": "k", "data_removed": False, **made})
+    write_json(run.metrics, {"format": 1, "rows": []})
+    seen: list[tuple[bool, bool]] = []
+
+    class _Engine:
+        def prepare(self, _plans: list[Plan], _progress: Any) -> None:
+            (partial,) = tmp_path.glob(".partial-again-*")
+            seen.append((bool(mark()), MADE_HERE in read_json(partial / "run.json")))
+            raise HowdahError("enough")
+
+    monkeypatch.setattr(again, "find_engine", lambda _name: _Engine())
+    monkeypatch.setattr(again, "outdated", lambda _run: False)
+    with pytest.raises(HowdahError, match="enough"):
+        make_again(run, tmp_path / "again", lambda *_: None, lambda *_: None, up_to_date=False, trust=True)
+    assert seen == [(of_a_stranger, not of_a_stranger)]
+    assert mark() == []
