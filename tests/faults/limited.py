@@ -109,6 +109,7 @@ class Limited:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            start_new_session=True,  # a Ctrl-C is for who asks
         )
 
     def _end(self) -> None:
