@@ -19,7 +19,7 @@ from howdah.profile.source import read_document
 from howdah.profile.stack import shipped_stacks
 from howdah.profile.sweep import find_axes, shape_of
 from howdah.receiver import LINUX, RECEIVERS
-from howdah.record.directory import PARTIAL, experiment_indexes
+from howdah.record.directory import PARTIAL, experiment_indexes, read_json
 from howdah.trait import engines
 
 LATEST = "latest"
@@ -56,7 +56,7 @@ def runs_of(runs: Path, experiment: str) -> list[str]:
 def algorithms_of(experiment: Path) -> list[str]:
     """The algorithms of an experiment's runs."""
     try:
-        cells = json.loads((experiment / "experiment.json").read_text(encoding="utf-8"))["cells"]
+        cells = read_json(experiment / "experiment.json")["cells"]
         return list(dict.fromkeys(str(cell["algorithm"]) for cell in cells))
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -10,7 +10,7 @@ from typing import Any
 from howdah.engine.ending import Ending
 from howdah.errors import RunFailedError
 from howdah.record.console import console_tail
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json
 
 _FLOW = re.compile(r"flow \d+")
 
@@ -24,7 +24,7 @@ def check_agent(directory: RunDirectory, ending: Ending, places: dict[str, str] 
     said = "\n    ".join(console_tail(directory.console))
     hint = f"Last lines of the console:\n    {said}" if said else None
     try:
-        record: dict[str, Any] = json.loads((directory.raw / "agent.json").read_text())
+        record: dict[str, Any] = read_json(directory.raw / "agent.json")
         status, error = record["status"], record.get("error")
     except FileNotFoundError:
         raise RunFailedError(

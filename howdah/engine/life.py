@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
 from pathlib import Path
 
 from howdah.engine.spinning import busiest, command_of
+from howdah.record.directory import read_json
 
 _EXAMINE_EVERY_S = 0.5
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -82,7 +82,7 @@ class Life:
         try:
             modified = self.progress.stat().st_mtime_ns
             if modified != self._modified_ns:
-                value = json.loads(self.progress.read_text())
+                value = read_json(self.progress)
                 position = (str(value["phase"]), int(value["time_us"]), int(value["of_us"]))
                 self._active = time.monotonic()
                 if position != self._position:

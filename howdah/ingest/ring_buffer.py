@@ -90,15 +90,20 @@ class Layout:
 
 
 def read_trace(path: Path, layout: Layout, names: tuple[str, ...]) -> Trace:
-    """Decode one CPU's file; a truncated or corrupt part is counted in the result, never raised.
-
-    ``names`` are the fields wanted. Raises HowdahError if the file cannot be read or the format lacks a field.
-    """
-    fields = [layout.format.field(name) for name in names]
+    """Decode one CPU's file. Raises HowdahError if it cannot be read, or as ``decode``."""
     try:
         data = _bytes_of(path)
     except OSError as error:
         raise HowdahError(f"cannot read the trace: {error.strerror}", where=str(path)) from error
+    return decode(data, path.name, layout, names)
+
+
+def decode(data: npt.NDArray[np.uint8], file: str, layout: Layout, names: tuple[str, ...]) -> Trace:
+    """Decode what one CPU's ``file`` holds; a truncated or corrupt part is counted in the result, never raised.
+
+    ``names`` are the fields wanted. Raises HowdahError if the format lacks one.
+    """
+    fields = [layout.format.field(name) for name in names]
     size = data.size
     whole = size - size % layout.subbuffer_bytes
     result = Trace(np.zeros(0, dtype=np.int64), {}, file_bytes=size)
@@ -106,11 +111,9 @@ def read_trace(path: Path, layout: Layout, names: tuple[str, ...]) -> Trace:
     step = _PAGES_AT_ONCE * layout.subbuffer_bytes
     for start in range(0, whole, step):
         chunk = np.ascontiguousarray(data[start : min(start + step, whole)]).view(np.uint32)
-        parts.append(_Chunk(chunk, start, path.name, layout, result).decode(fields))
+        parts.append(_Chunk(chunk, start, file, layout, result).decode(fields))
     if whole != size:
-        result.note(
-            Damage(path.name, whole, size - whole, f"cut off inside a sub-buffer of {layout.subbuffer_bytes} bytes")
-        )
+        result.note(Damage(file, whole, size - whole, f"cut off inside a sub-buffer of {layout.subbuffer_bytes} bytes"))
     if parts:
         result.time_ns = np.concatenate([part[0] for part in parts])
         result.columns = {name: np.concatenate([part[1][name] for part in parts]) for name in names}

@@ -8,14 +8,13 @@ simulated seconds. Nothing here is a result: the analysis reads the whole trace 
 from __future__ import annotations
 
 import ipaddress
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from howdah.errors import HowdahError
-from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
+from howdah.ingest.ring_buffer import Integers, Layout, decode
 from howdah.ingest.trace_format import TraceField, parse_event_format, parse_event_header, parse_page_header
 from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace, Reals
@@ -110,7 +109,7 @@ class AckTrace:
             new = self._read_on(self._layout.subbuffer_bytes)
             if not new:
                 return
-            trace = _decoded(new, self._layout)
+            trace = decode(np.frombuffer(new, dtype=np.uint8), _NAME, self._layout, _FIELDS)
         except (OSError, HowdahError, ValueError):
             return
         time_ns = trace.time_ns - self._epoch_ns
@@ -160,14 +159,3 @@ def _layout(raw: Path) -> Layout:
 def _data_bytes(text: str) -> int:
     line = next(line for line in text.splitlines() if "char data;" in line)
     return int(line.partition("size:")[2].partition(";")[0])
-
-
-def _decoded(new: bytes, layout: Layout) -> Trace:
-    """The records of some whole sub-buffers, through a file in memory: the decoder reads files."""
-    descriptor = os.memfd_create(_NAME)
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(new)
-        return read_trace(Path(f"/proc/self/fd/{descriptor}"), layout, _FIELDS)
-    finally:
-        os.close(descriptor)

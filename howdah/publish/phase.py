@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.record.directory import PARTIAL, RunDirectory
+from howdah.record.directory import PARTIAL, RunDirectory, read_json
 
 # In order. The first two are the engine's, those up to "collect" the agent's, the others are stages of the analysis.
 PHASES = (
@@ -45,7 +44,7 @@ def position(directory: RunDirectory) -> Position:
 
 def _said(file: Path) -> Position | None:
     try:
-        value: dict[str, Any] = json.loads(file.read_bytes())
+        value: dict[str, Any] = read_json(file)
         return Position(str(value["phase"]), int(value["time_us"]), int(value["of_us"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # not there yet
@@ -104,7 +103,7 @@ def _flock_holders() -> dict[tuple[int, int, int], int]:
 
 def _cells(experiment: Path) -> tuple[int, int]:
     try:
-        cells = json.loads((experiment / "experiment.json").read_bytes())["cells"]
+        cells = read_json(experiment / "experiment.json")["cells"]
         return sum((experiment / str(cell["run"]) / "run.json").exists() for cell in cells), len(cells)
     except (OSError, ValueError, KeyError, TypeError):
         return 0, 0

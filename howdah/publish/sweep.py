@@ -14,7 +14,7 @@ from pathlib import Path
 
 from howdah.publish.metric import PublishedMetric
 from howdah.publish.openmetrics import Families, MetricSamples
-from howdah.record.directory import is_abandoned, write_whole
+from howdah.record.directory import is_abandoned, read_json, write_whole
 
 _FILE = ".sweep-"
 RUN_STATES = ("made", "failed", "in_progress", "handed", "waiting")
@@ -95,7 +95,7 @@ def sweep_families(runs: Path) -> Families:
             file.unlink(missing_ok=True)
             continue
         try:
-            Sweep(**json.loads(file.read_bytes())).add_to(found, time.time())
+            Sweep(**read_json(file)).add_to(found, time.time())
         except (OSError, ValueError, TypeError, AttributeError):
             continue
     return found

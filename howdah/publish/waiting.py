@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.record.directory import PARTIAL
+from howdah.record.directory import PARTIAL, read_json
 
 _MOST_NAMES = 12
 _REPEATED = ("repetition",)
@@ -42,7 +42,7 @@ class Queues:
     def of(self, experiment: Path) -> Queue | None:
         """The queue of an experiment; None until experiment.json lists its runs."""
         try:
-            cells = json.loads((experiment / "experiment.json").read_bytes())["cells"]
+            cells = read_json(experiment / "experiment.json")["cells"]
             rows = [(str(cell["run"]), _kind(cell)) for cell in cells]
             partial = [entry.name.removeprefix(PARTIAL) for entry in experiment.glob(f"{PARTIAL}*")]
         except (OSError, ValueError, KeyError, TypeError):
@@ -73,11 +73,11 @@ class Queues:
         try:
             key = (run, (run / "run.json").stat().st_mtime_ns)
             if key not in self._made:
-                record = json.loads((run / "run.json").read_bytes())
+                record = read_json(run / "run.json")
                 wall = record.get("wall_s")
                 verdict = str(record["status"])
                 if verdict == "finished":
-                    verdict = str(json.loads((run / "verdict.json").read_bytes())["verdict"])
+                    verdict = str(read_json(run / "verdict.json")["verdict"])
                 self._made[key] = _Made(verdict, float(wall) if isinstance(wall, int | float) else None)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None

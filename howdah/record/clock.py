@@ -7,7 +7,6 @@ the machine that ran the engine was bounded before and after, so that what it ga
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from howdah.record.raw import raw_exists, read_raw_bytes
+from howdah.record.raw import raw_exists, raw_value, read_raw_bytes
 
 CLOCK_FILE = "clock.json"
 CLOCK_FORMAT = 1
@@ -45,7 +44,7 @@ def read_clocks(raw: Path) -> dict[str, Any] | None:
     path = raw / CLOCK_FILE
     if not raw_exists(path):
         return None
-    value = json.loads(read_raw_bytes(path))
+    value = raw_value(read_raw_bytes(path))
     if not isinstance(value, dict) or value.get("format") != CLOCK_FORMAT:
         raise ValueError(f"{path} is not a record of clocks of format {CLOCK_FORMAT}")
     return value

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
+from howdah.record.directory import read_json
 from howdah.record.kernel_log import SOURCE
 from howdah.record.result import Run
 
@@ -27,17 +27,17 @@ def said_runs(runs: list[tuple[Run, str]]) -> list[SaidRun]:
     found = []
     for run, variant in runs:
         try:
-            ingested = json.loads(run.directory.ingested.read_text(encoding="utf-8"))
-            counts = ingested["sources"][SOURCE]["counts"]
-        except (OSError, ValueError, KeyError):
+            counts = read_json(run.directory.ingested)["sources"][SOURCE]["counts"]
+            lines = [
+                (
+                    f"{each['time_us'] / 1e6:.2f}",
+                    f"{each['machine']}: {each['text']}" if "machine" in each else str(each["text"]),
+                )
+                for each in counts["said"]
+            ]
+            left_out = int(counts["said_total"]) - len(lines)
+        except (OSError, ValueError, LookupError, TypeError):
             continue
-        lines = [
-            (
-                f"{each['time_us'] / 1e6:.2f}",
-                f"{each['machine']}: {each['text']}" if "machine" in each else each["text"],
-            )
-            for each in counts["said"]
-        ]
         if lines:
-            found.append(SaidRun(run.name, variant, lines, counts["said_total"] - len(lines)))
+            found.append(SaidRun(run.name, variant, lines, left_out))
     return found[:_MOST_RUNS]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -79,8 +80,9 @@ class Limited:
 
     def _ask(self, process: subprocess.Popen[bytes], request: dict[str, Any], limit_s: float) -> Answer:
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(json.dumps({**request, "limit_s": limit_s}).encode() + b"\n")
-        process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it ended after its last answer: what follows tells how
+            process.stdin.write(json.dumps({**request, "limit_s": limit_s}).encode() + b"\n")
+            process.stdin.flush()
         if not select.select([process.stdout], [], [], _WALL_S)[0]:
             self._end()
             return Answer("hung", f"no answer in {_WALL_S:g} s, and no processor time used")
@@ -107,6 +109,7 @@ class Limited:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            start_new_session=True,  # a Ctrl-C is for who asks
         )
 
     def _end(self) -> None:
@@ -114,6 +117,7 @@ class Limited:
             self._process.kill()
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
             self._process.wait()
             self._process = None

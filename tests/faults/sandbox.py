@@ -212,13 +212,13 @@ class Sandbox:
         for record in sorted(self.runs.glob("*/*/run.json")):
             if record.parent.name.startswith(hidden) or record.parent.parent.is_symlink():
                 continue
-            state = tuple(_state(file) for file in sorted(record.parent.rglob("*")))
-            if state in self._alike:
+            states = tuple(_state(file) for file in sorted(record.parent.rglob("*")))
+            if states in self._alike:
                 continue
             faults = list(self._unlike_reference(RunDirectory(record.parent)))
             yield from faults
             if not faults:
-                self._alike.add(state)
+                self._alike.add(states)
 
     def _unlike_reference(self, run: RunDirectory) -> Iterator[str]:
         status = json.loads(run.provenance.read_text())["status"]

@@ -86,8 +86,8 @@ def _load(names: list[str]) -> None:
 def _become(request: dict[str, Any]) -> None:
     """The process of a command, as it was started by a shell."""
     os.setsid()
-    for number in (signal.SIGCHLD, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else signal.default_int_handler)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["directory"])

@@ -81,6 +81,7 @@ class Starter:
             env={**kept, **own},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,  # a Ctrl-C is for who asks
         )
         self._lists = tempfile.TemporaryDirectory(prefix="loaded-")
         self._known: set[str] = set()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,8 +12,10 @@ from howdah.publish.prometheus import find as find_prometheus
 from tests.faults.blocks import Blocks
 from tests.faults.bounded import run_bounded
 from tests.faults.directories import NO_FILES, Directories
+from tests.faults.operations import Operations
 from tests.faults.packs import Packs
 from tests.faults.pairs import Pairs
+from tests.faults.processes import state_of
 from tests.faults.sandbox import NAME, Sandbox, sandbox
 from tests.faults.surroundings import Surroundings
 from tests.faults.trial import Trials
@@ -61,3 +64,25 @@ def test_a_fork_is_a_command_of_its_own(place: Sandbox) -> None:
     status, faults = run_bounded(place, ["list", "runs"], space_bytes=1 << 20)
     assert (status, faults) == (1, [])
     assert "memory" in place.said()
+
+
+def test_a_command_stops_before_an_operation_on_a_file(place: Sandbox) -> None:
+    place.copy_reference()
+    pack = place.root / "whole.howdah.tar.zst"
+    words = ["pack", NAME, "--output", str(pack), "--runs", str(place.runs)]
+    operations = Operations(place.root / "operations")
+    operations.begin()
+    assert place.fork(words, operations=operations.file, recorded=True).wait(120) == 0, place.said()
+    whole = operations.done
+    assert whole > 3
+    for number in (1, whole // 2):
+        pack.unlink(missing_ok=True)
+        operations.begin(number)
+        started = place.fork(words, operations=operations.file, recorded=True)
+        stopped = operations.stopped(120.0, lambda process=started: process.poll() is not None)
+        assert stopped == started.pid, place.said()
+        assert state_of(stopped) == "T"
+        assert not pack.exists()
+        started.kill()
+        assert started.wait(60) == -signal.SIGKILL
+        assert not pack.exists()

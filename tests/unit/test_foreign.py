@@ -25,14 +25,23 @@ import pytest
 import zstandard
 
 from howdah.command.main import main
-from howdah.errors import HowdahError, RecordError
+from howdah.command.names import algorithms_of
+from howdah.engine.agent_record import check_agent
+from howdah.engine.ending import Ending
+from howdah.engine.life import Life
+from howdah.errors import HowdahError, RecordError, RunFailedError
 from howdah.foreign import LEAST_CONTENT_BYTES, files_below, is_plain, open_foreign, read_foreign, too_dense, visible
 from howdah.pack.pack import pack
+from howdah.publish import phase
+from howdah.publish.waiting import Queues
+from howdah.record.clock import read_clocks
 from howdah.record.digest import MismatchError, file_sha256, seal
 from howdah.record.digest import check as digest_check
 from howdah.record.directory import RunDirectory, parse_json, read_json
 from howdah.record.raw import read_raw_bytes
+from howdah.record.result import load_experiment
 from howdah.record.table import opened
+from howdah.report.kernelsaid import said_runs
 from howdah.verify.run import verify_run
 from howdah.verify.scratch import PREFIX, scratch_place
 from howdah.work.analysis import evaluate
@@ -321,3 +330,38 @@ def test_an_interrupted_verification_leaves_nothing(
     process.send_signal(number)
     process.wait(60)
     assert list(place.iterdir()) == []
+
+
+def _deep(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    file.write_text("[" * 200_000)
+
+
+def _pipe(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("spoil", [_deep, _pipe])
+def test_what_is_no_json_is_as_if_it_were_not_there(recorded: RunDirectory, spoil: Callable[[Path], None]) -> None:
+    """A guest, or whoever sent the directory, wrote these; a report and a page that is live read them."""
+    experiment = recorded.path.parent
+    run = load_experiment(experiment).runs[0]
+    spoil(recorded.tables / "ingest.json")
+    assert said_runs([(run, "cubic")]) == []
+    spoil(recorded.raw / "progress.json")
+    assert Life(os.getpid(), recorded.raw / "progress.json", 1.0, 1.0).position() == ("boot", 0, 0)
+    assert phase.position(recorded).time_us == 0
+    spoil(recorded.raw / "agent.json")
+    with pytest.raises(RunFailedError, match="record cannot be read"):
+        check_agent(recorded, Ending(0, None, 1.0, 4096))
+    spoil(recorded.raw / "clock.json")
+    with pytest.raises(ValueError, match=r"nested too deeply|not a file"):
+        read_clocks(recorded.raw)
+    spoil(recorded.provenance)
+    queue = Queues().of(experiment)
+    assert queue is not None
+    assert queue.verdicts == {}
+    spoil(experiment / "experiment.json")
+    assert Queues().of(experiment) is None
+    assert algorithms_of(experiment) == []

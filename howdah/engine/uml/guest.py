@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import math
 import os
 import secrets
@@ -29,6 +28,7 @@ from howdah.engine.uml import memory
 from howdah.engine.uml.profiler import Profiler
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.record.console import console_tail
+from howdah.record.directory import read_json
 from howdah.record.kernel_log import in_use
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
@@ -161,7 +161,7 @@ def boot(guest: Guest, progress: Progress) -> Ending:
 def running_programs(raw: Path) -> str:
     """Which programs ran, of which flows and on which hosts, when time stood still."""
     try:
-        names = list(json.loads((raw / "program" / RUNNING).read_text(encoding="utf-8")).values())
+        names = list(read_json(raw / "program" / RUNNING).values())
     except (OSError, ValueError, AttributeError):
         return ""
     if not names:
@@ -295,7 +295,7 @@ class Running:
 
 def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
     try:
-        value = json.loads((guest.raw / EXIT_FILE).read_text())
+        value = read_json(guest.raw / EXIT_FILE)
         peak_kib = int((guest.raw / _PEAK_FILE).read_text())
         bounds = Bounds.read(guest.raw / BOUNDS_FILE)
         ending = Ending(value["exit"], value["signal"], wall_s, peak_kib * 1024, bounds)

@@ -13,6 +13,7 @@ from howdah.build.inlined import Function, Inlined, SymbolTable, build_objects, 
 from howdah.build.uml_kernel import Kernel
 from howdah.engine.uml.profiler import PROFILE_FILE, SAMPLES_FILE
 from howdah.errors import HowdahError
+from howdah.record.directory import read_json
 
 _MODULES_FILE = "cpu-modules.json"
 _LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
@@ -31,7 +32,7 @@ def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) ->
     DOMAIN is ``kernel`` (the image), ``module``, ``library`` (the kernel's process elsewhere) or ``user`` (processes of
     the guest). cpu-profile.json gets ``inlined_why``: null, or why nothing is known of inlined functions.
     """
-    account: dict[str, Any] = json.loads((raw / PROFILE_FILE).read_text(encoding="utf-8"))
+    account: dict[str, Any] = read_json(raw / PROFILE_FILE)
     if account["why"] is not None:
         return
     image = SymbolTable(read_functions(kernel.image))

@@ -6,7 +6,6 @@ A guest that waits for another one's clock sleeps, so only when no guest can go 
 
 from __future__ import annotations
 
-import json
 import os
 import select
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from howdah.engine.processor import own_processor
 from howdah.engine.uml import memory
 from howdah.engine.uml.guest import POLL_S, Guest, Progress, Running, sweep
 from howdah.errors import RunFailedError
+from howdah.record.directory import read_json
 
 
 def boot_together(guests: Mapping[str, Guest], progress: Progress) -> dict[str, Ending]:
@@ -73,7 +73,7 @@ def _watch(running: Mapping[str, Running], progress: Progress) -> str | None:
 
 def _ended_well(item: Running) -> bool:
     try:
-        value = json.loads((item.guest.raw / EXIT_FILE).read_text())
+        value = read_json(item.guest.raw / EXIT_FILE)
         return bool(value["exit"] == 0)
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -25,6 +24,7 @@ from howdah.engine.vm.watch import MachineWatch
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.linux.progress_port import PORT
 from howdah.record.console import CONSOLE_LINES, console_tail
+from howdah.record.directory import read_json
 
 MACHINE = "3"  # part of every run's key: raise it when the command line changes
 WARP = Path(__file__).with_name("warp.c")
@@ -246,7 +246,7 @@ def _unpack(machine: QemuMachine, delivered: Path) -> None:
 
 def _ending(machine: QemuMachine, wall_s: float) -> Ending:
     try:
-        record = json.loads((machine.raw / EXIT_FILE).read_text())
+        record = read_json(machine.raw / EXIT_FILE)
     except (OSError, ValueError):
         raise _failed(machine, _panic(machine) or "ended without saying how its program ended") from None
     if record["exit"] is None and record["signal"] is None:

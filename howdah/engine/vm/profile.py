@@ -8,7 +8,6 @@ write down: without address randomisation it is the same in every run of that ke
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import tempfile
@@ -42,7 +41,7 @@ from howdah.engine.vm.tally import (
     write,
 )
 from howdah.errors import HowdahError
-from howdah.record.directory import write_json
+from howdah.record.directory import read_json, write_json
 
 PERF_PACKAGE = "linux-perf"
 _PERF = "usr/bin/perf"
@@ -157,7 +156,7 @@ class Look:
         """``machine`` is the one that ran; ``modules`` are the files of modules that are not the kernel's own."""
         if not (machine.raw / ACCOUNT_FILE).exists():
             return  # the agent did not come so far, which is told elsewhere
-        account: dict[str, Any] = json.loads((machine.raw / ACCOUNT_FILE).read_text(encoding="utf-8"))
+        account: dict[str, Any] = read_json(machine.raw / ACCOUNT_FILE)
         marks: list[int] = account["mark_ns"]
         names = Names(
             kernel_symbols(
