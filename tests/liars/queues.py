@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lies of queues that drop before they are full: another kind, other thresholds, another mark, drops without a cause."""
+"""Lies of active queues: another kind, other thresholds, another mark, drops without a cause."""
 
 from __future__ import annotations
 
