@@ -24,7 +24,7 @@ def _red_instead_of_choke(plan: Plan) -> Plan:
 
 def _one_match_less(after: dict[str, Any]) -> None:
     (found,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "choke"]
-    add(found["causes"], "matched", -1)
+    add(found, "matched", -1)
 
 
 QUEUES = [
