@@ -34,7 +34,7 @@ def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> dict[str, Any]:
                     "backlog_bytes": qdisc.backlog_bytes,
                     "backlog_packets": qdisc.backlog_packets,
                     "overlimits": qdisc.overlimits,
-                    **({} if qdisc.causes is None else {"causes": asdict(qdisc.causes)}),
+                    **({} if qdisc.causes is None else asdict(qdisc.causes)),
                 }
                 for qdisc in qdiscs(namespace.netlink)
                 if qdisc.index in found

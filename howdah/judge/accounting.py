@@ -221,13 +221,12 @@ def _causes(state: Snapshots) -> list[Check]:
     checks = []
     for node, values in state.after["nodes"].items():
         for item in values["qdiscs"]:
-            causes = item.get("causes")
-            if causes is None:
+            if "matched" not in item:
                 continue
-            told = causes["early"] + causes["pdrop"] + causes["other"] + 2 * causes["matched"]
+            told = item["early"] + item["pdrop"] + item["other"] + 2 * item["matched"]
             message = (
-                f"CHOKe at {node}:{item['interface']} dropped {item['drops']} packets: {causes['early']} early, "
-                f"{causes['pdrop']} when it was full, {causes['matched']} with one of their flow that was queued"
+                f"CHOKe at {node}:{item['interface']} dropped {item['drops']} packets: {item['early']} early, "
+                f"{item['pdrop']} when it was full, {item['matched']} with one of their flow that was queued"
             )
             missing = item["drops"] - told
             if missing:

@@ -35,16 +35,6 @@ def queue(kind: str, **settings: int | bool) -> Break:
     return broken
 
 
-def red_instead_of_choke(plan: Plan) -> Plan:
-    def change(item: dict[str, Any]) -> None:
-        given = item["options"]
-        for name in ("limit", "least", "most"):
-            given[f"{name}_bytes"] = given.pop(f"{name}_packets") * given["packet_bytes"]
-        item.update(kind="red", options=given | {"adaptive": False})
-
-    return altered(plan, bottleneck(plan, "qdisc", kind="choke"), change)
-
-
 def another_flow(plan: Plan) -> Plan:
     flow = plan.flows[0]
     other = dataclasses.replace(flow, id=2, name="other", source_port=40011, destination_port=5011)

@@ -32,11 +32,6 @@ def _queue(node: str, interface: str, kind: str, name: str, more: int) -> Doctor
     return edit_account(change)
 
 
-def _one_match_less(after: dict[str, Any]) -> None:
-    (found,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "choke"]
-    add(found["causes"], "matched", -1)
-
-
 def _host_counter(node: str, name: str) -> Doctor:
     return edit_account(lambda after: add(after["netstat"][node], name, 1))
 
@@ -293,14 +288,6 @@ RECORDS = [
         check("accounting", "host queue drops", "4 packets were dropped in the hosts' own queues (s1:s1-eth0)"),
         _queue("s1", "s1-eth0", "pfifo", "drops", 4),
         about="path",
-    ),
-    doctored(
-        "drop-without-a-cause",
-        "CHOKe dropped a pair of packets, and says of it that it compared nothing.",
-        check("accounting", "drop causes left:left-eth0", "2 packets have no cause"),
-        edit_account(_one_match_less),
-        about="path",
-        honest="choke",
     ),
     doctored(
         "receiver-prunes",

@@ -25,6 +25,7 @@ from tests.liars.modules import HONEST_MODULES, MODULES
 from tests.liars.paths import PATHS
 from tests.liars.plans import HONEST_PLANS, PLANS
 from tests.liars.processors import PROCESSORS
+from tests.liars.queues import QUEUES
 from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
@@ -32,6 +33,7 @@ from tests.liars.seals import HONEST_SEALS, SEALS
 RUNS: list[RunLiar] = [
     *PATHS,
     *BUFFERS,
+    *QUEUES,
     *RECORDS,
     *BOOTED,
     *COLLECTED,

@@ -246,7 +246,7 @@ def test_a_buffer_is_exact_in_bytes() -> None:
 
 
 def test_an_unknown_qdisc_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"'cbq' is not one of bfifo, cake, choke, codel, fq"):
+    with pytest.raises(ValueError, match=r"'cbq' is not one of bfifo, cake, choke, clsact, codel, fq"):
         qdisc.qdisc_request(2, "root", "1:", "cbq", {})
 
 

@@ -143,10 +143,6 @@ class ChokeDrops:
     other: int
     matched: int
 
-    @property
-    def packets(self) -> int:
-        return self.early + self.pdrop + self.other + 2 * self.matched
-
 
 def choke_drops(statistics: bytes) -> ChokeDrops | None:
     """From TCA_STATS_APP of a CHOKe queue (struct tc_choke_xstats); None where the kernel gave none."""

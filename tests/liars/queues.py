@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lies of active queues: another kind, other thresholds, another mark, drops without a cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.plan.plan import Plan
+from tests.liars.breaking import altered, bottleneck, options, values
+from tests.liars.doctor import add, doctored, edit_account
+from tests.liars.liar import check
+from tests.liars.paths import path_liar
+
+
+def _red_instead_of_choke(plan: Plan) -> Plan:
+    def change(item: dict[str, Any]) -> None:
+        given = item["options"]
+        for name in ("limit", "least", "most"):
+            given[f"{name}_bytes"] = given.pop(f"{name}_packets") * given["packet_bytes"]
+        item.update(kind="red", options=given | {"adaptive": False})
+
+    return altered(plan, bottleneck(plan, "qdisc", kind="choke"), change)
+
+
+def _one_match_less(after: dict[str, Any]) -> None:
+    (found,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "choke"]
+    add(found, "matched", -1)
+
+
+QUEUES = [
+    path_liar(
+        "choke-that-compares-nothing",
+        "The bottleneck's queue is RED with CHOKe's thresholds: it compares no packet with one that waits.",
+        check("engine", "queues", "is red, the plan says choke"),
+        _red_instead_of_choke,
+        honest="choke",
+    ),
+    path_liar(
+        "choke-that-begins-later",
+        "CHOKe compares packets only above ten times the mean queue of the plan.",
+        check("engine", "queues", "has min 50 packets, the plan says 5"),
+        options("qdisc", {"least_packets": 50, "most_packets": 60}, kind="choke"),
+        honest="choke",
+    ),
+    path_liar(
+        "mark-that-nobody-reads",
+        "The queue takes another DSCP than the plan's for a mark, so that marked packets are as any.",
+        check("engine", "queues", "looks at DSCP 15, the plan says DSCP 14"),
+        values("filter", {"dscp": 15}),
+        honest="gred",
+    ),
+    path_liar(
+        "marked-packets-as-any",
+        "Marked packets are dropped from the same queue on as all others.",
+        check("engine", "queues", "has 1 min 8333 bytes, the plan says 2777"),
+        options("qdisc", {"marked_least_bytes": 8_333, "marked_most_bytes": 25_000}, kind="gred"),
+        honest="gred",
+    ),
+    path_liar(
+        "codel-of-another-target",
+        "CoDel accepts twice the waiting time of the plan.",
+        check("engine", "queues", "the plan says 5000"),
+        options("qdisc", {"target_us": 10_000}, kind="codel"),
+        honest="codel",
+    ),
+    doctored(
+        "drop-without-a-cause",
+        "CHOKe dropped a pair of packets, and says of it that it compared nothing.",
+        check("accounting", "drop causes left:left-eth0", "2 packets have no cause"),
+        edit_account(_one_match_less),
+        about="path",
+        honest="choke",
+    ),
+]
