@@ -6,14 +6,14 @@ A plan carries the traits of its engine (``traits`` of plan.json), so nothing do
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from howdah.codec import OCCASIONAL
+from howdah.codec import OCCASIONAL, planned
 
 _MODEL = "model ("  # how the label of a simulator begins; no kernel's release has a bracket
 
 
-@dataclass(frozen=True)
+@planned
 class Traits:
     """What holds for every run of an engine.
 

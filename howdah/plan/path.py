@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from howdah.codec import OCCASIONAL
+from howdah.codec import OCCASIONAL, planned
 
 # A queue that takes longer than this to empty is filled only in part when the path is measured, and a flow that the
 # end of a run leaves with data of that size is reset.
@@ -15,7 +15,7 @@ MOST_HELD_US = 3_600_000_000  # what the queues of one way may take to empty
 LONGEST_QUIET_US = 30_000_000  # for what flows left over, where no measurement of the path waits for the end of it
 
 
-@dataclass(frozen=True)
+@planned
 class Hop:
     """A hop in series with the bottleneck, forward, with a queue of its own."""
 
@@ -27,7 +27,7 @@ class Hop:
     place: str  # "before" or "after" the bottleneck
 
 
-@dataclass(frozen=True)
+@planned
 class Path:
     """The path as the profile asks for it, resolved.
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
-from howdah.codec import OCCASIONAL, decoded, encoded
+from howdah.codec import OCCASIONAL, decoded, encoded, planned
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.path import Path
 from howdah.plan.shares import KernelShare, MachineShare
@@ -24,7 +24,7 @@ from howdah.trait import Traits, traits
 PLAN_FORMAT = 2  # in format 1 flows counted from 0
 
 
-@dataclass(frozen=True)
+@planned
 class Host:
     """A network namespace of the emulated network. ``role`` is ``sender``, ``receiver`` or ``router``."""
 
@@ -38,7 +38,7 @@ MEASURED = "measured"
 BACKGROUND = "background"
 
 
-@dataclass(frozen=True)
+@planned
 class Flow:
     """One TCP connection. Times count from the epoch; ``stop_us`` ends a bulk flow, ``size_bytes`` a fixed one.
 
@@ -133,7 +133,7 @@ class Flow:
         return (self.sender, self.receiver) if self.direction == "forward" else (self.receiver, self.sender)
 
 
-@dataclass(frozen=True)
+@planned
 class CalibrationTarget:
     """One sender-receiver pair whose path is measured before and after the flows, with addresses of its own."""
 
@@ -152,7 +152,7 @@ class CalibrationTarget:
         return (self.sender, self.sender_address), (self.receiver, self.receiver_address)
 
 
-@dataclass(frozen=True)
+@planned
 class Calibration:
     """What the path must measure as. The agent records measurements; the judge compares them with this."""
 
@@ -179,7 +179,7 @@ class Calibration:
     burst_frames: int | None = field(default=None, metadata=OCCASIONAL)
 
 
-@dataclass(frozen=True)
+@planned
 class Collect:
     """What is recorded. An interval of None switches the collector off."""
 
@@ -202,7 +202,7 @@ class Collect:
         return replace(self, pcap=here, tcp_probe=probe, slow_start=slow_start)
 
 
-@dataclass(frozen=True)
+@planned
 class Operation:
     """One step that builds the network; ``op`` names the kind, ``arguments`` are JSON values. See operation.py."""
 
@@ -210,7 +210,7 @@ class Operation:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@planned
 class Event:
     """Something that happens at a given time: ``start_flow``, ``stop_flow``; ``qdisc``, ``class``: a change of path."""
 
@@ -219,7 +219,7 @@ class Event:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@planned
 class RealTime:
     """A virtual machine whose clock is this machine's; ``accelerator`` is ``auto``, ``kvm`` or ``tcg``."""
 
@@ -229,7 +229,7 @@ class RealTime:
 PROCESSOR_KIND = "howdah_cpu"  # the queueing discipline of a processor; such a name has at most 15 letters
 
 
-@dataclass(frozen=True)
+@planned
 class Processor:
     """What arrives at ``interface`` of ``host`` waits for a processor; howdah/profile/processor.py says what each
     constant is. ``sources`` has where each comes from, by the profile's field."""
@@ -245,7 +245,7 @@ class Processor:
     sources: dict[str, str]
 
 
-@dataclass(frozen=True)
+@planned
 class Plan:
     """See the module's text. ``axes`` holds the sweep point (dotted field name to value) this run belongs to."""
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from howdah.codec import OCCASIONAL
+from howdah.codec import OCCASIONAL, planned
 
 
-@dataclass(frozen=True)
+@planned
 class KernelShare:
     """Of a kernel in one virtual time with others (howdah/engine/uml/part.py): ``hosts`` live in it."""
 
@@ -17,7 +17,7 @@ class KernelShare:
     hosts: list[str]
 
 
-@dataclass(frozen=True)
+@planned
 class ProbePlace:
     """Where the emulator measures the path of a target: ``SIDE_node`` and ``SIDE_interface`` are where the packets of
     the host of that side come in; those to the other side are sent there, and leave the emulator by the other's."""
@@ -28,7 +28,7 @@ class ProbePlace:
     receiver_interface: str
 
 
-@dataclass(frozen=True)
+@planned
 class BottleneckEnds:
     """Routers and addresses at the ends of the bottleneck, and how many frames pass it at once after a rest."""
 
@@ -39,7 +39,7 @@ class BottleneckEnds:
     far_address: str
 
 
-@dataclass(frozen=True)
+@planned
 class MachineShare:
     """Of one of several machines (howdah/engine/machines/slice.py); the emulator alone has probes and bottleneck."""
 

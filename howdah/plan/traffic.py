@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
-from howdah.codec import OCCASIONAL
+from howdah.codec import OCCASIONAL, planned
 
 
-@dataclass(frozen=True)
+@planned
 class HttpRequests:
     """HTTP between real programs; ``every_us`` None: a request at once after each answer."""
 
@@ -18,7 +18,7 @@ class HttpRequests:
     every_us: int | None
 
 
-@dataclass(frozen=True)
+@planned
 class Exchange:
     """Requests and answers over one connection, with ``think_us`` between them."""
 
@@ -28,7 +28,7 @@ class Exchange:
     think_us: int
 
 
-@dataclass(frozen=True)
+@planned
 class ProgramFile:
     """A file of the profile's that a program has in its directory: absolute path, name there, digest."""
 
@@ -37,7 +37,7 @@ class ProgramFile:
     sha256: str
 
 
-@dataclass(frozen=True)
+@planned
 class ProgramEnd:
     """One program of a flow; ``own``: the first word of its command is one of its files. ``before`` are commands."""
 
@@ -49,7 +49,7 @@ class ProgramEnd:
     before: list[list[str]] = field(default_factory=list, metadata=OCCASIONAL)
 
 
-@dataclass(frozen=True)
+@planned
 class Programs:
     """Two programs that make a flow; docs/data-format.md. ``ports`` are further ones that the server listens at."""
 
@@ -66,7 +66,7 @@ class Programs:
         return self.client if name == "client" else self.server
 
 
-@dataclass(frozen=True)
+@planned
 class PlannedStack:
     """An end of a flow that is not the kernel's TCP (howdah/plan/stack.py); ``file`` is the stack's YAML.
 
