@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow, Plan
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Watched:
     Connections of a group are opened when they start and closed when they are done; others are always active.
     """
 
-    flow: dict[str, Any]
+    flow: Flow
     endpoint: Endpoint
     is_active: Callable[[], bool] = lambda: True
     find: Callable[[], Endpoint] | None = None  # the connection of programs, whose client's port may be any
@@ -27,20 +27,20 @@ class Watched:
     @property
     def program_port(self) -> int | None:
         """The port of the server, where programs make a TCP connection."""
-        program = self.flow.get("program")
-        if program is None or program["protocol"] != "tcp":
+        program = self.flow.program
+        if program is None or program.protocol != "tcp":
             return None
-        return int(self.flow["source_port" if program["sends"] == "server" else "destination_port"])
+        return self.flow.source_port if program.sends == "server" else self.flow.destination_port
 
     @property
     def generated(self) -> bool:
         """Whether it belongs to a group."""
-        return self.flow.get("group") is not None
+        return self.flow.group is not None
 
     @property
     def ends(self) -> tuple[tuple[str, Endpoint], tuple[str, Endpoint]]:
         endpoint = self.endpoint if self.find is None else self.find()
-        return (self.flow["sender"], endpoint), (self.flow["receiver"], endpoint.reversed())
+        return (self.flow.sender, endpoint), (self.flow.receiver, endpoint.reversed())
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,16 @@ class HereWatched(Watched):
 class Surroundings:
     """``node_numbers`` are positions in ``plan.hosts``, which the framed files use."""
 
-    plan: dict[str, Any]
+    plan: Plan | None  # None where nobody planned: what a machine is asked to record by hand
     namespaces: dict[str, Namespace]
     node_numbers: dict[str, int]
     connections: list[Watched]
     output: Output
+
+    @property
+    def planned(self) -> Plan:
+        assert self.plan is not None
+        return self.plan
 
 
 class CollectorError(Exception):

@@ -26,7 +26,7 @@ class PolledCollector(Collector):
         self._batches: list[tuple[int, Batch]] = []
         self._file: FramedFile | None = None
         # Elsewhere what is read before this reading takes time of its own, by which the wake-up is too early.
-        self._is_at_once = surroundings.plan.get("traits", {}).get("exact_uptime", False)
+        self._is_at_once = surroundings.plan is not None and surroundings.plan.traits.exact_uptime
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
         """Node and batch, once, when the collector starts."""

@@ -25,13 +25,13 @@ class ProcessorCollector(PolledCollector):
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
         places = {
-            (item["arguments"]["node"], item["arguments"]["interface"]): item["arguments"]["handle"]
-            for item in self.surroundings.plan["operations"]
-            if item["op"] == "qdisc"
+            (item.arguments["node"], item.arguments["interface"]): item.arguments["handle"]
+            for item in self.surroundings.planned.operations
+            if item.op == "qdisc"
         }
-        for each in self.surroundings.plan["processors"]:
-            namespace = self.surroundings.namespaces.get(each["host"])
+        for each in self.surroundings.planned.processors:
+            namespace = self.surroundings.namespaces.get(each.host)
             if namespace is not None:  # it may be in another kernel
-                handle = places[each["host"], each["interface"]]
-                request = (RTM_GETQDISC, header(namespace.index(each["interface"]), handle))
-                yield each["host"], Batch(namespace, NETLINK_ROUTE, [request])
+                handle = places[each.host, each.interface]
+                request = (RTM_GETQDISC, header(namespace.index(each.interface), handle))
+                yield each.host, Batch(namespace, NETLINK_ROUTE, [request])

@@ -4,28 +4,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from collectors.batch import Batch
 from collectors.polled import PolledCollector
 from howdah.linux.netlink.message import NETLINK_ROUTE
 from howdah.linux.netlink.qdisc import RTM_GETQDISC, header
 from howdah.linux.output import KIND_QDISC
+from howdah.plan.plan import Plan
 
 _DELAYS = ("netem", "howdah_wire")
 
 
-def watched_qdiscs(plan: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
+def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
     """``{node: [(interface, handle)]}`` of the bottleneck's queue, of the other hops' and of all that delays."""
     found: dict[str, list[tuple[str, str]]] = {}
-    calibration = plan["calibration"]
-    bottleneck = (calibration["bottleneck_interface"], calibration["bottleneck_handle"])
-    found[calibration["bottleneck_node"]] = [bottleneck]
-    for hop in plan["path"]["hops"]:
-        found.setdefault(hop["node"], []).append((hop["interface"], calibration["bottleneck_handle"]))
-    for operation in plan["operations"]:
-        arguments = operation["arguments"]
-        if operation["op"] == "qdisc" and arguments["kind"] in _DELAYS:
+    calibration = plan.calibration
+    bottleneck = (calibration.bottleneck_interface, calibration.bottleneck_handle)
+    found[calibration.bottleneck_node] = [bottleneck]
+    for hop in plan.path.hops:
+        found.setdefault(hop.node, []).append((hop.interface, calibration.bottleneck_handle))
+    for operation in plan.operations:
+        arguments = operation.arguments
+        if operation.op == "qdisc" and arguments["kind"] in _DELAYS:
             place = (arguments["interface"], arguments["handle"])
             places = found.setdefault(arguments["node"], [])
             if place not in places:
@@ -45,7 +45,7 @@ class QdiscCollector(PolledCollector):
     kind = KIND_QDISC
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
-        for node, places in watched_qdiscs(self.surroundings.plan).items():
+        for node, places in watched_qdiscs(self.surroundings.planned).items():
             namespace = self.surroundings.namespaces[node]
             requests = [(RTM_GETQDISC, header(namespace.index(interface), handle)) for interface, handle in places]
             yield node, Batch(namespace, NETLINK_ROUTE, requests)

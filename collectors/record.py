@@ -112,7 +112,7 @@ def record(name: str, interval_us: int, parent: Path) -> Path:
     directory = new_directory(parent, name, time.time())
     output = Output(directory)
     host = socket.gethostname()
-    surroundings = Surroundings({}, {host: OwnNamespace(host)}, {host: NODE}, [], output)
+    surroundings = Surroundings(None, {host: OwnNamespace(host)}, {host: NODE}, [], output)
     collector = COLLECTORS[name](surroundings, interval_us)
     start_ns, interval_ns = time.monotonic_ns(), interval_us * 1000
     about = {"format": 1, "collector": name, "node": host, "interval_us": interval_us, "kernel": os.uname().release}

@@ -71,10 +71,10 @@ class SsCollector(Collector):
 
     def times_us(self) -> dict[str, int]:
         """When to take each of the two, in microseconds from the epoch."""
-        flows = self.surroundings.plan["flows"]
-        begin = min(flow["start_us"] + 2 * flow["rtt_us"] for flow in flows)
-        stops = [flow["stop_us"] for flow in flows if flow["stop_us"]]
-        end = min([*stops, self.surroundings.plan["duration_us"]]) - 20_000
+        flows = self.surroundings.planned.flows
+        begin = min(flow.start_us + 2 * flow.rtt_us for flow in flows)
+        stops = [flow.stop_us for flow in flows if flow.stop_us]
+        end = min([*stops, self.surroundings.planned.duration_us]) - 20_000
         return {"begin": begin, "end": max(end, begin)}
 
     def start(self, _now_ns: int) -> None:

@@ -19,4 +19,4 @@ class TcpProbeCollector(TracepointCollector):
     record_bytes = 192  # 6.12 needs 148
 
     def __init__(self, surroundings: Surroundings) -> None:
-        super().__init__(surroundings, surroundings.plan["collect"]["trace_buffer_bytes"])
+        super().__init__(surroundings, surroundings.planned.collect.trace_buffer_bytes)

@@ -7,9 +7,10 @@ import os
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from collectors.collector import Collector, CollectorError, Surroundings, Watched
+from howdah.plan.plan import Plan
 
 TRACEFS = Path("/sys/kernel/tracing")
 
@@ -84,11 +85,11 @@ def parse_statistics(text: str) -> dict[str, int]:
     return found
 
 
-def drain_interval_ns(plan: dict[str, Any], buffer_bytes: int, record_bytes: int) -> int:
+def drain_interval_ns(plan: Plan, buffer_bytes: int, record_bytes: int) -> int:
     """How often to empty the buffer so that it is at most 40 % full: one record a frame, at the bottleneck's rate."""
-    path = plan["path"]
-    carried = path["carried_bits_per_second"] or path["rate_bits_per_second"]
-    records_per_second = carried / 8 / path["frame_bytes"]
+    path = plan.path
+    carried = path.carried_bits_per_second or path.rate_bits_per_second
+    records_per_second = carried / 8 / path.frame_bytes
     seconds = 0.4 * buffer_bytes / (records_per_second * record_bytes)
     return min(max(int(seconds * 1e9), _SHORTEST_INTERVAL_NS), _LONGEST_INTERVAL_NS)
 
@@ -112,7 +113,7 @@ class TracepointCollector(Collector):
 
     def __init__(self, surroundings: Surroundings, buffer_bytes: int) -> None:
         super().__init__(surroundings)
-        self.interval_ns = drain_interval_ns(surroundings.plan, buffer_bytes, self.record_bytes)
+        self.interval_ns = drain_interval_ns(surroundings.planned, buffer_bytes, self.record_bytes)
         self._buffer_bytes = buffer_bytes
         self._instance = TRACEFS / "instances" / f"howdah-{self.name}"
         self._enable = f"events/{self.event}/enable"

@@ -6,13 +6,14 @@ A plan carries the traits of its engine (``traits`` of plan.json), so nothing do
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
+
+from howdah.codec import OCCASIONAL, planned
 
 _MODEL = "model ("  # how the label of a simulator begins; no kernel's release has a bracket
 
 
-@dataclass(frozen=True)
+@planned
 class Traits:
     """What holds for every run of an engine.
 
@@ -41,7 +42,7 @@ class Traits:
     boots_machine: bool = False
     agent_seeds_random: bool = False
     readable_while_running: bool = False
-    model: str = ""
+    model: str = field(default="", metadata=OCCASIONAL)
 
     @property
     def label(self) -> str:
@@ -75,6 +76,8 @@ def engines() -> tuple[str, ...]:
 
 def known_engines(asked: object = None) -> str:
     """The names for a message about one that no engine has; ``asked`` may be a former name of one."""
+    import difflib  # which a guest, that has this file, has no use for
+
     new = _FORMER_NAMES.get(asked) if isinstance(asked, str) else None
     close = difflib.get_close_matches(str(asked), engines(), n=1, cutoff=0.5) if asked is not None and not new else []
     hint = f" ({asked} is now called {new})" if new else f" (did you mean {close[0]}?)" if close else ""

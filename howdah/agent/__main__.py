@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from howdah.agent.run import AgentRun
 from howdah.linux.output import Output
 from howdah.linux.progress_port import ProgressPort
+from howdah.plan.plan import Plan
 
 _DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
 _FLUSH_NS = 500_000_000
@@ -28,9 +27,9 @@ def _allow_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def _kind(plan: dict[str, Any]) -> type[AgentRun]:
+def _kind(plan: Plan) -> type[AgentRun]:
     """The class of the run, or of its part in this kernel. What a plan does not need is not loaded."""
-    if "part" in plan:
+    if plan.part is not None:
         from howdah.agent.kernel_part import KernelPartRun
 
         return KernelPartRun
@@ -45,16 +44,16 @@ def main() -> int:
     parser.add_argument("--progress-port", action="store_true", help="report progress through an I/O port")
     arguments = parser.parse_args()
     _allow_descriptors()
-    plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
+    plan = Plan.from_json((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
-    if "slice" in plan:
+    if plan.slice is not None:
         from howdah.agent.part import PartRun
         from howdah.agent.session import AgentSession
 
         part = PartRun(plan, arguments.inputs, Output(arguments.out), AgentSession.of_standard_streams())
         return 0 if part.execute() else 1
     # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
-    flush_ns = _FLUSH_NS if plan["traits"]["readable_while_running"] else None
+    flush_ns = _FLUSH_NS if plan.traits.readable_while_running else None
     output = Output(arguments.out, flush_ns, ProgressPort() if arguments.progress_port else None)
     run = _kind(plan)(plan, arguments.inputs, output, arguments.wiring)
     return 0 if run.execute() else 1

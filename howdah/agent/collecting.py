@@ -7,7 +7,6 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from collectors.collector import Collector, CollectorError, Surroundings
 from collectors.counters import CountersCollector
@@ -28,28 +27,28 @@ class Collecting:
     """Starts the collectors, samples each at its own interval, and stops them in reverse order."""
 
     def __init__(self, surroundings: Surroundings) -> None:
-        collect: dict[str, Any] = surroundings.plan["collect"]
+        collect = surroundings.planned.collect
         self._output = surroundings.output
-        self.counters = CountersCollector(surroundings, collect["counters_us"])
+        self.counters = CountersCollector(surroundings, collect.counters_us)
         self._intervals: list[int] = []
         self._collectors: list[Collector] = [self.counters]
-        if collect["tcp_probe"] and surroundings.connections:
+        if collect.tcp_probe and surroundings.connections:
             self._collectors.append(TcpProbeCollector(surroundings))
-        if collect["slow_start"] and surroundings.connections and SlowStartCollector.exists():
+        if collect.slow_start and surroundings.connections and SlowStartCollector.exists():
             self._collectors.append(SlowStartCollector(surroundings))
-        if collect["tcp_info_us"] and surroundings.connections:
-            self._collectors.append(TcpInfoCollector(surroundings, collect["tcp_info_us"]))
-        if collect["qdisc_us"]:
-            self._collectors.append(QdiscCollector(surroundings, collect["qdisc_us"]))
-        if collect["interface_us"]:
-            self._collectors.append(InterfaceCollector(surroundings, collect["interface_us"]))
-        if collect.get("processor_us"):
-            self._collectors.append(ProcessorCollector(surroundings, collect["processor_us"]))
-        self._ss = SsCollector(surroundings) if collect["ss"] and surroundings.connections else None
+        if collect.tcp_info_us and surroundings.connections:
+            self._collectors.append(TcpInfoCollector(surroundings, collect.tcp_info_us))
+        if collect.qdisc_us:
+            self._collectors.append(QdiscCollector(surroundings, collect.qdisc_us))
+        if collect.interface_us:
+            self._collectors.append(InterfaceCollector(surroundings, collect.interface_us))
+        if collect.processor_us:
+            self._collectors.append(ProcessorCollector(surroundings, collect.processor_us))
+        self._ss = SsCollector(surroundings) if collect.ss and surroundings.connections else None
         if self._ss is not None:
             self._collectors.append(self._ss)
-        if collect["pcap"]:
-            self._collectors.append(PcapCollector(surroundings, collect["pcap"]))
+        if collect.pcap:
+            self._collectors.append(PcapCollector(surroundings, collect.pcap))
 
     def start(self, loop: Loop, now: int, epoch_ns: int) -> None:
         """Raises AgentError when a collector cannot run, because a run must have the data it was asked for."""

@@ -20,6 +20,7 @@ from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Plan
 
 WIRES = Path("/proc/howdah_wire")
 _POLL_NS = 20 * MS
@@ -29,13 +30,14 @@ _COLUMNS = ("left_frames", "left_bytes", "arrived_frames", "arrived_bytes", "lat
 class KernelPartRun(AgentRun):
     """``report`` becomes agent.json, of this kernel."""
 
-    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, wiring: str) -> None:
+    def __init__(self, plan: Plan, inputs: Path, output: Output, wiring: str) -> None:
         super().__init__(plan, inputs, output, wiring)
-        self._part = plan["part"]
-        self.report |= {"machine": self._part["name"], "part": self._part["hosts"]}
+        assert plan.part is not None
+        self._part = plan.part
+        self.report |= {"machine": self._part.name, "part": self._part.hosts}
 
     def _here(self, wiring: Wiring) -> dict[str, Namespace]:
-        lives = {*self._part["hosts"]}
+        lives = {*self._part.hosts}
         return {name: namespace for name, namespace in wiring.namespaces.items() if name in lives}
 
     def _surroundings(self, wiring: Wiring) -> Surroundings:
@@ -50,9 +52,9 @@ class KernelPartRun(AgentRun):
         start_ns = self._epoch_ns + start_us * 1000
         self._loop.run_until(start_ns)
         result = record_ends(self.plan, self._here(wiring), self._loop, start_ns)
-        calibration, path = self.plan["calibration"], self.plan["path"]
-        quiet_ns = (path["forward_delay_us"] + path["reverse_delay_us"]) * 1000 + _POLL_NS
-        deadline = start_ns + (calibration["phase_us"] + calibration["settle_us"]) * 1000
+        calibration, path = self.plan.calibration, self.plan.path
+        quiet_ns = path.both_ways_us * 1000 + _POLL_NS
+        deadline = start_ns + (calibration.phase_us + calibration.settle_us) * 1000
         silent = wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
         times = {"start_ns": start_ns - self._epoch_ns, "end_ns": now_ns() - self._epoch_ns}
         self._output.json(f"ends-{name}.json", {**result, **times, "silent": silent})

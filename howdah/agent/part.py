@@ -12,7 +12,7 @@ import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from collectors.collector import HereWatched, Surroundings, Watched
 from howdah.agent.calibration import wait_for_silence
@@ -29,7 +29,7 @@ from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import forget
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
-from howdah.span import holding_us
+from howdah.plan.plan import Plan
 
 _RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
 _POLL_NS = 20 * MS
@@ -70,17 +70,18 @@ class SaidProgress(Progress):
 class PartRun(AgentRun):
     """``report`` becomes agent.json, of this machine."""
 
-    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, session: AgentSession) -> None:
-        super().__init__(plan, inputs, output, plan["slice"]["wiring"])
-        self._part = plan["slice"]
-        self._loop = StaggeredLoop(self._part["stagger"])
+    def __init__(self, plan: Plan, inputs: Path, output: Output, session: AgentSession) -> None:
+        assert plan.slice is not None
+        super().__init__(plan, inputs, output, plan.slice.wiring)
+        self._part = plan.slice
+        self._loop = StaggeredLoop(self._part.stagger)
         self._session = session
         self._lateness = TimerLateness()
         self._probe_hosts: ProbeHosts | None = None
         self._taken: list[socket.socket] = []
-        self._progress = SaidProgress(session, output, self._end_us() - plan["epoch_us"], lambda: self._epoch_ns)
-        self._epoch_ns = now_ns() + plan["epoch_us"] * 1000  # until the engine names it
-        self.report |= {"machine": self._part["machine"], "part": self._part["nodes"]}
+        self._progress = SaidProgress(session, output, self._end_us() - plan.epoch_us, lambda: self._epoch_ns)
+        self._epoch_ns = now_ns() + plan.epoch_us * 1000  # until the engine names it
+        self.report |= {"machine": self._part.machine, "part": self._part.nodes}
 
     def execute(self) -> bool:
         """As a whole run; then the engine hears of it and asks what it still wants to know."""
@@ -103,13 +104,13 @@ class PartRun(AgentRun):
         except BlockingIOError:
             lock.close()
             raise AgentError("begin", "another run is in progress on this machine") from None
-        for name in (*self._part["nodes"], *PROBE_HOSTS):
+        for name in (*self._part.nodes, *PROBE_HOSTS):
             forget(name)
         return lock
 
     def _execute(self) -> bool:
         try:
-            self._session.say("hello", format=SESSION_FORMAT, machine=self._part["machine"])
+            self._session.say("hello", format=SESSION_FORMAT, machine=self._part.machine)
         except AgentError:
             return False
         went_well = super().execute()
@@ -138,14 +139,14 @@ class PartRun(AgentRun):
 
     def _load_installed(self) -> list[str]:
         """Modules that this machine has (by DKMS): those the plan needs, where a sender's or receiver's host is."""
-        if self._part["role"] == _EMULATOR:
+        if self._part.role == _EMULATOR:
             return []
-        senders = {flow["sender"] for flow in self.plan["flows"]}
-        needed = list(self.plan["required_modules"] or [])
-        if not senders.intersection(self._part["nodes"]):
+        senders = {flow.sender for flow in self.plan.flows}
+        needed = list(self.plan.required_modules or [])
+        if not senders.intersection(self._part.nodes):
             needed = [name for name in needed if name.startswith("howdah_")]
         for name in needed:
-            parameters = self.plan["module_parameters"].get(name, {})
+            parameters = self.plan.module_parameters.get(name, {})
             done = subprocess.run(
                 ["modprobe", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
             )
@@ -156,16 +157,16 @@ class PartRun(AgentRun):
 
     def _choose_epoch(self) -> None:
         """The engine names it, once every machine is ready."""
-        calibration, path = self.plan["calibration"], self.plan["path"]
-        if self._part["role"] == _EMULATOR and calibration["enabled"]:
-            assert self._wiring is not None
-            self._probe_hosts = ProbeHosts(self._part, self._wiring.namespaces, path["mtu_bytes"])
-        elif calibration["enabled"] and self._wiring is not None:
-            self._taken = take_probes(calibration["targets"], self._wiring.namespaces)
+        calibration, path = self.plan.calibration, self.plan.path
+        if self._part.role == _EMULATOR and calibration.enabled:
+            assert self._wiring is not None and self._part.bottleneck is not None
+            self._probe_hosts = ProbeHosts(self._part.bottleneck, self._wiring.namespaces, path.mtu_bytes)
+        elif calibration.enabled and self._wiring is not None:
+            self._taken = take_probes(calibration.targets, self._wiring.namespaces)
         self._lateness.start()
         self._session.say("ready", ready_ns=now_ns())
         self._epoch_ns = int(self._session.wait("start")["epoch_monotonic_ns"])
-        first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
+        first_us = min(calibration.before_us, 0) if calibration.enabled else 0
         late_ns = now_ns() - (self._epoch_ns + first_us * 1000)
         if late_ns > 0:
             raise AgentError("start", f"the start command arrived {late_ns / 1e6:.0f} ms late")
@@ -193,17 +194,17 @@ class PartRun(AgentRun):
         return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
 
     def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
-        calibration = self.plan["calibration"]
+        calibration = self.plan.calibration
         start_ns = self._epoch_ns + start_us * 1000
         self._loop.run_until(start_ns)
         # The others count packets only when the emulator has sent its last one.
-        rests_ns = start_ns + (calibration["phase_us"] + calibration["settle_us"] // 2) * 1000
+        rests_ns = start_ns + (calibration.phase_us + calibration.settle_us // 2) * 1000
         if self._probe_hosts is not None:
             result = calibrate_emulator(self.plan, wiring.namespaces, self._probe_hosts, self._loop, self._epoch_ns)
             self._output.json(f"calibration-{name}.json", result)
             self._loop.run_until(rests_ns)
             return
-        trips = measure_round_trips(calibration["targets"], wiring.namespaces, self._loop, start_ns)
+        trips = measure_round_trips(calibration.targets, wiring.namespaces, self._loop, start_ns)
         self._loop.run_until(rests_ns)
         self._output.json(f"echo-{name}.json", {"format": 1, "round_trips": trips})
 
@@ -214,12 +215,12 @@ class PartRun(AgentRun):
 
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end and wait for the common instant; whether nothing has moved here just before it."""
-        calibration, path = self.plan["calibration"], self.plan["path"]
-        end_us = calibration["after_us"] if calibration["enabled"] else self.plan["duration_us"]
-        margin_ns = -_RESTS_NS if calibration["enabled"] else _UNMEASURED_NS + holding_us(path) * 1000
+        calibration, path = self.plan.calibration, self.plan.path
+        end_us = calibration.after_us if calibration.enabled else self.plan.duration_us
+        margin_ns = -_RESTS_NS if calibration.enabled else _UNMEASURED_NS + path.holding_us * 1000
         deadline = self._epoch_ns + end_us * 1000 + margin_ns
-        quiet_ns = (path["forward_delay_us"] + path["reverse_delay_us"]) * 1000 + _POLL_NS
-        flows_deadline = deadline - 3 * quiet_ns - holding_us(path) * 1000
+        quiet_ns = path.both_ways_us * 1000 + _POLL_NS
+        flows_deadline = deadline - 3 * quiet_ns - path.holding_us * 1000
         now = now_ns()
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))

@@ -20,6 +20,7 @@ from howdah.linux.netlink.ethtool import offloads
 from howdah.linux.netlink.filter import filters
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.route import routes
+from howdah.plan.plan import Flow, Operation
 
 _BOOT_PARAMETER = re.compile(r"([A-Za-z0-9_]+\.[A-Za-z0-9_]+)=(\S*)")
 _ALWAYS_RECORDED = (
@@ -55,14 +56,14 @@ _TOOLS = {
 }
 
 
-def sysctls(namespaces: dict[str, Namespace], operations: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
+def sysctls(namespaces: dict[str, Namespace], operations: list[Operation]) -> dict[str, dict[str, str]]:
     """``{node: {name: value}}``; the node ``*`` is the whole kernel. Those that matter to TCP, and every one set."""
     chosen: dict[str, dict[str, None]] = {"*": dict.fromkeys(_KERNEL_WIDE)}
     for node in namespaces:
         chosen[node] = dict.fromkeys(_ALWAYS_RECORDED)
     for operation in operations:
-        if operation["op"] == "sysctl":
-            arguments = operation["arguments"]
+        if operation.op == "sysctl":
+            arguments = operation.arguments
             chosen.setdefault(arguments["node"] or "*", {})[arguments["name"]] = None
     found: dict[str, dict[str, str]] = {"*": _read_all(chosen["*"])}
     for node, namespace in namespaces.items():
@@ -175,7 +176,7 @@ def _output(*command: str, given: str = "") -> str:
     return done.stdout or done.stderr  # nginx tells its version there
 
 
-def algorithms(flows: list[dict[str, Any]], own: dict[str, str]) -> dict[str, dict[str, str | None]]:
+def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, dict[str, str | None]]:
     """``{algorithm: {"module", "version"}}`` of the flows' algorithms: what the kernel knows of a module, built in or
     not, that has parameters or a version.
 
@@ -183,7 +184,7 @@ def algorithms(flows: list[dict[str, Any]], own: dict[str, str]) -> dict[str, di
     (MODULE_VERSION), null where it says nothing: BBR version 3 says 3, and the tcp_bbr of Linux nothing.
     """
     found = {}
-    for name in sorted({flow["kernel_algorithm"] for flow in flows}):
+    for name in sorted({flow.kernel_algorithm for flow in flows}):
         module = own.get(name, f"tcp_{name}")
         if (SYS_MODULE / module).is_dir():
             version = SYS_MODULE / module / "version"

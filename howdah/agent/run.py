@@ -31,7 +31,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
-from howdah.span import end_us, holding_us, quiet_us
+from howdah.plan.plan import Event, Plan
 
 if TYPE_CHECKING:
     from howdah.agent.profiling import Profiling
@@ -49,33 +49,33 @@ _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the la
 class AgentRun:
     """``report`` becomes agent.json, whatever happens."""
 
-    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, wiring: str) -> None:
+    def __init__(self, plan: Plan, inputs: Path, output: Output, wiring: str) -> None:
         self.plan = plan
         self._inputs = inputs
         self._output = output
         self._wiring_kind = wiring
-        self._traits = plan["traits"]
-        self._loop = Loop(virtual_time=self._traits["exact_uptime"])
+        self._traits = plan.traits
+        self._loop = Loop(virtual_time=self._traits.exact_uptime)
         self._flows: dict[int, FlowDriver] = {}
-        self._epoch_ns = plan["epoch_us"] * 1000
+        self._epoch_ns = plan.epoch_us * 1000
         self._wiring: Wiring | None = None
         self._own = OwnModules({}, {}, set())
         self._controls: dict[str, Control] = {}  # registered as long as they are held here
-        self._settings = Settings(JOURNAL if self._traits["outlives_run"] else None)
+        self._settings = Settings(JOURNAL if self._traits.outlives_run else None)
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
         self._log: KeptLog | None = None
         self._processor_watch = _processor_watch(plan)
         self._profiling = _profiling(plan, output)
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
-        self.report |= {name: plan[name] for name in ("run", "seed") if name in plan}  # whose records these are
+        self.report |= {"run": plan.run, "seed": plan.seed}  # whose records these are
 
     def _end_us(self) -> int:
-        return int(self._epoch_ns) // 1000 + end_us(self.plan)
+        return self._epoch_ns // 1000 + self.plan.end_us
 
     def execute(self) -> bool:
         """Run everything and write agent.json last. False when the run ended in an error."""
-        self._log = log = KeptLog(self._output, whole=not self._traits["outlives_run"])
+        self._log = log = KeptLog(self._output, whole=not self._traits.outlives_run)
         try:
             self._phases()
             self.report["status"] = "ok"
@@ -98,7 +98,7 @@ class AgentRun:
         """Leave a machine that goes on living as it was; a guest ends with everything in it."""
         if self._processor_watch is not None:
             self._processor_watch.kill()
-        if self._traits["exact_uptime"]:
+        if self._traits.exact_uptime:
             return
         for flow in self._flows.values():
             flow.close()
@@ -110,11 +110,11 @@ class AgentRun:
         with self._phase("setup"):
             wiring = self._set_up()
         surroundings = self._surroundings(wiring)
-        calibration = self.plan["calibration"]
+        calibration = self.plan.calibration
         self._loop.every(_PROGRESS_NS, now_ns() + _PROGRESS_NS, self._tick)
-        if calibration["enabled"]:
+        if calibration.enabled:
             with self._phase("calibrate-before"):
-                self._calibrate(wiring, "before", calibration["before_us"])
+                self._calibrate(wiring, "before", calibration.before_us)
         with self._phase("flows"):
             self._accounting["before"] = self._snapshot(wiring)
             collecting = Collecting(surroundings)
@@ -133,19 +133,19 @@ class AgentRun:
             collecting.stop(self._loop, now_ns())
             self._accounting["after"] = self._snapshot(wiring)
         self.report["flows"] = [flow.record(self._epoch_ns) for flow in self._flows.values()]
-        if calibration["enabled"]:
+        if calibration.enabled:
             with self._phase("calibrate-after"):
-                self._calibrate(wiring, "after", calibration["after_us"])
+                self._calibrate(wiring, "after", calibration.after_us)
         with self._phase("collect"):
             self._output.json("accounting.json", self._accounting)
             self._collect_last()
             for name, facts in self._own.record().items():
                 self.report["modules"][name] |= facts
-            self.report["algorithms"] = provenance.algorithms(self.plan["flows"], self._own.providers())
+            self.report["algorithms"] = provenance.algorithms(self.plan.flows, self._own.providers())
             self.report["memory"] = collecting.memory()
             if self._profiling is not None:
                 self._profiling.finish()
-            elif self.plan["collect"].get("cpu"):
+            elif self.plan.collect.cpu:
                 # For the names of a profile that the engine makes from outside. Now, when nothing is measured any more.
                 symbols = module_symbols(Path("/proc/kallsyms").read_text(encoding="ascii"))
                 self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
@@ -157,7 +157,7 @@ class AgentRun:
 
     def _keep_log(self) -> None:
         """Where the processor is finite, reading takes time that is the flows': there the log is read at the end."""
-        if self._log is not None and self._traits["exact_uptime"]:
+        if self._log is not None and self._traits.exact_uptime:
             self._log.keep()
 
     @contextmanager
@@ -179,43 +179,43 @@ class AgentRun:
         wall_us = self._output.host_clock_us()
         tell(self._settings.begin())
         in_kernel = names_in_kernel(self._inputs / "modules")
-        brought = {module_name(module) for module in plan.get("modules", [])}
-        brought |= {*plan.get("own_algorithms", {}).values()}
+        brought = {module_name(module) for module in plan.modules}
+        brought |= {*plan.own_algorithms.values()}
         self._own = OwnModules(
             {name: loaded_as for name, loaded_as in in_kernel.items() if name in brought},
-            plan.get("own_algorithms", {}),
-            {flow["kernel_algorithm"] for flow in plan["flows"]},
+            plan.own_algorithms,
+            {flow.kernel_algorithm for flow in plan.flows},
         )
         self._own.before_loading()
-        modules = load_modules(self._inputs / "modules", plan["module_parameters"], self._settings)
+        modules = load_modules(self._inputs / "modules", plan.module_parameters, self._settings)
         self._controls = load_controls(self._inputs / "modules")
         self._own.after_loading({name: control.algorithms for name, control in self._controls.items()})
-        if self._traits["exact_uptime"]:
+        if self._traits.exact_uptime:
             become_invisible()
-        if self._traits["agent_seeds_random"]:
-            give_entropy(plan["seed"])
+        if self._traits.agent_seeds_random:
+            give_entropy(plan.seed)
         self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs, self._settings)
-        wiring.apply(plan["operations"])
+        wiring.apply(plan.operations)
         self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
         if self._processor_watch is not None:
             self._processor_watch.start()
-        if not self._traits["exact_uptime"] and plan["collect"]["tcp_info_us"]:
+        if not self._traits.exact_uptime and plan.collect.tcp_info_us:
             _wake_diagnostics(wiring)
         self._wait_for_links(wiring)
-        for description in plan["flows"]:
+        for description in plan.flows:
             flow = make_flow(description, self._here(wiring), self._loop, self._output)
-            self._flows[description["id"]] = flow
+            self._flows[description.id] = flow
             flow.prepare()
-        kernel_modules = [name.partition(".")[0] for name in plan["kernel_parameters"]]
+        kernel_modules = [name.partition(".")[0] for name in plan.kernel_parameters]
         self.report |= provenance.kernel()
         self.report["modules"] = describe_modules([*modules, *kernel_modules], in_kernel)
         for name, control in self._controls.items():
             self.report["modules"][name] = {"srcversion": None, "parameters": {}, "programs": control.programs}
-        self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan["operations"])
+        self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan.operations)
         self.report["qdiscs"] = provenance.qdisc_dump(wiring.namespaces)
         self.report["links"] = provenance.link_dump(wiring.namespaces)
         self.report["routes"] = provenance.route_dump(wiring.namespaces)
-        kinds = {flow["traffic"] for flow in plan["flows"]}
+        kinds = {flow.traffic for flow in plan.flows}
         programs = ["iperf3"] * ("iperf3" in kinds) + ["nginx", "curl"] * ("http" in kinds)
         programs += ["flent", "iperf"] * ("flent" in kinds)
         self.report["tools"] = provenance.tool_versions(["tc", *programs])
@@ -244,10 +244,10 @@ class AgentRun:
 
     def _choose_epoch(self) -> None:
         """In virtual time the plan's uptime is kept exactly; in real time the epoch follows from when setup ended."""
-        calibration = self.plan["calibration"]
-        first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
+        calibration = self.plan.calibration
+        first_us = min(calibration.before_us, 0) if calibration.enabled else 0
         ready = now_ns()
-        if not self._traits["exact_uptime"]:
+        if not self._traits.exact_uptime:
             self._epoch_ns = ready + _LEAD_NS - first_us * 1000
             self._progress.ends_at(self._end_us())
         elif ready > self._epoch_ns + first_us * 1000:
@@ -258,7 +258,7 @@ class AgentRun:
         return Surroundings(
             plan=self.plan,
             namespaces=wiring.namespaces,
-            node_numbers={host["name"]: number for number, host in enumerate(self.plan["hosts"])},
+            node_numbers={host.name: number for number, host in enumerate(self.plan.hosts)},
             connections=[
                 Watched(flow.description, flow.endpoint, flow.is_active, lambda flow=flow: flow.endpoint)  # type: ignore[misc]
                 for flow in self._flows.values()
@@ -277,32 +277,32 @@ class AgentRun:
         self._output.json(f"calibration-{name}.json", result)
 
     def _run_timeline(self, wiring: Wiring) -> None:
-        for number, event in enumerate(self.plan["timeline"]):
-            self._loop.at(self._epoch_ns + event["at_us"] * 1000, self._event(wiring, number, event))
+        for number, event in enumerate(self.plan.timeline):
+            self._loop.at(self._epoch_ns + event.at_us * 1000, self._event(wiring, number, event))
         self._own.watch(self._loop, self._epoch_ns, wiring.namespaces.values())
-        self._loop.run_until(self._epoch_ns + self.plan["duration_us"] * 1000)
+        self._loop.run_until(self._epoch_ns + self.plan.duration_us * 1000)
 
-    def _event(self, wiring: Wiring, number: int, event: dict[str, Any]) -> Any:
-        arguments = event["arguments"]
-        if event["op"] in ("start_flow", "stop_flow"):
+    def _event(self, wiring: Wiring, number: int, event: Event) -> Any:
+        arguments = event.arguments
+        if event.op in ("start_flow", "stop_flow"):
             flow = self._flows[arguments["flow"]]
-            return self._own.seen(flow.start) if event["op"] == "start_flow" else flow.stop
-        if event["op"] in ("qdisc", "class"):
-            return lambda _now: wiring.change(f"event {number} at {event['at_us']} us", event["op"], arguments)
-        raise AgentError(f"event {number}", f"this agent knows no event {event['op']!r}")
+            return self._own.seen(flow.start) if event.op == "start_flow" else flow.stop
+        if event.op in ("qdisc", "class"):
+            return lambda _now: wiring.change(f"event {number} at {event.at_us} us", event.op, arguments)
+        raise AgentError(f"event {number}", f"this agent knows no event {event.op!r}")
 
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere.
 
         What is reset leaves full queues behind at most, for which there is time.
         """
-        calibration, path = self.plan["calibration"], self.plan["path"]
+        calibration, path = self.plan.calibration, self.plan.path
         now = now_ns()
-        deadline = now + quiet_us(path) * 1000
-        if calibration["enabled"]:
-            deadline = self._epoch_ns + calibration["after_us"] * 1000 - _END_MARGIN_NS
-        quiet_ns = (path["forward_delay_us"] + path["reverse_delay_us"]) * 1000 + _POLL_NS
-        flows_deadline = max(deadline - 2 * quiet_ns - holding_us(path) * 1000, now)
+        deadline = now + path.quiet_us * 1000
+        if calibration.enabled:
+            deadline = self._epoch_ns + calibration.after_us * 1000 - _END_MARGIN_NS
+        quiet_ns = path.both_ways_us * 1000 + _POLL_NS
+        flows_deadline = max(deadline - 2 * quiet_ns - path.holding_us * 1000, now)
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
         for flow in self._flows.values():
@@ -311,17 +311,17 @@ class AgentRun:
 
 
 # Both are loaded where a plan asks for them: what a guest does not load, it need not wait for.
-def _processor_watch(plan: dict[str, Any]) -> TimerLateness | None:
-    if not plan.get("real_time"):
+def _processor_watch(plan: Plan) -> TimerLateness | None:
+    if plan.real_time is None:
         return None
     from howdah.agent.timer_lateness import TimerLateness
 
     return TimerLateness()
 
 
-def _profiling(plan: dict[str, Any], output: Output) -> Profiling | None:
-    shift: int | None = plan.get("processor_shift")  # only a virtual clock gives the processor a declared speed
-    if shift is None or not plan["collect"].get("cpu", False):
+def _profiling(plan: Plan, output: Output) -> Profiling | None:
+    shift = plan.processor_shift  # only a virtual clock gives the processor a declared speed
+    if shift is None or not plan.collect.cpu:
         return None
     from howdah.agent.profiling import Profiling
 

@@ -76,7 +76,7 @@ class StackSet:
 
 def files_of(plan: Plan) -> dict[str, Path]:
     """Name and YAML of each stack in a plan."""
-    return {str(each["name"]): file_of(each["file"]) for flow in plan.flows for each in flow.stacks}
+    return {each.name: file_of(each.file) for flow in plan.flows for each in flow.stacks}
 
 
 def provide_stacks(plan: Plan, progress: Progress, cache: Cache) -> StackSet:

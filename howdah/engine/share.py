@@ -26,10 +26,13 @@ from howdah.record.directory import RunDirectory
 GUEST_SHARE = "/howdah/in"  # what the guest calls share/
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
-_FILES = ("howdah/__init__.py", "howdah/frame.py", "howdah/span.py")
+_FILES = (
+    *("howdah/__init__.py", "howdah/codec.py", "howdah/frame.py", "howdah/trait.py", "howdah/plan/__init__.py"),
+    *(f"howdah/plan/{name}.py" for name in ("kernel", "path", "plan", "shares", "traffic")),
+)
 # Stock Mininet's wiring takes the topology itself and the plan's operations as commands.
 _MININET = ("howdah/plan", "topologies")
-_MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py", "howdah/trait.py")
+_MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py")
 
 
 def agent_sources(wiring: str = "netlink") -> list[Path]:
@@ -86,12 +89,12 @@ def stage_programs(directory: RunDirectory, plan: Plan) -> None:
     for folder, file in programs_of(plan):
         number, _, end = folder.removeprefix("program/").partition("-")
         title = f"{titles[int(number)]}: the {end}'s file"
-        target = directory.share / folder / file["name"]
-        if target.is_file() and _content_of(target, file["sha256"]) is not None:
+        target = directory.share / folder / file.name
+        if target.is_file() and _content_of(target, file.sha256) is not None:
             continue
-        source = Path(file["path"])
+        source = Path(file.path)
         try:
-            content = _content_of(source, file["sha256"])
+            content = _content_of(source, file.sha256)
             if content is None:
                 what = f"{title} has changed since the run was planned"
                 raise RunFailedError(what, where=str(source), hint="Run the profile again.")
@@ -108,13 +111,13 @@ def bring_programs(original: RunDirectory, again: RunDirectory, plan: Plan) -> l
     missing = []
     for folder, file in programs_of(plan):
         try:
-            content = _content_of(original.share / folder / file["name"], file["sha256"])
+            content = _content_of(original.share / folder / file.name, file.sha256)
         except (OSError, RecordError):
             content = None
         if content is None:
-            missing.append(str(file["name"]))
+            missing.append(file.name)
             continue
-        target = again.share / folder / file["name"]
+        target = again.share / folder / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
     return missing

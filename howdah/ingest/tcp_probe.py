@@ -70,8 +70,8 @@ def _other_ports(flow: Flow) -> list[int]:
         return [flow.destination_port]
     if flow.program is None or not flow.is_tcp:
         return []
-    server = flow.source_port if flow.program["sends"] == "server" else flow.destination_port
-    return [server, *flow.program["ports"]]
+    server = flow.source_port if flow.program.sends == "server" else flow.destination_port
+    return [server, *flow.program.ports]
 
 
 def unwrap(sequence: Integers) -> Integers:

@@ -53,7 +53,7 @@ def _check(data: Measured, name: str, what: str, title: str, flows: Sequence[Flo
     column = _COLUMNS[what]
     stack = flows[0].sender_stack
     if stack is not None:
-        why = f"{title} is sent by the stack {stack['name']}, which does not count this time"
+        why = f"{title} is sent by the stack {stack.name}, which does not count this time"
         return Check(name, DURING, None, why, unit="ratio")
     read = [flow for flow in flows if data.info[flow.id].has(column) and data.info[flow.id].has("busy_time_us")]
     if not read:

@@ -28,7 +28,7 @@ def sending_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
 def _check(data: Measured, flow: Flow, tolerance: Tolerance) -> Check:
     name = f"nothing to send flow {flow.id}"
     if flow.sender_stack is not None:
-        why = f"{flow.title} is sent by the stack {flow.sender_stack['name']}, which does not tell what is left to send"
+        why = f"{flow.title} is sent by the stack {flow.sender_stack.name}, which does not tell what is left to send"
         return Check(name, DURING, None, why, unit="ratio")
     found = nothing_to_send(data.trace(flow), data.info[flow.id])
     if found is None:

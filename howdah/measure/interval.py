@@ -113,8 +113,8 @@ def has_unsent(trace: FlowTrace, info: Samples, each: Intervals) -> Flags:
     """Whether data waited to be sent at the end of each interval: of a flow of known size all that is left of it, else
     what the nearest reading of tcp_info says; without one, always."""
     size, exchange = trace.flow.size_bytes, trace.flow.exchange
-    if exchange is not None and size == exchange["requests"] * exchange["object_bytes"]:
-        return np.asarray(each.nxt % exchange["object_bytes"] != 0)
+    if exchange is not None and size == exchange.requests * exchange.object_bytes:
+        return np.asarray(each.nxt % exchange.object_bytes != 0)
     if size is not None and trace.flow.http is None:
         return np.asarray(each.nxt < size)
     if not info.has("notsent_bytes") or not info.has("state"):

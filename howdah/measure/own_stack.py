@@ -39,7 +39,7 @@ _OF_ITS_KERNEL = (
 def unseen(plan: Plan) -> dict[tuple[int | None, str], str]:
     """Metrics of flows that nobody can know, and why: the sheet has no value of them, whatever is computed."""
     return {
-        (flow.id, metric): f"the stack {flow.sender_stack['name']} sends, and its packets do not show this"
+        (flow.id, metric): f"the stack {flow.sender_stack.name} sends, and its packets do not show this"
         for flow in plan.flows
         if flow.sender_stack is not None
         for metric in _OF_ITS_KERNEL

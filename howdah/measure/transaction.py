@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Flow
+from howdah.plan.traffic import Exchange, HttpRequests
 
 QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 _SAME_RTTS = 2  # client and trace agree on the end of an answer within so many round trips
@@ -19,7 +19,7 @@ _SAME_RTTS = 2  # client and trace agree on the end of an answer within so many 
 Record = dict[str, Any]
 
 
-def asked_of(flow: Flow) -> Mapping[str, int | None] | None:
+def asked_of(flow: Flow) -> HttpRequests | Exchange | None:
     """``requests`` and ``object_bytes`` of a flow of transactions, HTTP or not."""
     return flow.http or flow.exchange
 
@@ -72,7 +72,7 @@ def group_transaction_rows(
     sheet: Sheet, flows: list[Flow], records: list[Record], role: str, algorithm: str, group: str
 ) -> None:
     """Over all transactions of a group; ``answered_share`` of those that were to be made."""
-    asked = sum(int(found["requests"] or 0) for found in map(asked_of, flows) if found is not None)
+    asked = sum(found.requests for found in map(asked_of, flows) if found is not None)
     if not asked:
         return
     times = [time for record in records for time in times_s(record)]
@@ -116,7 +116,7 @@ def _compare(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
     asked = asked_of(trace.flow)
     if asked is None or not record.get("complete"):
         return
-    ends = traced_ends_ns(trace, int(asked["requests"] or 0), int(asked["object_bytes"] or 0))
+    ends = traced_ends_ns(trace, asked.requests, asked.object_bytes)
     said = [int(item["end_ns"]) for item in record["transactions"]]
     if not ends:
         return

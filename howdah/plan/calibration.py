@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from howdah.plan.flow import Delays
 from howdah.plan.network import Network, bare
-from howdah.plan.path import Path
+from howdah.plan.path import MOST_FILLED_US, Path
 from howdah.plan.plan import Calibration, CalibrationTarget
 from howdah.plan.qdisc import LEAF_HANDLE
 from howdah.plan.queue import FIRST_IN_FIRST_OUT, Leaf, train_packets
 from howdah.plan.schedule import Schedule
-from howdah.plan.written import plain
 from howdah.profile.model import Scenario
-from howdah.span import MOST_FILLED_US, forward_queue_us, leaving_us
 
 SETTLE_US = 1_000_000
 # Machines that share no memory count packets at one instant: none of them sees when the others have become silent.
@@ -41,9 +39,8 @@ def calibration(
     ``MOST_FILLED_US`` to drain only a part is filled. The second one starts when what the flows left in their send
     queues (at most two windows), and in the queues of both ways, can have drained.
     """
-    held = plain(path)
     part_bytes = _part(path)
-    drain_us = min(forward_queue_us(held), MOST_FILLED_US)
+    drain_us = min(path.forward_queue_us, MOST_FILLED_US)
     crossing = [pair for pair in pairs if network.bottleneck_ends(*pair)]
     rtt_us = max(delays.of_host[receiver] + delays.of_host[sender] for sender, receiver in pairs)
     extra_us = varying.forward_largest_us + varying.reverse_largest_us
@@ -51,7 +48,7 @@ def calibration(
     fill_us = _fill_us(path, filled_bytes, len({sender for sender, _ in crossing}))
     phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + fill_us
     settle_us = SETTLE_US + rtt_us + drain_us
-    linger_us = SETTLE_US + extra_us + leaving_us(held, rtt_us) + (SEPARATE_US if several_clocks else 0)
+    linger_us = SETTLE_US + extra_us + path.leaving_us(rtt_us) + (SEPARATE_US if several_clocks else 0)
     linger_us += PUT_AWAY_US * ((1 << processor_shift) - 1)
     targets = []
     for sender, receiver in dict.fromkeys(crossing):

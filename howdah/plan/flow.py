@@ -14,6 +14,7 @@ from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import BACKGROUND, MEASURED, Flow
 from howdah.plan.program import program_of, stack_algorithm, traffic_of, traffic_place
+from howdah.plan.traffic import Exchange, HttpRequests
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
 from howdah.profile.traffic import PROGRAM
@@ -135,7 +136,7 @@ def resolve_flows(
         if generated is None and source == PROGRAM:
             program = program_of(cell, index, stop_us=stop, start_us=start, exact_uptime=exact_uptime)
         ports = FIRST_SOURCE_PORT + index, flow.port or FIRST_DESTINATION_PORT + index
-        server_sends = program is not None and program["sends"] == "server"
+        server_sends = program is not None and program.sends == "server"
         source_port, destination_port = ports[::-1] if server_sends else ports
         flows.append(
             Flow(
@@ -191,7 +192,7 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
             hint = f"choose one outside of {FIRST_SOURCE_PORT} to {last_source_port}"
             where = cell.place(*scenario.place_of(index), "port")
             raise ProfileError(what, where=where, hint=hint)
-        further = (flow.program or {}).get("ports", [])
+        further = flow.program.ports if flow.program is not None else []
         for number in (port, *further):
             other = users.setdefault((server, number, not flow.is_tcp), flow)
             if other is not flow:
@@ -210,7 +211,7 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
 
 def _listens(flow: Flow) -> tuple[str, int]:
     """Host and port that are asked for by number: the receiver's, but where a program sends that was connected to."""
-    if flow.program is not None and flow.program["sends"] == "server":
+    if flow.program is not None and flow.program.sends == "server":
         return flow.sender, flow.source_port
     return flow.receiver, flow.destination_port
 
@@ -245,17 +246,16 @@ def _require_flent(cell: Cell, flow: FlowSection, index: int, *, virtual_time: b
         raise ProfileError(what, where=cell.place("flows", index, "size"), hint="give the flow start and stop")
 
 
-def _transactions(flow: GeneratedFlowSection) -> dict[str, int | None]:
+def _transactions(flow: GeneratedFlowSection) -> HttpRequests:
     """Field of a flow of HTTP transactions."""
     assert flow.http is not None
-    return {"object_bytes": flow.http.object, "requests": flow.http.requests, "every_us": flow.http.every}
+    return HttpRequests(flow.http.object, flow.http.requests, flow.http.every)
 
 
-def _exchange(flow: GeneratedFlowSection) -> dict[str, int]:
+def _exchange(flow: GeneratedFlowSection) -> Exchange:
     """Field of a flow of several requests."""
     assert flow.request is not None
-    sizes = {"object_bytes": flow.answer, "request_bytes": flow.request}
-    return {**sizes, "requests": flow.requests, "think_us": flow.think}
+    return Exchange(flow.answer, flow.request, flow.requests, flow.think)
 
 
 def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[str, Any]:

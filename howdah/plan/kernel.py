@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from howdah.codec import planned
 
 
-@dataclass(frozen=True)
+@planned
 class OwnKernel:
     """What belongs to a kernel given as a file: absolute paths, or None."""
 
@@ -14,7 +14,7 @@ class OwnKernel:
     headers: str | None
 
 
-@dataclass(frozen=True)
+@planned
 class Part:
     """Hosts that live in a kernel of their own, of a run on several kernels in one virtual time. Every kernel has all
     routers: a packet is on those of the kernel of its sender."""
@@ -24,7 +24,7 @@ class Part:
     hosts: list[str]
 
 
-@dataclass(frozen=True)
+@planned
 class ModuleBuild:
     """Beside a module's own file: directories of headers, macros, and further sources; absolute paths."""
 

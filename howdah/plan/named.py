@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.default import KERNEL_FORM
 from howdah.foreign import is_plain
 from howdah.place import STACKS
 from howdah.plan.plan import Plan
+from howdah.plan.traffic import ProgramFile
 from howdah.trait import traits
 
 _KERNEL = re.compile(KERNEL_FORM, re.ASCII)
@@ -69,7 +69,7 @@ def _named(plan: Plan) -> Iterator[Named]:
         if flow.program is not None:
             yield Named(PROGRAM, flow.title, "its commands run in the guest")
         for stack in flow.stacks:
-            file = str(stack["file"])
+            file = stack.file
             if not _is_shipped(file):
                 yield Named(STACK, file, "the commands that build it run on this machine")
 
@@ -87,11 +87,13 @@ def _is_shipped(file: str) -> bool:
     return match is not None and (STACKS / f"{match[1]}.yaml").is_file()
 
 
-def programs_of(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
+def programs_of(plan: Plan) -> Iterator[tuple[str, ProgramFile]]:
     """The directory below share/ and each file of the programs that make flows (docs/data-format.md)."""
     for flow in plan.flows:
-        for end in _ENDS if flow.program is not None else ():
-            for file in (flow.program or {})[end]["files"]:
+        if flow.program is None:
+            continue
+        for end in _ENDS:
+            for file in flow.program.end(end).files:
                 yield f"program/{flow.id}-{end}", file
 
 
@@ -102,10 +104,10 @@ def check_names(plan: Plan) -> None:
             raise ValueError(f"{name!r} is not the name of a run or a profile")
     places: set[tuple[str, str]] = set()
     for place, file in programs_of(plan):
-        name = str(file["name"])
+        name = file.name
         if not is_plain(name.lstrip(".")) or name in (".", "..") or (place, name) in places:
             raise ValueError(f"{name!r} is not the name of a program's file")
-        if not _DIGEST.fullmatch(str(file["sha256"])):
+        if not _DIGEST.fullmatch(file.sha256):
             raise ValueError(f"the program's file {name!r} has no digest")
         places.add((place, name))
     for name, value in plan.kernel_parameters.items():
@@ -113,5 +115,5 @@ def check_names(plan: Plan) -> None:
             raise ValueError(f"{name}={value} is not a parameter of a kernel's module")
     for flow in plan.flows:
         for stack in flow.stacks:
-            if not is_plain(str(stack["name"])):
-                raise ValueError(f"{stack['name']!r} is not the name of a stack")
+            if not is_plain(stack.name):
+                raise ValueError(f"{stack.name!r} is not the name of a stack")

@@ -3,11 +3,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from howdah.codec import OCCASIONAL, planned
 
-@dataclass(frozen=True)
+# A queue that takes longer than this to empty is filled only in part when the path is measured, and a flow that the
+# end of a run leaves with data of that size is reset.
+MOST_FILLED_US = 30_000_000
+MOST_HELD_US = 3_600_000_000  # what the queues of one way may take to empty
+LONGEST_QUIET_US = 30_000_000  # for what flows left over, where no measurement of the path waits for the end of it
+
+
+@planned
 class Hop:
     """A hop in series with the bottleneck, forward, with a queue of its own."""
 
@@ -19,7 +27,7 @@ class Hop:
     place: str  # "before" or "after" the bottleneck
 
 
-@dataclass(frozen=True)
+@planned
 class Path:
     """The path as the profile asks for it, resolved.
 
@@ -56,13 +64,13 @@ class Path:
     reverse_loss_steps: list[list[float]] = field(default_factory=list)
     carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
     # Least time between two releases of a delay line while flows run; in plan.json only if there is one.
-    tick_us: int = 0
+    tick_us: int = field(default=0, metadata=OCCASIONAL)
     # The queue of the way back, in plan.json only where that has a rate: the most bytes that it holds, and the packets
     # where it counts them.
-    reverse_buffer_bytes: int | None = None
-    reverse_buffer_packets: int | None = None
+    reverse_buffer_bytes: int | None = field(default=None, metadata=OCCASIONAL)
+    reverse_buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
     # Packets that random loss takes in a row, on average; in plan.json only where it comes in bursts.
-    loss_burst_packets: float | None = None
+    loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
 
     @property
     def highest_rate_bits_per_second(self) -> int:
@@ -98,3 +106,39 @@ class Path:
     def largest_bdp_bytes(self, rtt_us: int) -> int:
         """At the highest rate of any hop."""
         return self.highest_rate_bits_per_second * rtt_us // 8_000_000
+
+    @property
+    def forward_queue_us(self) -> int:
+        """How long the full queues of the forward way take to empty, all at the bottleneck's rate."""
+        queued_bytes = self.buffer_bytes + sum(hop.buffer_bytes for hop in self.hops)
+        return queued_bytes * 8_000_000 // self.rate_bits_per_second
+
+    @property
+    def reverse_queue_us(self) -> int:
+        """The same of the way back, where that has a rate of its own: full of full frames."""
+        rate = self.reverse_rate_bits_per_second
+        return (self.reverse_buffer_bytes or 0) * 8_000_000 // rate if rate else 0
+
+    @property
+    def holding_us(self) -> int:
+        """How long packets may stay in the queues of both ways once nobody sends any more."""
+        return self.forward_queue_us + self.reverse_queue_us
+
+    @property
+    def both_ways_us(self) -> int:
+        """Delay of both ways together."""
+        return self.forward_delay_us + self.reverse_delay_us
+
+    def leaving_us(self, rtt_us: int) -> int:
+        """From the end of the flows until what they left has left: two windows at most, and what the queues hold then.
+
+        A flow whose two windows would take longer than ``MOST_FILLED_US`` is reset; what the queues hold is waited for.
+        """
+        forward_us, reverse_us = self.forward_queue_us, self.reverse_queue_us
+        windows_us = 4 * (rtt_us + min(forward_us, MOST_FILLED_US) + min(reverse_us, MOST_FILLED_US))
+        return windows_us + rtt_us + forward_us + reverse_us
+
+    @property
+    def quiet_us(self) -> int:
+        """How long silence is waited for after the flows where no measurement of the path follows."""
+        return LONGEST_QUIET_US + self.leaving_us(self.rtt_us)

@@ -3,25 +3,28 @@
 
 ``plan.json`` is this class as JSON. All times are integers in microseconds of virtual (or real) time relative to the
 epoch, the instant at which the experiment starts; sizes are bytes on the wire (link-layer frames) unless a name says
-otherwise.
+otherwise. Fields marked as occasional are in plan.json only where they have another value than their default.
+Standard library only: guests read it, too.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Container
+from dataclasses import field, replace
 from typing import Any
 
+from howdah.codec import OCCASIONAL, decoded, encoded, planned
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
-from howdah.plan.path import Hop, Path
-from howdah.plan.written import plain, written
-from howdah.span import end_us
+from howdah.plan.path import Path
+from howdah.plan.shares import KernelShare, MachineShare
+from howdah.plan.traffic import Exchange, HttpRequests, PlannedStack, Programs
 from howdah.trait import Traits, traits
 
 PLAN_FORMAT = 2  # in format 1 flows counted from 0
 
 
-@dataclass(frozen=True)
+@planned
 class Host:
     """A network namespace of the emulated network. ``role`` is ``sender``, ``receiver`` or ``router``."""
 
@@ -35,7 +38,7 @@ MEASURED = "measured"
 BACKGROUND = "background"
 
 
-@dataclass(frozen=True)
+@planned
 class Flow:
     """One TCP connection. Times count from the epoch; ``stop_us`` ends a bulk flow, ``size_bytes`` a fixed one.
 
@@ -72,18 +75,15 @@ class Flow:
     datagram_bytes: int | None = None
     datagram_interval_ns: int | None = None
     bursts: list[list[int]] = field(default_factory=list)
-    # HTTP between real programs: object_bytes, requests, every_us (None: at once). In plan.json only where there is it.
-    http: dict[str, int | None] | None = None
-    exchange: dict[str, int] | None = None  # object_bytes, request_bytes, requests, think_us; as http
-    # Two programs: client and server (command, environment, files …), sends, protocol, quic …; as http. data-format.md.
-    program: dict[str, Any] | None = None
-    receiver_behaviour: str = "linux"  # how its receiver acknowledges, howdah/profile/receiver.py; others are emulated
-    # Of a receiver that is not the kernel's TCP: name, file (its YAML), program, interface, host_interface, mac,
-    # mtu_bytes, prefix_bits, netmask, gateway (howdah/plan/stack.py). In plan.json only where there is one.
-    receiver_stack: dict[str, Any] | None = None
-    sender_stack: dict[str, Any] | None = None  # the same of a sender, and its algorithm: what the stack calls it
-    # The kernel's own algorithm whose start-up that of a module has, where the profile says so. In plan.json only then.
-    like: str | None = None
+    http: HttpRequests | None = field(default=None, metadata=OCCASIONAL)
+    exchange: Exchange | None = field(default=None, metadata=OCCASIONAL)
+    program: Programs | None = field(default=None, metadata=OCCASIONAL)
+    # How its receiver acknowledges, howdah/profile/receiver.py; others are emulated.
+    receiver_behaviour: str = field(default="linux", metadata=OCCASIONAL)
+    receiver_stack: PlannedStack | None = field(default=None, metadata=OCCASIONAL)
+    sender_stack: PlannedStack | None = field(default=None, metadata=OCCASIONAL)
+    # The kernel's own algorithm whose start-up that of a module has, where the profile says so.
+    like: str | None = field(default=None, metadata=OCCASIONAL)
 
     @property
     def title(self) -> str:
@@ -93,7 +93,7 @@ class Flow:
     @property
     def receiver_name(self) -> str:
         """What tables call its receiver: the stack where it is not the kernel's, else the behaviour."""
-        return str(self.receiver_stack["name"]) if self.receiver_stack else self.receiver_behaviour
+        return self.receiver_stack.name if self.receiver_stack else self.receiver_behaviour
 
     def bdp_bytes(self, path: Path) -> float:
         """Rate of the path x round trip of the flow."""
@@ -104,20 +104,28 @@ class Flow:
         return self.bdp_bytes(path) / path.frame_bytes
 
     @property
-    def stacks(self) -> list[dict[str, Any]]:
+    def stacks(self) -> list[PlannedStack]:
         """Of its ends, those that are not the kernel's TCP."""
         return [each for each in (self.sender_stack, self.receiver_stack) if each is not None]
 
     @property
     def quic(self) -> str | None:
         """The QUIC stack that makes it, None for a flow of TCP or datagrams."""
-        found: str | None = (self.program or {}).get("quic")
-        return found
+        return self.program.quic if self.program is not None else None
 
     @property
     def is_tcp(self) -> bool:
         """Whether the kernel has a TCP socket of it."""
-        return self.datagram_bytes is None and (self.program or {}).get("protocol", "tcp") == "tcp"
+        return self.datagram_bytes is None and (self.program is None or self.program.protocol == "tcp")
+
+    def at(self, side: str) -> tuple[str, int]:
+        """Address and port of the ``source`` or the ``destination``."""
+        if side == "source":
+            return self.source_address, self.source_port
+        return self.destination_address, self.destination_port
+
+    def host(self, side: str) -> str:
+        return self.sender if side == "source" else self.receiver
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -125,7 +133,7 @@ class Flow:
         return (self.sender, self.receiver) if self.direction == "forward" else (self.receiver, self.sender)
 
 
-@dataclass(frozen=True)
+@planned
 class CalibrationTarget:
     """One sender-receiver pair whose path is measured before and after the flows, with addresses of its own."""
 
@@ -138,8 +146,13 @@ class CalibrationTarget:
     variation_us: int  # how far a single one-way delay may exceed the base because the plan asks for delay variation
     variation_reverse_us: int = 0
 
+    @property
+    def ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Host and address of the sender and of the receiver."""
+        return (self.sender, self.sender_address), (self.receiver, self.receiver_address)
 
-@dataclass(frozen=True)
+
+@planned
 class Calibration:
     """What the path must measure as. The agent records measurements; the judge compares them with this."""
 
@@ -160,11 +173,13 @@ class Calibration:
     train_rate_bits_per_second: int | None = None  # of a sender slower than the bottleneck; None: the bottleneck's
     train_packets: int | None = None  # longest train without a drop; None: as many as the buffer holds
     early_us: int = 0  # by how much a probe may come early, because the plan asks for reordering
-    # How much of a buffer is filled that would take too long to fill as a whole; in plan.json only if there is one.
-    part_bytes: int | None = None
+    # How much of a buffer is filled that would take too long to fill as a whole.
+    part_bytes: int | None = field(default=None, metadata=OCCASIONAL)
+    # Of its bottleneck, where an emulator measures itself; no plan says it.
+    burst_frames: int | None = field(default=None, metadata=OCCASIONAL)
 
 
-@dataclass(frozen=True)
+@planned
 class Collect:
     """What is recorded. An interval of None switches the collector off."""
 
@@ -177,11 +192,17 @@ class Collect:
     pcap: list[str]  # "node:interface"
     trace_buffer_bytes: int
     slow_start: bool = True  # where the slow-start modules are loaded
-    cpu: bool = False  # processor time by function; in plan.json only if it is on
-    processor_us: int | None = None  # of the hosts' processors; in plan.json only if there are any
+    cpu: bool = field(default=False, metadata=OCCASIONAL)  # processor time by function
+    processor_us: int | None = field(default=None, metadata=OCCASIONAL)  # of the hosts' processors
+
+    def on(self, hosts: Container[str], *, sends: bool) -> Collect:
+        """What a part of the run with these hosts records; what the tracepoints tell of is a sender's."""
+        here = [capture for capture in self.pcap if capture.partition(":")[0] in hosts]
+        probe, slow_start = self.tcp_probe and sends, self.slow_start and sends
+        return replace(self, pcap=here, tcp_probe=probe, slow_start=slow_start)
 
 
-@dataclass(frozen=True)
+@planned
 class Operation:
     """One step that builds the network; ``op`` names the kind, ``arguments`` are JSON values. See operation.py."""
 
@@ -189,7 +210,7 @@ class Operation:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@planned
 class Event:
     """Something that happens at a given time: ``start_flow``, ``stop_flow``; ``qdisc``, ``class``: a change of path."""
 
@@ -198,7 +219,7 @@ class Event:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@planned
 class RealTime:
     """A virtual machine whose clock is this machine's; ``accelerator`` is ``auto``, ``kvm`` or ``tcg``."""
 
@@ -208,7 +229,7 @@ class RealTime:
 PROCESSOR_KIND = "howdah_cpu"  # the queueing discipline of a processor; such a name has at most 15 letters
 
 
-@dataclass(frozen=True)
+@planned
 class Processor:
     """What arrives at ``interface`` of ``host`` waits for a processor; howdah/profile/processor.py says what each
     constant is. ``sources`` has where each comes from, by the profile's field."""
@@ -224,7 +245,7 @@ class Processor:
     sources: dict[str, str]
 
 
-@dataclass(frozen=True)
+@planned
 class Plan:
     """See the module's text. ``axes`` holds the sweep point (dotted field name to value) this run belongs to."""
 
@@ -254,26 +275,30 @@ class Plan:
     wall_clock_limit_s: float
     traits: Traits  # of the engine
     measure_window_us: tuple[int, int] = (0, 0)
-    processor_shift: int | None = None  # of the vm engine: 2**-shift instructions a nanosecond; in plan.json only there
-    real_time: RealTime | None = None  # of the vm engine without a virtual clock; in plan.json only there
-    own_kernel: OwnKernel | None = None  # of the vm engine; in plan.json only there
-    # Of the machines engine's machines by role; in plan.json only if one is asked for.
-    machine_kernels: dict[str, str] | None = None
-    measure_cwnd_packets: int | None = None  # window whose time is measured; in plan.json only if there is one
+    # Of the vm engine: 2**-shift instructions a nanosecond.
+    processor_shift: int | None = field(default=None, metadata=OCCASIONAL)
+    real_time: RealTime | None = field(default=None, metadata=OCCASIONAL)  # of the vm engine without a virtual clock
+    own_kernel: OwnKernel | None = field(default=None, metadata=OCCASIONAL)  # of the vm engine
+    # Of the machines engine's machines by role.
+    machine_kernels: dict[str, str] | None = field(default=None, metadata=OCCASIONAL)
+    measure_cwnd_packets: int | None = field(default=None, metadata=OCCASIONAL)  # window whose time is measured
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
-    # Kernel's name of an algorithm to the module of the profile it must come from; in plan.json only if there is one.
-    own_algorithms: dict[str, str] = field(default_factory=dict)
-    # Path of a module of the profile to how it is built; in plan.json only if a profile says it.
-    module_builds: dict[str, ModuleBuild] = field(default_factory=dict)
-    parts: list[Part] = field(default_factory=list)  # the senders' first; in plan.json only if there are several
-    receiver: str = "linux"  # behaviour, or stack, of the receivers of measured flows that do not say otherwise
-    # Name and settings of the profile's sender (howdah/profile/sender.py); in plan.json only if it is of another time.
-    sender: dict[str, Any] | None = None
-    # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py); in plan.json only there.
-    model: dict[str, Any] | None = None
-    processors: list[Processor] = field(default_factory=list)  # of hosts; in plan.json only if there are any
+    # Kernel's name of an algorithm to the module of the profile it must come from.
+    own_algorithms: dict[str, str] = field(default_factory=dict, metadata=OCCASIONAL)
+    # Path of a module of the profile to how it is built, where a profile says it.
+    module_builds: dict[str, ModuleBuild] = field(default_factory=dict, metadata=OCCASIONAL)
+    parts: list[Part] = field(default_factory=list, metadata=OCCASIONAL)  # the senders' first, where there are several
+    # Behaviour, or stack, of the receivers of measured flows that do not say otherwise.
+    receiver: str = field(default="linux", metadata=OCCASIONAL)
+    # Name and settings of the profile's sender (howdah/profile/sender.py), if it is of another time.
+    sender: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)
+    # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py).
+    model: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)
+    processors: list[Processor] = field(default_factory=list, metadata=OCCASIONAL)  # of hosts
     format: int = PLAN_FORMAT
+    part: KernelShare | None = field(default=None, metadata=OCCASIONAL)  # of a part for one of several kernels
+    slice: MachineShare | None = field(default=None, metadata=OCCASIONAL)  # of a part for one of several machines
     # "module.parameter", or "flow 2" of programs, to where a person wrote it; for messages only, and not part of
     # plan.json: a line more in a profile makes no other run.
     parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
@@ -281,9 +306,9 @@ class Plan:
     @property
     def end_us(self) -> int:
         """From the epoch to when the run must be over."""
-        return end_us(
-            {"duration_us": self.duration_us, "path": plain(self.path), "calibration": plain(self.calibration)}
-        )
+        if self.calibration.enabled:
+            return self.calibration.after_us + self.calibration.phase_us + self.calibration.settle_us
+        return self.duration_us + self.path.quiet_us
 
     @property
     def real_time_limit_s(self) -> float:
@@ -308,7 +333,7 @@ class Plan:
         return [name for name in asked if name and name not in self.own_algorithms]
 
     def to_json(self) -> str:
-        return json.dumps(written(self), indent=1)
+        return json.dumps(encoded(self), indent=1)
 
     @staticmethod
     def from_json(text: str) -> Plan:
@@ -316,26 +341,6 @@ class Plan:
         found = value.get("format")
         if found != PLAN_FORMAT:
             raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}; run the profile again")
-        value["hosts"] = [Host(**item) for item in value["hosts"]]
-        value["path"]["hops"] = [Hop(**item) for item in value["path"].get("hops", [])]
-        value["path"] = Path(**value["path"])
-        value["flows"] = [Flow(**item) for item in value["flows"]]
-        value["operations"] = [Operation(**item) for item in value["operations"]]
-        value["timeline"] = [Event(**item) for item in value["timeline"]]
-        calibration = value["calibration"]
-        calibration["targets"] = [CalibrationTarget(**item) for item in calibration["targets"]]
-        value["calibration"] = Calibration(**calibration)
-        value["collect"] = Collect(**value["collect"])
-        if "traits" in value:
-            value["traits"] = Traits(**value["traits"])
-        else:  # of a run made before plans had them
-            value["traits"] = traits(value["engine"], real_time=value.get("real_time") is not None)
-        if value.get("real_time") is not None:
-            value["real_time"] = RealTime(**value["real_time"])
-        if value.get("own_kernel") is not None:
-            value["own_kernel"] = OwnKernel(**value["own_kernel"])
-        value["module_builds"] = {path: ModuleBuild(**item) for path, item in value.get("module_builds", {}).items()}
-        value["parts"] = [Part(**item) for item in value.get("parts", [])]
-        value["processors"] = [Processor(**item) for item in value.get("processors", [])]
-        value["measure_window_us"] = tuple(value["measure_window_us"])
-        return Plan(**value)
+        if "traits" not in value:  # of a run made before plans had them
+            value["traits"] = encoded(traits(value["engine"], real_time=value.get("real_time") is not None))
+        return decoded(Plan, value)

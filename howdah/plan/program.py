@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 from howdah.errors import ProfileError, nearest
 from howdah.plan.named import MOST_PROGRAM_BYTES
 from howdah.plan.plan import Flow
 from howdah.plan.quic import STACKS, quic_programs
+from howdah.plan.traffic import ProgramEnd, ProgramFile, Programs
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
 from howdah.profile.traffic import ProgramSection, TrafficSection
@@ -38,7 +38,7 @@ def program_places(cell: Cell, flows: list[Flow]) -> dict[str, str]:
     }
 
 
-def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_uptime: bool) -> dict[str, Any]:
+def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_uptime: bool) -> Programs:
     """The field ``program`` of a flow. Raises ProfileError."""
     flow = cell.scenario.flow_at(index)
     traffic = traffic_of(cell, flow)
@@ -53,19 +53,24 @@ def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_upt
     if flow.opener != "sender":
         what = "opener is said by sends where programs make the flow"
         raise ProfileError(what, where=cell.place(*cell.scenario.place_of(index), "opener"), hint="leave it out")
-    common = {"ports": list(traffic.ports), "wire_bytes": traffic.wire_bytes}
     if traffic.quic != "off":
         most = flow.size or cell.scenario.path.rate * (stop_us - start_us) // 8_000_000 * 2
-        ends = quic_programs(STACKS[traffic.quic], most)
-        return {"sends": "server", "protocol": "udp", **common, "stopped_by": "server", "quic": traffic.quic, **ends}
+        client, server = quic_programs(STACKS[traffic.quic], most)
+        return Programs(
+            "server", "udp", list(traffic.ports), traffic.wire_bytes, "server", traffic.quic, client, server
+        )
     assert traffic.client is not None
     assert traffic.server is not None
-    made = {
-        end: _end(cell, section, (*place, end), flow)
-        for end, section in (("client", traffic.client), ("server", traffic.server))
-    }
-    facts = {"sends": traffic.sends, "protocol": traffic.protocol}
-    return {**facts, **common, "stopped_by": "client", "quic": None, **made}
+    return Programs(
+        sends=traffic.sends,
+        protocol=traffic.protocol,
+        ports=list(traffic.ports),
+        wire_bytes=traffic.wire_bytes,
+        stopped_by="client",
+        quic=None,
+        client=_end(cell, traffic.client, (*place, "client"), flow),
+        server=_end(cell, traffic.server, (*place, "server"), flow),
+    )
 
 
 def stack_algorithm(cell: Cell, index: int, algorithm: str) -> str | None:
@@ -87,7 +92,7 @@ def stack_algorithm(cell: Cell, index: int, algorithm: str) -> str | None:
     )
 
 
-def _end(cell: Cell, section: ProgramSection, place: Place, flow: FlowSection) -> dict[str, Any]:
+def _end(cell: Cell, section: ProgramSection, place: Place, flow: FlowSection) -> ProgramEnd:
     for text, where in section.texts:
         if "{bytes}" in text and flow.size is None:
             what = "{bytes} is the size of the flow, which has none"
@@ -107,12 +112,6 @@ def _end(cell: Cell, section: ProgramSection, place: Place, flow: FlowSection) -
         names.add(source.name)
         with source.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
-        files.append({"path": str(source.resolve()), "name": source.name, "sha256": digest})
+        files.append(ProgramFile(str(source.resolve()), source.name, digest))
     own = bool(section.own_files) and section.own_files[0][1] == ("command", 0)
-    return {
-        "command": list(section.command),
-        "environment": dict(section.environment),
-        "files": files,
-        "own": own,
-        "signal": "TERM",
-    }
+    return ProgramEnd(list(section.command), dict(section.environment), files, own, "TERM")

@@ -6,14 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.errors import ProfileError
-from howdah.plan.path import Path
+from howdah.plan.path import MOST_HELD_US, Path
 from howdah.plan.red import burst_of, probability_log, red_numbers
-from howdah.plan.written import plain
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
 from howdah.profile.queue import EarlySection
 from howdah.quantity import format_duration, format_rate
-from howdah.span import MOST_HELD_US, forward_queue_us, reverse_queue_us
 
 Leaf = tuple[str, dict[str, Any]]
 
@@ -84,8 +82,8 @@ def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int
 def check_drains(cell: Cell, path: Path) -> None:
     """Raises ProfileError for a queue of either way that takes hours to empty, which every run would wait for."""
     ways = (
-        ("buffer", forward_queue_us(plain(path)), path.rate_bits_per_second),
-        ("reverse_buffer", reverse_queue_us(plain(path)), path.reverse_rate_bits_per_second),
+        ("buffer", path.forward_queue_us, path.rate_bits_per_second),
+        ("reverse_buffer", path.reverse_queue_us, path.reverse_rate_bits_per_second),
     )
     for name, held_us, rate in ways:
         if rate is not None and held_us > MOST_HELD_US:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from howdah.plan.traffic import ProgramEnd
 
 _GUEST_AGENT = "/howdah/in/howdah/agent"
 _CERTIFICATE = [
@@ -102,11 +103,11 @@ _AIOQUIC = QuicStack(
 STACKS = {stack.name: stack for stack in (_NGTCP2, _AIOQUIC)}
 
 
-def quic_programs(stack: QuicStack, object_bytes: int) -> dict[str, Any]:
-    """``client`` and ``server`` of a flow's ``program``."""
+def quic_programs(stack: QuicStack, object_bytes: int) -> tuple[ProgramEnd, ProgramEnd]:
+    """Client and server of a flow's programs."""
 
-    def end(command: list[str]) -> dict[str, Any]:
+    def end(command: list[str], *before: list[str]) -> ProgramEnd:
         filled = [text.replace("{bytes}", str(object_bytes)) for text in command]
-        return {"command": filled, "environment": dict(stack.environment), "files": [], "own": False, "signal": "INT"}
+        return ProgramEnd(filled, dict(stack.environment), [], own=False, signal="INT", before=list(before))
 
-    return {"client": end(stack.client), "server": {**end(stack.server), "before": [list(_CERTIFICATE)]}}
+    return end(stack.client), end(stack.server, list(_CERTIFICATE))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from typing import Any
 
 from howdah.errors import ProfileError, nearest
 from howdah.place import written
 from howdah.plan.network import Network, bare
 from howdah.plan.plan import Flow
+from howdah.plan.traffic import PlannedStack
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
 from howdah.profile.stack import Stack, is_other_stack, read_stack, stack_file
@@ -47,7 +47,8 @@ def name_stacks(cell: Cell, network: Network, flows: list[Flow], kind: Traits) -
         if sender is not None:
             _check_sender(cell, flow, section, *sender, kind)
             stack = _record(cell, network, flow, sender[0], flow.sender)
-            stack["algorithm"] = sender[0].section.algorithms[flow.algorithm]
+            called = sender[0].section.algorithms[flow.algorithm]
+            stack = dataclasses.replace(stack, algorithm=called)
             flow = dataclasses.replace(flow, traffic="stack", sender_stack=stack)
         named.append(flow)
     return named
@@ -133,19 +134,19 @@ def _check_both(flow: Flow, stack: Stack, where: str, kind: Traits, verb: str) -
         raise ProfileError(what, where=where, hint="use flows that send bulk data")
 
 
-def _record(cell: Cell, network: Network, flow: Flow, stack: Stack, host: str) -> dict[str, Any]:
+def _record(cell: Cell, network: Network, flow: Flow, stack: Stack, host: str) -> PlannedStack:
     link = network.access_link(host)
     own = ipaddress.ip_interface(link.at(host).address)
     number = f"{_MAC + flow.id:012x}"
-    return {
-        "name": stack.name,
-        "file": written(stack.file),
-        "program": stack.section.program,
-        "interface": f"stack{flow.id}",
-        "host_interface": link.at(host).name,
-        "mac": ":".join(number[at : at + 2] for at in range(0, 12, 2)),
-        "mtu_bytes": cell.scenario.path.mtu,
-        "prefix_bits": own.network.prefixlen,
-        "netmask": str(own.network.netmask),
-        "gateway": bare(link.facing(host).address),
-    }
+    return PlannedStack(
+        name=stack.name,
+        file=written(stack.file),
+        program=stack.section.program,
+        interface=f"stack{flow.id}",
+        host_interface=link.at(host).name,
+        mac=":".join(number[at : at + 2] for at in range(0, 12, 2)),
+        mtu_bytes=cell.scenario.path.mtu,
+        prefix_bits=own.network.prefixlen,
+        netmask=str(own.network.netmask),
+        gateway=bare(link.facing(host).address),
+    )

@@ -208,25 +208,25 @@ def _flows(plan: Plan) -> Iterator[str]:
         if flow.role != "measured":
             yield f"    {flow.role}, {flow.direction}"
         if flow.sender_stack is not None:
-            yield f"    sender {flow.sender_stack['name']}, a stack of its own ({flow.sender_stack['file']})"
+            yield f"    sender {flow.sender_stack.name}, a stack of its own ({flow.sender_stack.file})"
         if flow.receiver_stack is not None:
-            yield f"    receiver {flow.receiver_stack['name']}, a stack of its own ({flow.receiver_stack['file']})"
+            yield f"    receiver {flow.receiver_stack.name}, a stack of its own ({flow.receiver_stack.file})"
         if flow.receiver_behaviour != "linux":
             yield f"    receiver {flow.receiver_behaviour} (emulated)"
         ends = f"{flow.traffic} source, {flow.sink} sink"
         if flow.http is not None:
-            every = flow.http["every_us"]
+            every = flow.http.every_us
             pace = f", one each {format_duration(every)} at most" if every else ""
-            size = format_size(flow.http["object_bytes"] or 0)
-            ends = f"nginx to curl, {flow.http['requests']} requests of {size}{pace}"
+            size = format_size(flow.http.object_bytes)
+            ends = f"nginx to curl, {flow.http.requests} requests of {size}{pace}"
         if flow.program is not None:
-            first, second = ("server", "client") if flow.program["sends"] == "server" else ("client", "server")
-            names = [flow.program[end]["command"][0] for end in (first, second)]
-            kind = f"QUIC of {flow.quic}" if flow.quic else flow.program["protocol"].upper()
+            first, second = ("server", "client") if flow.program.sends == "server" else ("client", "server")
+            names = [flow.program.end(end).command[0] for end in (first, second)]
+            kind = f"QUIC of {flow.quic}" if flow.quic else flow.program.protocol.upper()
             ends = f"{kind}, {first} {names[0]} to {second} {names[1]}"
         if flow.exchange is not None:
-            ends += f", {flow.exchange['requests']} requests of {format_size(flow.exchange['object_bytes'])}"
-            ends += f", {format_duration(flow.exchange['think_us'])} between" if flow.exchange["think_us"] else ""
+            ends += f", {flow.exchange.requests} requests of {format_size(flow.exchange.object_bytes)}"
+            ends += f", {format_duration(flow.exchange.think_us)} between" if flow.exchange.think_us else ""
         yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {ends}{opened}"
 
 

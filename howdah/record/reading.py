@@ -163,40 +163,8 @@ class _Variation(_Opened):
     asked: _Asked = _LEFT_OUT
 
 
-class _Stack(_Opened):
-    name: str
-    file: str
-
-
-class _ProgramFile(_Opened):
-    path: str
-    name: str
-    sha256: str
-
-
-class _ProgramEnd(_Opened):
-    files: list[_ProgramFile]
-
-
-class _Program(_Opened):
-    sends: Literal["server", "client"]
-    ports: list[int]
-    client: _ProgramEnd
-    server: _ProgramEnd
-
-
-class _Transactions(_Opened):
-    requests: int | None
-    object_bytes: int | None
-
-
 class _Flow(_Opened):
     bursts: list[_Span] = _LEFT_OUT
-    http: _Transactions | None = _LEFT_OUT
-    exchange: _Transactions | None = _LEFT_OUT
-    program: _Program | None = _LEFT_OUT
-    receiver_stack: _Stack | None = _LEFT_OUT
-    sender_stack: _Stack | None = _LEFT_OUT
 
 
 class _Path(_Opened):

@@ -19,6 +19,7 @@ from typing import Any
 
 from howdah.build.secret import code
 from howdah.build.source_tree import read_tree
+from howdah.codec import encoded
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, open_foreign
 from howdah.place import file_of, state_place
@@ -113,7 +114,7 @@ def _digest(named: Named, plan: Plan, plan_json: str) -> str | None:
         return sha256_text(plan_json)
     if named.kind == PROGRAM:
         programs = [flow.program for flow in plan.flows if flow.title == named.name]
-        return sha256_text(json.dumps(programs, sort_keys=True))
+        return sha256_text(json.dumps(encoded(programs), sort_keys=True))
     path = file_of(named.name) if named.kind == STACK else Path(named.name).expanduser()
     try:
         if path.is_dir():

@@ -16,6 +16,7 @@ from typing import Any
 
 from howdah.agent.wiring import make_wiring
 from howdah.linux.netlink.link import links
+from howdah.plan.plan import Plan
 
 INPUTS = Path("/howdah/in")
 OUTPUT = Path("/howdah/out")
@@ -42,9 +43,9 @@ def shown(program: str, node: str, commands: list[str]) -> list[Any]:
 
 
 def main(wiring_kind: str) -> None:
-    plan = json.loads((INPUTS / "plan.json").read_text())
+    plan = Plan.from_json((INPUTS / "plan.json").read_text())
     wiring = make_wiring(wiring_kind, plan, INPUTS)
-    wiring.apply(plan["operations"])
+    wiring.apply(plan.operations)
     time.sleep(LINK_WATCH_S)
     found: dict[str, Any] = {}
     for node, namespace in wiring.namespaces.items():

@@ -18,6 +18,8 @@ from howdah.agent.calibration.buffer import BufferLoad, Filler
 from howdah.agent.calibration.udp import SEND_BUFFER_BYTES, departures
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
+from howdah.plan.plan import CalibrationTarget
+from tests.unit.plan_factory import make_plan
 
 ADDRESS = "127.0.0.1"
 PAUSE_NS = 20 * MS
@@ -53,8 +55,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
 
 
 def _filler(loop: Loop) -> Filler:
-    calibration = {"frame_bytes": 1514}
-    target = {"sender": "s1", "sender_address": ADDRESS, "receiver": "r1", "receiver_address": ADDRESS}
+    calibration = make_plan().calibration
+    assert calibration.frame_bytes == 1514
+    target = CalibrationTarget("s1", "r1", ADDRESS, ADDRESS, 0, 0, 0)
     host: Any = _Host()
     return Filler(calibration, target, {"s1": host}, loop, BufferLoad(0, 8, PAUSE_NS))
 

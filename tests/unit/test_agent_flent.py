@@ -13,18 +13,19 @@ from howdah.build.guest_tree import further_packages, package_names, tree_key
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
 from howdah.profile import load
+from tests.unit.trace_factory import make_flow
 
-FLOW = {
-    "id": 3,
-    "name": "first",
-    "source_address": "10.1.1.1",
-    "source_port": 40003,
-    "destination_address": "10.2.1.1",
-    "destination_port": 5004,
-    "kernel_algorithm": "bbr",
-    "start_us": 2_000_000,
-    "stop_us": 9_900_000,
-}
+FLOW = make_flow(
+    id=3,
+    name="first",
+    source_address="10.1.1.1",
+    source_port=40003,
+    destination_address="10.2.1.1",
+    destination_port=5004,
+    kernel_algorithm="bbr",
+    start_us=2_000_000,
+    stop_us=9_900_000,
+)
 # iperf 2.2.1 --enhanced --reportstyle C
 CLIENT = """\
 time,srcaddress,srcport,dstaddr,dstport,transferid,istart,iend,bytes,speed,writecnt

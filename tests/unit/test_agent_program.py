@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -17,6 +18,8 @@ from howdah.agent.traffic.program_process import ProgramProcess
 from howdah.agent.traffic.program_socket import Carried, bound_udp_ports, parse_interfaces
 from howdah.agent.traffic.running import RUNNING
 from howdah.linux.netlink.diag import Endpoint
+from howdah.plan.traffic import ProgramEnd, Programs
+from tests.unit.trace_factory import make_flow
 
 _DEV = """\
 Inter-|   Receive                         |  Transmit
@@ -49,7 +52,7 @@ def process(folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], *
     monkeypatch.setattr("howdah.agent.traffic.program_process._PLACE", folder / "place")
     raw = folder / "raw"
     raw.mkdir()
-    given = {"command": command, "environment": {}, "files": [], "own": False, "signal": "TERM", **more}
+    given = dataclasses.replace(ProgramEnd(command, {}, [], own=False, signal="TERM"), **more)
     found = ProgramProcess("flow 1 (flow1, program)", "client", given, raw, 1)
     found.make_directory(lambda text: substituted(text, {"directory": str(found.directory)}))
     return found
@@ -75,15 +78,17 @@ def test_ports_that_udp_sockets_are_bound_to() -> None:
 
 
 @pytest.mark.parametrize(("sends", "text"), [("server", "(sport==80)"), ("client", "(dport==80)")])
-def test_the_trace_takes_any_port_of_the_client(sends: str, text: str) -> None:
+def test_the_trace_takes_any_port_of_the_client(sends: Literal["server", "client"], text: str) -> None:
     ends = (
         {"source_port": 80, "destination_port": 40001}
         if sends == "server"
         else {"source_port": 1, "destination_port": 80}
     )
-    flow = {**ends, "program": {"protocol": "tcp", "sends": sends}}
+    end = ProgramEnd(["any"], {}, [], own=False, signal="TERM")
+    program = Programs(sends, "tcp", [], None, "client", None, end, end)
+    flow = make_flow(**ends, program=program)
     endpoint = Endpoint("10.1.1.1", ends["source_port"], "10.2.1.1", ends["destination_port"])
-    plain = Watched({}, Endpoint("10.1.1.2", 1, "10.2.1.2", 2))
+    plain = Watched(make_flow(), Endpoint("10.1.1.2", 1, "10.2.1.2", 2))
     assert event_filter([plain, Watched(flow, endpoint)]) == f"(sport==1&&dport==2)||{text}"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import itertools
 import json
@@ -28,23 +29,24 @@ from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
 from howdah.linux.clock import TICK_NS
 from howdah.linux.netlink.diag import TCP_ESTABLISHED, TCP_SYN_SENT, Endpoint, SocketState
 from howdah.linux.output import Output
+from tests.unit.trace_factory import make_flow
 
 ESTABLISHED = 1
-FLOW = {
-    "id": 0,
-    "name": "bulk",
-    "sender": "s1",
-    "receiver": "r1",
-    "source_address": "10.1.1.1",
-    "source_port": 40001,
-    "destination_address": "10.2.1.1",
-    "destination_port": 5001,
-    "kernel_algorithm": "cubic",
-    "start_us": 500_000,
-    "stop_us": 10_500_000,
-    "size_bytes": None,
-    "rtt_us": 40_000,
-}
+FLOW = make_flow(
+    id=0,
+    name="bulk",
+    sender="s1",
+    receiver="r1",
+    source_address="10.1.1.1",
+    source_port=40001,
+    destination_address="10.2.1.1",
+    destination_port=5001,
+    kernel_algorithm="cubic",
+    start_us=500_000,
+    stop_us=10_500_000,
+    size_bytes=None,
+    rtt_us=40_000,
+)
 
 
 @pytest.fixture
@@ -156,7 +158,7 @@ def test_a_receiver_whose_data_wait_for_a_worker_is_not_looked_at_without_a_paus
     monkeypatch.setattr(KernelEndpoint, "attach", lambda *_arguments: None)
     monkeypatch.setattr(KernelEndpoint, "state", state)
     loop = Loop(virtual_time=False)
-    flow = GeneratedFlow({**FLOW, "traffic": "kernel", "size_bytes": 1}, {}, loop, Output(tmp_path))
+    flow = GeneratedFlow(dataclasses.replace(FLOW, traffic="kernel", size_bytes=1), {}, loop, Output(tmp_path))
     flow._make_ends()
     flow._established(receiver, 0, sends=False)
     loop.run_until(time.monotonic_ns() + 10 * TICK_NS)
@@ -218,7 +220,7 @@ def test_iperf3_is_bound_to_the_flows_addresses_and_ports() -> None:
     assert client[client.index("--time") + 1] == "10"
     assert server[server.index("--bind") + 1] == "10.2.1.1"
     assert "--one-off" in server
-    sized = client_command({**FLOW, "size_bytes": 2_000_000})
+    sized = client_command(dataclasses.replace(FLOW, size_bytes=2_000_000))
     assert sized[sized.index("--file") :] == [
         *("--file", "/tmp/howdah-iperf3-0"),
         *("--length", "125000"),

@@ -14,6 +14,8 @@ from howdah.agent.wiring import make_wiring
 from howdah.agent.wiring.netlink import NetlinkWiring, describe, sysctl_path
 from howdah.linux.netlink.message import NetlinkError
 from howdah.plan.operation import OPERATIONS
+from howdah.plan.plan import Operation
+from tests.unit.plan_factory import make_plan
 
 
 class RefusedWiring(NetlinkWiring):
@@ -31,13 +33,13 @@ class RefusedWiring(NetlinkWiring):
         raise NetlinkError(errno.EINVAL, "mtu greater than device maximum")
 
 
-def node(name: str) -> dict[str, Any]:
-    return {"op": "node", "arguments": {"name": name, "router": False}}
+def node(name: str) -> Operation:
+    return Operation("node", {"name": name, "router": False})
 
 
 def test_a_refused_operation_is_named_and_the_following_ones_are_not_run() -> None:
     wiring = RefusedWiring()
-    mtu = {"op": "mtu", "arguments": {"node": "s1", "interface": "s1-eth0", "mtu_bytes": 99999999}}
+    mtu = Operation("mtu", {"node": "s1", "interface": "s1-eth0", "mtu_bytes": 99999999})
     with pytest.raises(AgentError) as caught:
         wiring.apply([node("s1"), mtu, node("r1")])
     assert wiring.done == ["s1 False", "s1 s1-eth0 99999999"]
@@ -47,12 +49,12 @@ def test_a_refused_operation_is_named_and_the_following_ones_are_not_run() -> No
 
 def test_an_unknown_operation_is_an_error() -> None:
     with pytest.raises(AgentError, match="knows no such operation"):
-        RefusedWiring().apply([{"op": "teleport", "arguments": {}}])
+        RefusedWiring().apply([Operation("teleport", {})])
 
 
 def test_a_missing_argument_is_an_error_of_that_operation() -> None:
     with pytest.raises(AgentError, match=r"operation 0 \(mtu node=s1\): bad arguments"):
-        RefusedWiring().apply([{"op": "mtu", "arguments": {"node": "s1"}}])
+        RefusedWiring().apply([Operation("mtu", {"node": "s1"})])
 
 
 def test_every_operation_of_the_plan_can_be_applied() -> None:
@@ -61,7 +63,7 @@ def test_every_operation_of_the_plan_can_be_applied() -> None:
 
 
 def test_an_operation_reads_as_one_line() -> None:
-    text = describe({"op": "qdisc", "arguments": {"node": "left", "options": {"limit_bytes": 5}}})
+    text = describe(Operation("qdisc", {"node": "left", "options": {"limit_bytes": 5}}))
     assert text == 'qdisc node=left options={"limit_bytes": 5}'
 
 
@@ -71,4 +73,4 @@ def test_a_sysctl_name_is_a_path() -> None:
 
 def test_there_are_two_wirings(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="netlink, mininet"):
-        make_wiring("ovs", {}, tmp_path)
+        make_wiring("ovs", make_plan(), tmp_path)

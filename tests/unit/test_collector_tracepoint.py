@@ -14,6 +14,7 @@ import pytest
 
 from collectors import tracepoint
 from collectors.tracepoint import TracepointCollector
+from tests.unit.plan_factory import make_plan
 
 _SUBBUFFER = 4096
 _PIPE = 3
@@ -25,8 +26,7 @@ class Collector(TracepointCollector):
 
 @pytest.fixture
 def collector() -> Collector:
-    path = {"carried_bits_per_second": None, "rate_bits_per_second": 10**7, "frame_bytes": 1514}
-    surroundings: Any = SimpleNamespace(plan={"path": path})
+    surroundings: Any = SimpleNamespace(planned=make_plan())
     made = Collector(surroundings, 1 << 20)
     made._pipes.append((_PIPE, io.BytesIO()))
     made._bytes.append(0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import socket
 import threading
@@ -15,6 +16,7 @@ from howdah.agent.traffic.exchange import answer_all, ask_all
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
+from howdah.plan.traffic import Exchange
 from tests.unit.profile_factory import make_one
 
 LOOP = "groups:\n- {name: loop, connections: 1, request: 300 B, size: 50 kB, requests: 4, think: 250 ms}\n"
@@ -23,7 +25,7 @@ LOOP = "groups:\n- {name: loop, connections: 1, request: 300 B, size: 50 kB, req
 def test_a_closed_loop_is_planned(tmp_path: Path) -> None:
     plan = make_one(tmp_path, LOOP)
     (flow,) = plan.flows
-    assert flow.exchange == {"object_bytes": 50_000, "request_bytes": 300, "requests": 4, "think_us": 250_000}
+    assert flow.exchange == Exchange(object_bytes=50_000, request_bytes=300, requests=4, think_us=250_000)
     assert (flow.traffic, flow.sink, flow.opener, flow.size_bytes) == ("python", "python", "receiver", 200_000)
     assert flow.request_bytes is None
     assert Plan.from_json(plan.to_json()) == plan
@@ -51,7 +53,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path, fields: str, what: str) -> Non
         make_one(tmp_path, f"groups:\n- {{name: loop, connections: 1, {fields}}}\n")
 
 
-def _answer(connection: socket.socket, exchange: dict[str, int]) -> tuple[threading.Thread, list[Transferred]]:
+def _answer(connection: socket.socket, exchange: Exchange) -> tuple[threading.Thread, list[Transferred]]:
     states: list[Transferred] = []
     thread = threading.Thread(target=lambda: states.append(answer_all(connection, exchange)))
     thread.start()
@@ -59,7 +61,7 @@ def _answer(connection: socket.socket, exchange: dict[str, int]) -> tuple[thread
 
 
 def test_every_request_is_answered_whole() -> None:
-    exchange = {"object_bytes": 300_000, "request_bytes": 400, "requests": 3, "think_us": 20_000}
+    exchange = Exchange(object_bytes=300_000, request_bytes=400, requests=3, think_us=20_000)
     server, client = socket.socketpair()
     with server, client:
         thread, states = _answer(server, exchange)
@@ -75,10 +77,10 @@ def test_every_request_is_answered_whole() -> None:
 
 
 def test_a_loop_that_is_cut_off_ends_without_an_error() -> None:
-    exchange = {"object_bytes": 1000, "request_bytes": 400, "requests": 5, "think_us": 0}
+    exchange = Exchange(object_bytes=1000, request_bytes=400, requests=5, think_us=0)
     server, client = socket.socketpair()
     with server, client:
-        thread, states = _answer(server, {**exchange, "requests": 2})
+        thread, states = _answer(server, dataclasses.replace(exchange, requests=2))
         state, made = ask_all(client, exchange)
         server.close()
         thread.join(10)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from howdah.measure.trace import FlowTrace
 from howdah.measure.transaction import traced_ends_ns, transaction_rows
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.text import render
+from howdah.plan.traffic import HttpRequests
 from tests.unit.profile_factory import make_one
 
 WEB = "groups:\n- {name: web, connections: 2, interval: 1 s, http: {object: 1 GiB, requests: 3, every: 4 s}}\n"
@@ -32,7 +34,7 @@ def test_a_group_of_transactions_becomes_flows_opened_by_the_receiver(tmp_path: 
     assert [flow.start_us for flow in plan.flows] == [0, 1_000_000]
     assert {(flow.traffic, flow.sink, flow.opener) for flow in plan.flows} == {("http", "http", "receiver")}
     assert plan.flows[0].size_bytes == 3 << 30
-    assert plan.flows[0].http == {"object_bytes": 1 << 30, "requests": 3, "every_us": 4_000_000}
+    assert plan.flows[0].http == HttpRequests(object_bytes=1 << 30, requests=3, every_us=4_000_000)
     assert "howdah_traffic" not in (plan.required_modules or [])
     assert Plan.from_json(plan.to_json()) == plan
     assert "nginx to curl, 3 requests of" in render(plan)
@@ -66,12 +68,12 @@ def test_too_many_programs(tmp_path: Path) -> None:
 
 def test_the_client_uses_the_addresses_and_ports_of_the_plan(tmp_path: Path) -> None:
     flow = make_one(tmp_path, WEB).flows[1]
-    command = client_command(vars(flow))
+    command = client_command(flow)
     assert command[command.index("--local-port") + 1] == str(flow.destination_port)
     assert command[command.index("--interface") + 1] == flow.destination_address
     assert command[command.index("--rate") + 1] == "21600/d"
     assert command[-1] == f"http://{flow.source_address}:{flow.source_port}/object#[1-3]"
-    once = client_command({**vars(flow), "http": {"object_bytes": 1, "requests": 1, "every_us": None}})
+    once = client_command(dataclasses.replace(flow, http=HttpRequests(1, 1, None)))
     assert "--rate" not in once
     assert once[-1].endswith("/object")
 

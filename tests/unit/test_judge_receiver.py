@@ -13,6 +13,7 @@ from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.trace import FlowTrace
 from tests.unit import path_factory
 from tests.unit.trace_factory import make_info, make_measured, make_trace
+from tests.unit.traffic_factory import make_stack
 
 
 def trace_to(receiver: str, rtt_ms: float = 40) -> FlowTrace:
@@ -55,7 +56,7 @@ def test_the_window_of_another_stack_is_its_own() -> None:
         [0, 1000], busy_time_us=[0, 1_000_000], rwnd_limited_us=[0, 900_000], sndbuf_limited_us=[0, 200_000]
     )
     plan = path_factory.path_plan()
-    flows = [dataclasses.replace(flow, receiver_stack={"name": "lwip"}) for flow in plan.flows]
+    flows = [dataclasses.replace(flow, receiver_stack=make_stack("lwip")) for flow in plan.flows]
     data = make_measured([trace_to("linux")], plan=dataclasses.replace(plan, flows=flows), info=info)
     checks = {check.name: check for check in limit_checks(data, VIRTUAL)}
     assert checks["receive window flow 1"].ok is True

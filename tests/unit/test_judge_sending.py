@@ -13,9 +13,11 @@ from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Operation, Plan
+from howdah.plan.traffic import HttpRequests
 from tests.unit.plan_factory import make_plan
 from tests.unit.test_measure_limit import RECOVERY, readings
 from tests.unit.trace_factory import make_flow, make_info, make_measured, make_trace
+from tests.unit.traffic_factory import make_stack
 
 
 def check(info: Samples, plan: Plan | None = None, **flow: object) -> Check:
@@ -74,8 +76,8 @@ def with_sysctl(name: str, value: str, node: str | None = None) -> Plan:
         (with_sysctl("net.ipv4.tcp_sack", "0"), {}, "without SACK"),
         (with_sysctl("net.ipv4.tcp_sack", "0", "r1"), {}, "without SACK"),
         (make_plan(), {"receiver_behaviour": "no-sack"}, "without SACK"),
-        (make_plan(), {"receiver_stack": {"name": "lwip"}}, "what the stack lwip does not acknowledge"),
-        (make_plan(), {"http": {"object_bytes": 1}}, "requests and answers"),
+        (make_plan(), {"receiver_stack": make_stack("lwip")}, "what the stack lwip does not acknowledge"),
+        (make_plan(), {"http": HttpRequests(1, 1, None)}, "requests and answers"),
         (make_plan(), {"traffic": "program"}, "its programs decide what they send"),
         # Large, but not as large as where a profile says nothing.
         (with_sysctl("net.ipv4.tcp_wmem", "4096 87380 200000000"), {}, "the profile sets the sender's buffer"),

@@ -16,6 +16,7 @@ from howdah.judge.wires import wire_checks
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Plan
 from tests.unit.plan_factory import make_plan
+from tests.unit.traffic_factory import make_quic
 
 
 def divided() -> Plan:
@@ -111,7 +112,7 @@ def test_a_wire_of_which_nothing_is_recorded_fails() -> None:
 def quic(**account: Any) -> list[Check]:
     plan = make_plan()
     plan = dataclasses.replace(
-        plan, flows=[dataclasses.replace(plan.flows[0], program={"quic": "ngtcp2"}), *plan.flows[1:]]
+        plan, flows=[dataclasses.replace(plan.flows[0], program=make_quic("ngtcp2")), *plan.flows[1:]]
     )
     counts = {
         "packets": 10,
@@ -148,7 +149,7 @@ def test_a_log_has_what_was_captured_to_the_byte(account: dict[str, Any], ok: bo
 def test_a_flow_without_a_log_fails_and_one_of_tcp_needs_none() -> None:
     plan = make_plan()
     assert qlog_checks(plan, IngestReport(sources={})) == []
-    plan = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], program={"quic": "ngtcp2"})])
+    plan = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], program=make_quic("ngtcp2"))])
     for report in (IngestReport(sources={}), IngestReport(sources={"qlog": SourceReport(counts={})})):
         (check,) = qlog_checks(plan, report)
         assert check.ok is False

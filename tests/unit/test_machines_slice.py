@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any
 import pytest
 
 from howdah.agent.wiring.netlink import NetlinkWiring
+from howdah.engine.machines import slice as machines_slice
 from howdah.engine.machines.placement import Placement, place, runs_kernel
-from howdah.engine.machines.slice import cut
 from howdah.errors import HowdahError, ProfileError
 from howdah.plan.operation import operation
 from howdah.plan.plan import Plan
@@ -52,6 +53,11 @@ def three() -> dict[str, Any]:
 
 def make(directory: Path, extra: str = "") -> Plan:
     return make_one(directory, extra, engine="machines")
+
+
+def cut(plan: Plan, placement: Placement) -> dict[str, dict[str, Any]]:
+    """The parts as the agents read them."""
+    return {name: json.loads(part.to_json()) for name, part in machines_slice.cut(plan, placement).items()}
 
 
 def of_op(part: Mapping[str, Any], op: str) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from howdah.measure.role import background_rows, crosses, role_rows
 from howdah.measure.row import Sheet
 from howdah.measure.transaction import traced_ends_ns
 from howdah.plan.plan import Flow, Plan
+from howdah.plan.traffic import Exchange
 from howdah.record.directory import RunDirectory
 from tests.unit.path_factory import path_plan
 from tests.unit.plan_factory import make_plan
@@ -226,7 +227,7 @@ def test_the_initial_window_of_rfc_3390(mss: int, window: int) -> None:
 
 
 def exchanged(number: int = 7, requests: int = 3) -> Flow:
-    return member(number, exchange={"requests": requests, "object_bytes": SIZE}, size_bytes=None)
+    return member(number, exchange=Exchange(SIZE, 300, requests, 0), size_bytes=None)
 
 
 def asked(*spans_ms: tuple[int, int]) -> dict[str, Any]:

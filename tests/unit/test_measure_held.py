@@ -19,6 +19,7 @@ from howdah.measure.restart import Restart, restarts_of, window_cuts
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
+from howdah.plan.traffic import Exchange
 from tests.unit.trace_factory import MS, MSS, make_flow, make_info, make_measured, make_queue, make_trace
 
 RTT_MS = 40
@@ -162,7 +163,7 @@ def closed_loop(**changes: Any) -> FlowTrace:
     flow = make_flow(
         size_bytes=60 * MSS,
         rtt_us=RTT_MS * 1000,
-        exchange={"object_bytes": 30 * MSS, "request_bytes": 300, "requests": 2, "think_us": 10**6},
+        exchange=Exchange(object_bytes=30 * MSS, request_bytes=300, requests=2, think_us=10**6),
     )
     time: list[float] = [20, 60, 100, 1120, 1160, 1200]
     una = [0, 0, 10, 30, 30, 40]

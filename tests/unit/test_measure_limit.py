@@ -11,6 +11,7 @@ from howdah.measure import limit
 from howdah.measure.limit import has_nothing, limit_before, limit_of, limit_rows, nothing_to_send, promises_data
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
+from howdah.plan.traffic import Exchange, HttpRequests
 from tests.unit.trace_factory import MS, make_flow, make_info, make_trace
 
 RECOVERY = 3
@@ -177,6 +178,6 @@ def test_which_traffic_promises_data() -> None:
     bulk = make_flow()
     assert promises_data(bulk)
     assert promises_data(dataclasses.replace(bulk, size_bytes=1_000_000))
-    assert not promises_data(dataclasses.replace(bulk, http={"object_bytes": 1}))
-    assert not promises_data(dataclasses.replace(bulk, exchange={"object_bytes": 1}))
+    assert not promises_data(dataclasses.replace(bulk, http=HttpRequests(1, 1, None)))
+    assert not promises_data(dataclasses.replace(bulk, exchange=Exchange(1, 1, 2, 0)))
     assert not promises_data(dataclasses.replace(bulk, request_bytes=100))

@@ -22,10 +22,11 @@ from howdah.record.directory import RunDirectory
 from howdah.record.schema import TABLES
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import make_info, make_measured
+from tests.unit.traffic_factory import make_stack
 
 MSS = 1000
 MS = 1_000_000
-STACK = {"name": "mine", "algorithm": "reno"}
+STACK = make_stack("mine", "reno")
 ACK = 16
 
 

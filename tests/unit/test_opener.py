@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from howdah.linux.clock import now_ns
 from howdah.linux.output import Output
 from howdah.plan.text import render
 from tests.unit.profile_factory import make_one
+from tests.unit.trace_factory import make_flow
 
 
 def test_the_plan_says_who_opens(tmp_path: Path) -> None:
@@ -46,21 +46,21 @@ def _free_port() -> int:
 @pytest.mark.parametrize("opener", ["sender", "receiver"])
 def test_whoever_opens_the_sender_sends(opener: str, tmp_path: Path) -> None:
     ports = _free_port(), _free_port()
-    description: dict[str, Any] = {
-        "id": 0,
-        "name": "flow1",
-        "opener": opener,
-        "sender": "here",
-        "receiver": "here",
-        "source_address": "127.0.0.1",
-        "source_port": ports[0],
-        "destination_address": "127.0.0.1",
-        "destination_port": ports[1],
-        "kernel_algorithm": "reno",
-        "traffic": "python",
-        "sink": "python",
-        "size_bytes": 100_000,
-    }
+    description = make_flow(
+        id=0,
+        name="flow1",
+        opener=opener,
+        sender="here",
+        receiver="here",
+        source_address="127.0.0.1",
+        source_port=ports[0],
+        destination_address="127.0.0.1",
+        destination_port=ports[1],
+        kernel_algorithm="reno",
+        traffic="python",
+        sink="python",
+        size_bytes=100_000,
+    )
     loop = Loop(virtual_time=False)
     flow = ConnectedFlow(description, {"here": _Here()}, loop, Output(tmp_path))  # type: ignore[dict-item]
     flow.prepare()

@@ -131,7 +131,7 @@ def _collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> Pca
     script = tmp_path / "tcpdump.py"
     script.write_text(STAND_IN.format(way=way))
     monkeypatch.setattr(pcap, "capture_command", lambda _interface, _file: [sys.executable, "-S", str(script)])
-    here = Surroundings({}, {"s1": OwnNamespace("s1")}, {"s1": 0}, [], Output(tmp_path))
+    here = Surroundings(make_plan(), {"s1": OwnNamespace("s1")}, {"s1": 0}, [], Output(tmp_path))
     return PcapCollector(here, ["s1:s1-eth0"])
 
 

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from howdah.engine.uml.part import cut, lookaheads_us, window_us
+from howdah.engine.uml import part as uml_part
+from howdah.engine.uml.part import lookaheads_us, window_us
 from howdah.engine.uml.wire import header, memory_bytes, ring_bytes
 from howdah.errors import ProfileError
 from howdah.plan.compile import compile_profile
@@ -35,6 +37,11 @@ def _plans(tmp_path: Path, rest: str, path: str = "") -> list[Plan]:
 def _plan(tmp_path: Path, rest: str, path: str = "") -> Plan:
     (plan,) = _plans(tmp_path, rest, path)
     return plan
+
+
+def cut(plan: Plan) -> dict[str, dict[str, Any]]:
+    """The parts as the agents read them."""
+    return {name: json.loads(part.to_json()) for name, part in uml_part.cut(plan).items()}
 
 
 def _qdiscs(part: dict[str, Any]) -> dict[tuple[str, str], tuple[str, dict[str, Any]]]:

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan, compile_profile
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
-from howdah.plan.written import plain
 from howdah.profile import load
 from howdah.profile.profile import to_yaml
 from howdah.record.reading import read_plan_file
@@ -95,6 +95,16 @@ def test_what_no_plan_can_be_made_of_is_told_whole(name: str, tmp_path: Path) ->
     compare(f"plans/refused/{name.replace(' ', '-')}.txt", said.splitlines())
 
 
+def _is_part(value: Any, whole: Any) -> bool:
+    """Whether nothing differs but that fields are left out; their order counts, too."""
+    if isinstance(value, dict):
+        names = [name for name in whole if name in value]
+        return [*value] == names and all(_is_part(value[name], whole[name]) for name in names)
+    if isinstance(value, list):
+        return len(value) == len(whole) and all(map(_is_part, value, whole))
+    return json.dumps(value) == json.dumps(whole)
+
+
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
 def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> None:
     profile = load(file)
@@ -110,7 +120,7 @@ def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> Non
         assert render(plan)
         assert plan.duration_us <= 120_000_000 or file.parent.name == "atlas"  # papers wait as long as they wait
     for plan in (plans[0], plans[-1]):
-        assert json.dumps(plain(plan)) == json.dumps(dataclasses.asdict(plan)), "runs are known by these bytes"
+        assert _is_part(encoded(plan), dataclasses.asdict(plan)), "runs are known by these bytes"
         (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         assert read_plan_file(tmp_path / "plan.json").run == plan.run
 

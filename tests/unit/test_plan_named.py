@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from howdah.plan.kernel import OwnKernel, Part
 from howdah.plan.named import Named, check_names, named_of, programs_of
 from howdah.plan.plan import Plan
+from howdah.plan.traffic import PlannedStack, ProgramFile
 from tests.unit.plan_factory import make_plan
+from tests.unit.traffic_factory import make_quic, make_stack
 
 SCRIPTS = "its makefiles and build scripts run on this machine"
 HEADERS = "the makefiles and scripts of its headers run on this machine"
@@ -27,12 +30,19 @@ def flow(**changes: Any) -> Plan:
     return with_(flows=[dataclasses.replace(make_plan().flows[0], **changes)])
 
 
-def program(*files: dict[str, Any], server: list[dict[str, Any]] | None = None) -> Plan:
-    return flow(program={"client": {"files": list(files)}, "server": {"files": server or []}})
+def program(*files: ProgramFile, server: Sequence[ProgramFile] = ()) -> Plan:
+    made = make_quic("own")
+    ends = {"client": files, "server": server}
+    changed = {name: dataclasses.replace(made.end(name), files=list(own)) for name, own in ends.items()}
+    return flow(program=dataclasses.replace(made, **changed))
 
 
-def file(name: str = "a", sha256: str = "0" * 64) -> dict[str, Any]:
-    return {"name": name, "sha256": sha256}
+def file(name: str = "a", sha256: str = "0" * 64) -> ProgramFile:
+    return ProgramFile(f"/files/{name}", name, sha256)
+
+
+def stack(**changes: Any) -> PlannedStack:
+    return dataclasses.replace(make_stack("lwip"), **changes)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +77,11 @@ def file(name: str = "a", sha256: str = "0" * 64) -> dict[str, Any]:
             ],
         ),
         (program(), [("program of", "flow 1 (bulk)", "its commands run in the guest")]),
-        (flow(receiver_stack={"file": "stacks/lwip.yaml"}), []),
-        (flow(receiver_stack={"file": "stacks/none.yaml"}), [("stack", "stacks/none.yaml", BUILT)]),
-        (flow(receiver_stack={"file": "my/stacks/lwip.yaml"}), [("stack", "my/stacks/lwip.yaml", BUILT)]),
+        (flow(receiver_stack=stack(file="stacks/lwip.yaml")), []),
+        (flow(receiver_stack=stack(file="stacks/none.yaml")), [("stack", "stacks/none.yaml", BUILT)]),
+        (flow(receiver_stack=stack(file="my/stacks/lwip.yaml")), [("stack", "my/stacks/lwip.yaml", BUILT)]),
         (
-            flow(receiver_stack={"file": "r.yaml"}, sender_stack={"file": "s.yaml"}),
+            flow(receiver_stack=stack(file="r.yaml"), sender_stack=stack(file="s.yaml")),
             [("stack", "s.yaml", BUILT), ("stack", "r.yaml", BUILT)],
         ),
     ],
@@ -82,13 +92,13 @@ def test_what_runs_where_is_said(plan: Plan, named: list[tuple[str, str, str]]) 
 
 
 def test_each_is_named_once() -> None:
-    two = [dataclasses.replace(make_plan().flows[0], id=number, receiver_stack={"file": "x"}) for number in (1, 2)]
+    two = [dataclasses.replace(make_plan().flows[0], id=number, receiver_stack=stack(file="x")) for number in (1, 2)]
     assert named_of(with_(flows=two)) == [Named("stack", "x", BUILT)]
 
 
 def test_files_of_programs_have_a_place_for_each_end() -> None:
     plan = program(file("a"), file("b"), server=[file("c")])
-    places = [(place, each["name"]) for place, each in programs_of(plan)]
+    places = [(place, each.name) for place, each in programs_of(plan)]
     assert places == [("program/1-client", "a"), ("program/1-client", "b"), ("program/1-server", "c")]
     assert list(programs_of(make_plan())) == []
 
@@ -100,7 +110,7 @@ def test_files_of_programs_have_a_place_for_each_end() -> None:
         program(file("a"), file("b"), server=[file("a")]),  # each end has a place of its own
         program(file(".profile"), file("..data"), file("a.b c")),
         with_(kernel_parameters={"tcp_x.a_1": "!~", "ipv6.disable": ""}),
-        flow(receiver_stack={"name": "lwip"}),
+        flow(receiver_stack=stack(name="lwip")),
     ],
 )
 def test_plain_names_are_names(plan: Plan) -> None:
@@ -128,8 +138,8 @@ def test_plain_names_are_names(plan: Plan) -> None:
         (with_(kernel_parameters={"a.b": "1 2"}), "a.b=1 2 is not a parameter of a kernel's module"),
         (with_(kernel_parameters={"a.b.c": "1"}), "a.b.c=1 is not a parameter of a kernel's module"),
         (with_(kernel_parameters={"a.b": "\xe4"}), "a.b=\xe4 is not a parameter of a kernel's module"),
-        (flow(receiver_stack={"name": "a/b"}), "'a/b' is not the name of a stack"),
-        (flow(sender_stack={"name": "-a"}), "'-a' is not the name of a stack"),
+        (flow(receiver_stack=stack(name="a/b")), "'a/b' is not the name of a stack"),
+        (flow(sender_stack=stack(name="-a")), "'-a' is not the name of a stack"),
     ],
 )
 def test_a_name_that_could_be_another_is_refused(plan: Plan, said: str) -> None:

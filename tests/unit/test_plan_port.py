@@ -39,8 +39,7 @@ def test_receivers_may_share_a_number_and_background_may_have_one(tmp_path: Path
 
 def test_programs_are_told(tmp_path: Path) -> None:
     flow = make_one(tmp_path, "flows: [{port: 443}]\ntraffic: {source: iperf3}\n").flows[0]
-    value = {**vars(flow)}
-    for command in (client_command(value), server_command(value)):
+    for command in (client_command(flow), server_command(flow)):
         assert command[command.index("--port") + 1] == "443"
 
 

@@ -25,8 +25,8 @@ def test_a_flow_of_two_programs(tmp_path: Path) -> None:
     assert flow.is_tcp
     assert flow.quic is None
     assert flow.program is not None
-    assert flow.program["client"]["command"] == ["curl", "{server_address}:{port}"]
-    assert (flow.program["sends"], flow.program["stopped_by"]) == ("server", "client")
+    assert flow.program.client.command == ["curl", "{server_address}:{port}"]
+    assert (flow.program.sends, flow.program.stopped_by) == ("server", "client")
 
 
 def test_one_flow_of_programs_leaves_the_others_as_they_are(tmp_path: Path) -> None:
@@ -41,7 +41,8 @@ def test_one_flow_of_programs_leaves_the_others_as_they_are(tmp_path: Path) -> N
 def test_a_plan_with_programs_is_read_as_it_was_written(tmp_path: Path) -> None:
     plan = make_one(tmp_path, f"traffic: {{{PAIR}, wire_bytes: 1 MB}}\n")
     assert Plan.from_json(plan.to_json()).flows == plan.flows
-    assert (plan.flows[0].program or {})["wire_bytes"] == 1_000_000
+    assert plan.flows[0].program is not None
+    assert plan.flows[0].program.wire_bytes == 1_000_000
 
 
 def test_files_beside_the_profile_are_part_of_the_plan_and_copied(tmp_path: Path) -> None:
@@ -49,9 +50,10 @@ def test_files_beside_the_profile_are_part_of_the_plan_and_copied(tmp_path: Path
     (tmp_path / "data").write_text("x")
     server = "server: {command: [./mine.py], files: [data]}"
     plan = make_one(tmp_path, f"traffic: {{client: {{command: [curl]}}, {server}}}\n")
-    files = (plan.flows[0].program or {})["server"]["files"]
-    assert [file["name"] for file in files] == ["mine.py", "data"]
-    assert files[0]["sha256"] == hashlib.sha256(b"print()\n").hexdigest()
+    assert plan.flows[0].program is not None
+    files = plan.flows[0].program.server.files
+    assert [file.name for file in files] == ["mine.py", "data"]
+    assert files[0].sha256 == hashlib.sha256(b"print()\n").hexdigest()
     directory = RunDirectory(tmp_path / "run")
     directory.share.mkdir(parents=True)
     stage_programs(directory, plan)
@@ -73,7 +75,7 @@ def test_a_quic_stack_has_its_packages_and_its_sender_is_captured(tmp_path: Path
     assert plan.collect.pcap == ["s1:s1-eth0"]
     assert flow.program is not None
     # Twice what 20 Mbit/s carry in 4 s.
-    assert "--max-dyn-length=20000000" in flow.program["server"]["command"]
+    assert "--max-dyn-length=20000000" in flow.program.server.command
     without = make_one(tmp_path, "")
     assert further_packages(without) == ()
     assert without.collect.pcap == []

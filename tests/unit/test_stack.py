@@ -13,6 +13,7 @@ from howdah.agent.traffic.stack import environment_of
 from howdah.agent.traffic.stack_program import Said, StackProgram
 from howdah.build.cache import Cache
 from howdah.build.stack import StackUnsupportedError, build_stack, provide_stacks
+from howdah.codec import encoded
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import STACKS
@@ -53,7 +54,7 @@ def test_what_the_plan_says(tmp_path: Path) -> None:
     plan = make_one(tmp_path, LWIP)
     (flow,) = plan.flows
     assert (plan.receiver, flow.receiver_name, flow.sink) == ("lwip", "lwip", "stack")
-    assert flow.receiver_stack == {
+    assert encoded(flow.receiver_stack) == {
         "name": "lwip",
         "file": "stacks/lwip.yaml",
         "program": "lwip",
@@ -213,7 +214,7 @@ def test_what_the_plan_says_of_a_sender(tmp_path: Path) -> None:
     (flow,) = plan.flows
     assert (flow.traffic, flow.sink, flow.receiver_stack) == ("stack", "kernel", None)
     assert flow.sender_stack is not None
-    assert flow.sender_stack == {
+    assert encoded(flow.sender_stack) == {
         "name": "smoltcp",
         "file": "stacks/smoltcp.yaml",
         "program": "smoltcp",
@@ -228,7 +229,7 @@ def test_what_the_plan_says_of_a_sender(tmp_path: Path) -> None:
     }
     assert plan.collect.pcap == ["s1:s1-eth0"], "its packets are all that tells of it"
     assert type(plan).from_json(plan.to_json()).flows == plan.flows
-    told = environment_of(json.loads(plan.to_json())["flows"][0], "sender")
+    told = environment_of(flow, "sender")
     assert (told["STACK_ROLE"], told["STACK_ALGORITHM"]) == ("send", "reno")
     assert (told["STACK_ADDRESS"], told["STACK_PORT"], told["STACK_PEER"]) == ("10.1.1.1", "40001", "10.2.1.1")
 
@@ -236,7 +237,7 @@ def test_what_the_plan_says_of_a_sender(tmp_path: Path) -> None:
 def test_a_flow_has_its_own_sender(tmp_path: Path) -> None:
     extra = "sender: {stack: lwip}\nalgorithm: reno\nflows: [{}, {sender_stack: linux}, {sender_stack: gvisor}]\n"
     plan = make_one(tmp_path, extra + "background: [{}]\n")
-    assert [flow.sender_stack and flow.sender_stack["name"] for flow in plan.flows] == ["lwip", None, "gvisor", None]
+    assert [flow.sender_stack and flow.sender_stack.name for flow in plan.flows] == ["lwip", None, "gvisor", None]
 
 
 def test_one_that_only_receives_does_not_send(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from howdah.engine.uml import needs
 from howdah.errors import HowdahError, RecordError, RunFailedError
 from howdah.plan.named import named_of
 from howdah.plan.plan import Plan
+from howdah.plan.traffic import ProgramEnd, ProgramFile, Programs
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
 from howdah.work import again
@@ -24,17 +25,10 @@ from howdah.work.again import make_again
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.trust import MADE_HERE, UntrustedError, check_trust, signed_plan
 from tests.unit.plan_factory import make_plan
+from tests.unit.traffic_factory import make_stack
 
-PROGRAM: dict[str, Any] = {
-    "sends": "client",
-    "protocol": "tcp",
-    "ports": [1],
-    "wire_bytes": None,
-    "stopped_by": "client",
-    "quic": None,
-    "client": {"command": ["true"], "environment": {}, "files": [], "own": False, "signal": "TERM"},
-    "server": {"command": ["true"], "environment": {}, "files": [], "own": False, "signal": "TERM"},
-}
+_END = ProgramEnd(["true"], {}, [], own=False, signal="TERM")
+PROGRAM = Programs("client", "tcp", [1], None, "client", None, _END, _END)
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +51,8 @@ def _flow(**fields: Any) -> Plan:
 
 
 def _with_file(name: str, path: str, sha256: str) -> Plan:
-    end = {**PROGRAM["client"], "files": [{"path": path, "name": name, "sha256": sha256}]}
-    return _flow(program={**PROGRAM, "client": end})
+    end = dataclasses.replace(_END, files=[ProgramFile(path, name, sha256)])
+    return _flow(program=dataclasses.replace(PROGRAM, client=end))
 
 
 def test_a_plan_of_howdahs_own_names_nothing() -> None:
@@ -74,8 +68,8 @@ _NAMING = {
     "engine machines": dataclasses.replace(make_plan(), engine="machines"),
     "engine ns2": dataclasses.replace(make_plan(), engine="ns2"),
     "engine of another": dataclasses.replace(make_plan(), engine="mine"),
-    "stack": _flow(receiver_stack={"name": "s", "file": "/tmp/s.yaml"}),
-    "stack beside those of howdah": _flow(sender_stack={"name": "s", "file": "stacks/../s.yaml"}),
+    "stack": _flow(receiver_stack=dataclasses.replace(make_stack("s"), file="/tmp/s.yaml")),
+    "stack beside those of howdah": _flow(sender_stack=dataclasses.replace(make_stack("s"), file="stacks/../s.yaml")),
     "program": _flow(program=PROGRAM),
 }
 

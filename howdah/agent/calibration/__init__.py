@@ -12,23 +12,24 @@ from howdah.agent.calibration.train import TrainResult, measure_rate
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
+from howdah.plan.plan import Plan
 
 CALIBRATION_FORMAT = 2
 _POLL_NS = 20 * MS
 
 
-def calibrate(plan: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, epoch_ns: int) -> dict[str, Any]:
+def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns: int) -> dict[str, Any]:
     """The content of calibration-*.json, times relative to the epoch. Ends when the network is silent again."""
-    calibration = plan["calibration"]
-    targets = calibration["targets"]
+    calibration = plan.calibration
+    targets = calibration.targets
     start = now_ns()
-    delays, described = measure_delays(targets, namespaces, loop, start, early=bool(calibration["early_us"]))
+    delays, described = measure_delays(targets, namespaces, loop, start, early=bool(calibration.early_us))
     train = measure_rate(calibration, targets[0], namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in delays]
-    phase_end = start + calibration["phase_us"] * 1000
+    phase_end = start + calibration.phase_us * 1000
     depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop, phase_end)
-    longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in targets)
-    deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
+    longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
+    deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
     return {
         **found(start, epoch_ns, train, depth),

@@ -7,7 +7,6 @@ import errno
 import os
 import socket
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.agent.calibration.udp import (
     NUMBER,
@@ -26,6 +25,7 @@ from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.kernelfile import parse_snmp, read_again
 from howdah.linux.namespace import Namespace
+from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 
 _FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
 _OVERFILL_SHARE = 0.15
@@ -100,15 +100,15 @@ class Filler:
 
     def __init__(
         self,
-        calibration: dict[str, Any],
-        target: dict[str, Any],
+        calibration: Calibration,
+        target: CalibrationTarget,
         namespaces: dict[str, Namespace],
         loop: Loop,
         load: BufferLoad,
     ) -> None:
-        self._address = target["receiver_address"]
+        self._address = target.receiver_address
         self._loop = loop
-        self._payload_bytes = calibration["frame_bytes"] - UDP_FRAME_BYTES
+        self._payload_bytes = calibration.frame_bytes - UDP_FRAME_BYTES
         self._segments = min(_SEGMENTS_PER_SEND, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
         self._bulk_left = load.bulk_frames
         self._single_left = load.single_frames
@@ -122,9 +122,9 @@ class Filler:
         self._snmp: int | None = None
         self._delivered_before = 0
         self.sent_frames = 0
-        host, far = namespaces.get(target["sender"]), namespaces.get(target["receiver"])
+        host, far = namespaces.get(target.sender), namespaces.get(target.receiver)
         if host is not None:
-            self._open_senders(host, target["sender_address"])
+            self._open_senders(host, target.sender_address)
         else:
             self._bulk_left = self._single_left = 0
         if far is not None:
@@ -223,7 +223,7 @@ def _send(sender: socket.socket, payload: bytearray | memoryview, address: str, 
 
 
 def measure_buffer(
-    plan: dict[str, Any],
+    plan: Plan,
     base_delays_ns: list[int | None],
     rate: float | None,
     namespaces: dict[str, Namespace],
@@ -240,58 +240,58 @@ def measure_buffer(
     but for its own place. Before it went the frames of the other places and what was left of the one that was leaving:
     between nothing and all of it. All senders send at once when one alone cannot outrun the bottleneck.
     """
-    calibration = plan["calibration"]
-    frame_bytes, configured_rate = calibration["frame_bytes"], calibration["rate_bits_per_second"]
-    if calibration["train_rate_bits_per_second"] is not None:
+    calibration = plan.calibration
+    frame_bytes, configured_rate = calibration.frame_bytes, calibration.rate_bits_per_second
+    if calibration.train_rate_bits_per_second is not None:
         rate = configured_rate  # the train was spaced out by the interface; together senders may still fill the buffer
-    if calibration["buffer_unknown"]:
-        return BufferResult(None, 0, 0, 0, calibration["buffer_unknown"])
+    if calibration.buffer_unknown:
+        return BufferResult(None, 0, 0, 0, calibration.buffer_unknown)
     if rate is None:
         return BufferResult(None, 0, 0, 0, "the rate could not be measured")
     load, chosen = choose_load(plan)
     if load is None:
         return BufferResult(None, 0, 0, 0, too_slow(plan))
-    fillers = [Filler(calibration, calibration["targets"][number], namespaces, loop, load) for number in chosen]
+    fillers = [Filler(calibration, calibration.targets[number], namespaces, loop, load) for number in chosen]
     start = now_ns()
     for filler in fillers:
         filler.pump(start)
     offered = (load.bulk_frames + load.single_frames) * frame_bytes * len(fillers)
     drain_ns = int((offered + filled_bytes(calibration)) * 8 * SECOND / configured_rate)
     loop.run_until(phase_end_ns, finished=lambda: all(filler.done for filler in fillers))
-    waited = max(calibration["targets"][number]["forward_delay_us"] for number in chosen) * 1000
+    waited = max(calibration.targets[number].forward_delay_us for number in chosen) * 1000
     loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, phase_end_ns))
     filled = [filler.finish() for filler in fillers]
     return depth_of(filled, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
 
 
-def filled_bytes(calibration: dict[str, Any]) -> int:
+def filled_bytes(calibration: Calibration) -> int:
     """How much of the buffer is filled: all of it, or the part that the plan names."""
-    return int(calibration.get("part_bytes") or calibration["buffer_bytes"])
+    return calibration.part_bytes or calibration.buffer_bytes
 
 
-def choose_load(plan: dict[str, Any]) -> tuple[BufferLoad | None, list[int]]:
+def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
     """What each sender sends, and the targets whose senders do; no load where all together are too slow."""
-    calibration = plan["calibration"]
-    by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
+    calibration = plan.calibration
+    by_sender = {target.sender: number for number, target in enumerate(calibration.targets)}
     for count in range(1, len(by_sender) + 1):
         load = divide_load(
             filled_bytes(calibration),
-            calibration["frame_bytes"],
-            calibration["rate_bits_per_second"],
-            plan["path"]["sender_interface_bits_per_second"],
+            calibration.frame_bytes,
+            calibration.rate_bits_per_second,
+            plan.path.sender_interface_bits_per_second,
             count,
-            in_part=calibration.get("part_bytes") is not None,
+            in_part=calibration.part_bytes is not None,
         )
         if load is not None:
             return load, list(by_sender.values())[:count]
     return None, []
 
 
-def too_slow(plan: dict[str, Any]) -> str:
-    calibration = plan["calibration"]
-    senders = len({target["sender"] for target in calibration["targets"]})
-    interface = plan["path"]["sender_interface_bits_per_second"]
-    return f"{senders} sender(s) of {interface} bit/s cannot outrun {calibration['rate_bits_per_second']} bit/s"
+def too_slow(plan: Plan) -> str:
+    calibration = plan.calibration
+    senders = len({target.sender for target in calibration.targets})
+    interface = plan.path.sender_interface_bits_per_second
+    return f"{senders} sender(s) of {interface} bit/s cannot outrun {calibration.rate_bits_per_second} bit/s"
 
 
 def depth_of(filled: list[Filled], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:

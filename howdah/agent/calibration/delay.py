@@ -12,6 +12,7 @@ from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, arrivals, open_rece
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
+from howdah.plan.plan import CalibrationTarget
 
 PROBES = 21
 SPACING_NS = 20 * MS
@@ -47,14 +48,13 @@ class _Direction:
 class DelayMeasurement:
     """The socket of each end is both source and destination of probes, on the calibration addresses."""
 
-    def __init__(self, target: dict[str, Any], namespaces: dict[str, Namespace], *, early: bool) -> None:
+    def __init__(self, target: CalibrationTarget, namespaces: dict[str, Namespace], *, early: bool) -> None:
         self.target = target
-        near = _open(target, "sender", namespaces)
-        far = _open(target, "receiver", namespaces)
+        near, far = (_open(*end, namespaces) for end in target.ends)
         self._sockets = (near, far)
         self._early = early
-        self._forward = _Direction(near, far, target["receiver_address"])
-        self._reverse = _Direction(far, near, target["sender_address"])
+        self._forward = _Direction(near, far, target.receiver_address)
+        self._reverse = _Direction(far, near, target.sender_address)
         self.sent = 0
         self.received = 0
         self.base_forward_ns: int | None = None
@@ -88,12 +88,12 @@ class DelayMeasurement:
         return described(self.target, forward, reverse)
 
 
-def described(target: dict[str, Any], forward_ns: list[int], reverse_ns: list[int]) -> dict[str, Any]:
+def described(target: CalibrationTarget, forward_ns: list[int], reverse_ns: list[int]) -> dict[str, Any]:
     """A target's entry in calibration-*.json."""
     received = len(forward_ns) + len(reverse_ns)
     return {
-        "sender": target["sender"],
-        "receiver": target["receiver"],
+        "sender": target.sender,
+        "receiver": target.receiver,
         "forward_delay_ns": summary(forward_ns),
         "reverse_delay_ns": summary(reverse_ns),
         "samples": received,
@@ -108,14 +108,14 @@ def base_ns(delays_ns: list[int], *, early: bool) -> int | None:
     return median_low(delays_ns) if early else min(delays_ns)
 
 
-def _open(target: dict[str, Any], end: str, namespaces: dict[str, Namespace]) -> socket.socket | None:
+def _open(name: str, address: str, namespaces: dict[str, Namespace]) -> socket.socket | None:
     """None where the host is in another kernel."""
-    host = namespaces.get(target[end])
-    return None if host is None else open_receiver(host, target[f"{end}_address"], PROBE_PORT)
+    host = namespaces.get(name)
+    return None if host is None else open_receiver(host, address, PROBE_PORT)
 
 
 def measure_delays(
-    targets: list[dict[str, Any]], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
+    targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
 ) -> tuple[list[DelayMeasurement], list[dict[str, Any]]]:
     """All targets at once, each a little later than the one before, so that no two probes meet.
 
@@ -126,13 +126,13 @@ def measure_delays(
 
 
 def send_probes(
-    targets: list[dict[str, Any]], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
+    targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
 ) -> list[DelayMeasurement]:
     """Those of the hosts in ``namespaces``; ends when the last one must have come."""
     measurements = [DelayMeasurement(target, namespaces, early=early) for target in targets]
     start = now + MS
     for number, measurement in enumerate(measurements):
         measurement.schedule(loop, start + number * _STAGGER_NS % SPACING_NS)
-    longest_us = max(max(target["forward_delay_us"], target["reverse_delay_us"]) for target in targets)
+    longest_us = max(max(target.forward_delay_us, target.reverse_delay_us) for target in targets)
     loop.run_until(start + PROBES * SPACING_NS + longest_us * 1000 + _MARGIN_NS)
     return measurements

@@ -16,21 +16,22 @@ from howdah.agent.calibration.udp import SAMPLED_PORT, Arrival, arrivals, open_r
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
+from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 
 _TRAIN_LEAD_NS = 10 * MS  # no more than this apart are the kernels when their probes are over
 
 
-def record_ends(plan: dict[str, Any], here: dict[str, Namespace], loop: Loop, start_ns: int) -> dict[str, Any]:
+def record_ends(plan: Plan, here: dict[str, Namespace], loop: Loop, start_ns: int) -> dict[str, Any]:
     """What the hosts ``here`` saw of one calibration that starts at an instant and lasts its whole phase."""
-    calibration = plan["calibration"]
-    targets = calibration["targets"]
-    measured = send_probes(targets, here, loop, start_ns, early=bool(calibration["early_us"]))
+    calibration = plan.calibration
+    targets = calibration.targets
+    measured = send_probes(targets, here, loop, start_ns, early=bool(calibration.early_us))
     probes = [measurement.record() for measurement in measured]
     train = _train(calibration, targets[0], here, loop)
     load, chosen = choose_load(plan)
-    deadline = start_ns + calibration["phase_us"] * 1000
+    deadline = start_ns + calibration.phase_us * 1000
     filled: list[dict[str, Any]] = []
-    if load is not None and not calibration["buffer_unknown"]:
+    if load is not None and not calibration.buffer_unknown:
         fillers = [Filler(calibration, targets[number], here, loop, load) for number in chosen]
         loop.run_until(now_ns() + _TRAIN_LEAD_NS)
         for filler in fillers:
@@ -51,19 +52,19 @@ def record_ends(plan: dict[str, Any], here: dict[str, Namespace], loop: Loop, st
 
 
 def _train(
-    calibration: dict[str, Any], target: dict[str, Any], here: dict[str, Namespace], loop: Loop
+    calibration: Calibration, target: CalibrationTarget, here: dict[str, Namespace], loop: Loop
 ) -> dict[str, Any]:
     count = longest_train(calibration)
-    address = target["receiver_address"]
+    address = target.receiver_address
     receiver = None
-    if target["receiver"] in here:
-        receiver = open_receiver(here[target["receiver"]], address, SAMPLED_PORT)
+    if target.receiver in here:
+        receiver = open_receiver(here[target.receiver], address, SAMPLED_PORT)
     begin = now_ns() + _TRAIN_LEAD_NS
     loop.run_until(begin)
     sent = 0
-    if target["sender"] in here:
-        sender = open_sender(here[target["sender"]], target["sender_address"])
-        sent = send_train(sender, address, count, calibration["frame_bytes"])
+    if target.sender in here:
+        sender = open_sender(here[target.sender], target.sender_address)
+        sent = send_train(sender, address, count, calibration.frame_bytes)
         sender.close()
     loop.run_until(begin + _TRAIN_LEAD_NS + passing_ns(calibration, target, count))
     came = [] if receiver is None else arrivals(receiver)
@@ -72,11 +73,11 @@ def _train(
     return {"sent": sent, "came_ns": [(arrival.number, arrival.time_ns) for arrival in came]}
 
 
-def evaluate(plan: dict[str, Any], records: list[dict[str, Any]]) -> dict[str, Any]:
+def evaluate(plan: Plan, records: list[dict[str, Any]]) -> dict[str, Any]:
     """The content of calibration-*.json from what every kernel recorded, times relative to the epoch."""
-    calibration = plan["calibration"]
-    targets = calibration["targets"]
-    early = bool(calibration["early_us"])
+    calibration = plan.calibration
+    targets = calibration.targets
+    early = bool(calibration.early_us)
     found, bases = [], []
     for number, target in enumerate(targets):
         forward, reverse = (_delays([record["probes"][number][way] for record in records]) for way in WAYS)
@@ -113,20 +114,18 @@ def _delays(ends: list[dict[str, Any]]) -> list[int]:
     return [time_ns - sent[number] for end in ends for number, time_ns in end["arrived_ns"] if number < len(sent)]
 
 
-def _depth(
-    plan: dict[str, Any], records: list[dict[str, Any]], bases: list[int | None], rate: float | None
-) -> dict[str, Any]:
-    calibration = plan["calibration"]
+def _depth(plan: Plan, records: list[dict[str, Any]], bases: list[int | None], rate: float | None) -> dict[str, Any]:
+    calibration = plan.calibration
     load, chosen = choose_load(plan)
-    why = calibration["buffer_unknown"]
+    why = calibration.buffer_unknown
     if why is None and rate is None:
         why = "the rate could not be measured"
     elif why is None and load is None:
         why = too_slow(plan)
     if why is not None or rate is None:
         return _buffer(None, why, 0, 0, 0)
-    if calibration["train_rate_bits_per_second"] is not None:
-        rate = float(calibration["rate_bits_per_second"])
+    if calibration.train_rate_bits_per_second is not None:
+        rate = float(calibration.rate_bits_per_second)
     filled = []
     for position in range(len(chosen)):
         parts = [record["filled"][position] for record in records]
@@ -134,7 +133,7 @@ def _depth(
         came = [(number, time_ns) for part in parts for number, time_ns in part["came_ns"]]
         sent, delivered = (sum(part[name] for part in parts) for name in ("sent_frames", "delivered_frames"))
         filled.append(Filled(sent, delivered, left, came))
-    result = depth_of(filled, [bases[number] for number in chosen], rate, calibration["frame_bytes"])
+    result = depth_of(filled, [bases[number] for number in chosen], rate, calibration.frame_bytes)
     return _buffer(result.bytes, result.why, result.offered_bytes, result.delivered_packets, result.dropped_packets)
 
 

@@ -17,6 +17,7 @@ from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
+from howdah.plan.plan import CalibrationTarget
 
 _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("=qq")
@@ -90,21 +91,21 @@ def _open(namespace: Namespace, address: str) -> socket.socket:
 
 
 def measure_round_trips(
-    targets: list[dict[str, Any]], namespaces: dict[str, Namespace], loop: Loop, start_ns: int
+    targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, start_ns: int
 ) -> list[dict[str, Any]]:
     """``{"sender", "receiver", "round_trip_ns": [least, median, largest] or null, "sent", "received"}`` of each target
     whose sender is here, at the same time as the emulator sends its probes."""
     echoes = []
     for number, target in enumerate(targets):
-        if target["sender"] not in namespaces:
+        if target.sender not in namespaces:
             continue
-        opened = _open(namespaces[target["sender"]], target["sender_address"])
-        echo = _Echo(opened, target["receiver_address"], number)
+        opened = _open(namespaces[target.sender], target.sender_address)
+        echo = _Echo(opened, target.receiver_address, number)
         for probe in range(PROBES):
             loop.at(start_ns + _OFFSET_NS + probe * SPACING_NS, echo.send)
         echoes.append((target, echo))
-    longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in targets)
-    varies_us = max(target["variation_us"] + target["variation_reverse_us"] for target in targets)
+    longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
+    varies_us = max(target.variation_us + target.variation_reverse_us for target in targets)
     if echoes:
         loop.run_until(start_ns + PROBES * SPACING_NS + (longest_us + varies_us) * 1000 + 2 * _MARGIN_NS)
     found = []
@@ -113,8 +114,8 @@ def measure_round_trips(
         shown = summary(trips)
         found.append(
             {
-                "sender": target["sender"],
-                "receiver": target["receiver"],
+                "sender": target.sender,
+                "receiver": target.receiver,
                 "round_trip_ns": shown,
                 "sent": len(echo.sent_ns),
                 "received": len(trips),
@@ -123,12 +124,11 @@ def measure_round_trips(
     return found
 
 
-def take_probes(targets: list[dict[str, Any]], namespaces: dict[str, Namespace]) -> list[socket.socket]:
+def take_probes(targets: list[CalibrationTarget], namespaces: dict[str, Namespace]) -> list[socket.socket]:
     """Open ports for the emulator's probes on the hosts that are here, so that no error goes back."""
     found = {}
     for target in targets:
-        for end in ("sender", "receiver"):
-            host, address = target[end], target[f"{end}_address"]
+        for host, address in target.ends:
             if host in namespaces and (host, address) not in found:
                 found[(host, address)] = open_unread(namespaces[host], address, PROBE_PORT)
     return list(found.values())

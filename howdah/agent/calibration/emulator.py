@@ -8,7 +8,7 @@ machines: from when they are sent to when they leave the emulator for the wire, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from howdah.agent.calibration import found, wait_for_silence
@@ -25,6 +25,8 @@ from howdah.linux.netlink.address import add_address
 from howdah.linux.netlink.ethtool import set_offload
 from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.linux.netlink.route import add_route
+from howdah.plan.plan import CalibrationTarget, Plan
+from howdah.plan.shares import BottleneckEnds
 
 _POLL_NS = 20 * MS
 _MARGIN_NS = 50 * MS
@@ -39,11 +41,11 @@ _OFFLOADS_OFF = ("tso", "gso", "gro")
 class ProbeHosts:
     """``namespaces`` are the two hosts, ``probe-in`` in front of the bottleneck and ``probe-out`` behind it."""
 
-    def __init__(self, part: dict[str, Any], routers: dict[str, Namespace], mtu_bytes: int) -> None:
+    def __init__(self, bottleneck: BottleneckEnds, routers: dict[str, Namespace], mtu_bytes: int) -> None:
         self.namespaces: dict[str, Namespace] = {}
-        bottleneck = part["bottleneck"]
-        near, far = bottleneck["near_node"], bottleneck["far_node"]
-        ways = ((near, bottleneck["far_address"]), (far, bottleneck["near_address"]))
+        self.bottleneck = bottleneck
+        near, far = bottleneck.near_node, bottleneck.far_node
+        ways = ((near, bottleneck.far_address), (far, bottleneck.near_address))
         for number, (name, (router, via)) in enumerate(zip(PROBE_HOSTS, ways, strict=True)):
             host = Namespace.create(name)
             self.namespaces[name] = host
@@ -64,15 +66,9 @@ class ProbeHosts:
             add_route(host.netlink, host.index("probe"), "default", gateway, {})
             add_route(routers[router].netlink, None, _NETWORKS[1 - number], via, {})
 
-    def target(self) -> dict[str, Any]:
+    def target(self) -> CalibrationTarget:
         """As one of the plan's, with no delay in between."""
-        return {
-            "sender": "probe-in",
-            "receiver": "probe-out",
-            "sender_address": _HOSTS[0][0],
-            "receiver_address": _HOSTS[1][0],
-            **dict.fromkeys(("forward_delay_us", "reverse_delay_us", "variation_us", "variation_reverse_us"), 0),
-        }
+        return CalibrationTarget(*PROBE_HOSTS, _HOSTS[0][0], _HOSTS[1][0], 0, 0, 0)
 
     def remove(self) -> None:
         for namespace in self.namespaces.values():
@@ -104,23 +100,25 @@ class _Line:
 
 
 def calibrate_emulator(
-    plan: dict[str, Any], routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, epoch_ns: int
+    plan: Plan, routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, epoch_ns: int
 ) -> dict[str, Any]:
     """The content of calibration-*.json, as ``calibrate`` makes it; ends when the emulator is silent again."""
-    calibration = plan["calibration"]
+    calibration = plan.calibration
     start = now_ns()
     described, sent, received = _measure_lines(plan, routers, hosts, loop, start)
     target = hosts.target()
-    inside = {**calibration, "targets": [target], "train_rate_bits_per_second": None}
-    inside["burst_frames"] = plan["slice"]["bottleneck"]["burst_frames"]
-    plan_inside = {**plan, "calibration": inside, "path": {**plan["path"], "sender_interface_bits_per_second": None}}
+    inside = replace(
+        calibration, targets=[target], train_rate_bits_per_second=None, burst_frames=hosts.bottleneck.burst_frames
+    )
+    bare_path = replace(plan.path, sender_interface_bits_per_second=None)
+    plan_inside = replace(plan, calibration=inside, path=bare_path)
     bare, _described = measure_delays([target], hosts.namespaces, loop, now_ns(), early=False)
     train = measure_rate(inside, target, hosts.namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in bare]
-    phase_end = start + calibration["phase_us"] * 1000
+    phase_end = start + calibration.phase_us * 1000
     depth = measure_buffer(plan_inside, bases, train.rate_bits_per_second, hosts.namespaces, loop, phase_end)
-    longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in calibration["targets"])
-    deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
+    longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in calibration.targets)
+    deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(routers, loop, longest_us * 1000 + _POLL_NS, deadline)
     return {
         **found(start, epoch_ns, train, depth),
@@ -132,30 +130,29 @@ def calibrate_emulator(
 
 
 def _measure_lines(
-    plan: dict[str, Any], routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, now: int
+    plan: Plan, routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, now: int
 ) -> tuple[list[dict[str, Any]], int, int]:
-    targets = plan["calibration"]["targets"]
+    targets = plan.calibration.targets
+    assert plan.slice is not None
     start = now + MS
-    lines: list[tuple[dict[str, Any], _Line, _Line]] = []
-    for number, (target, place) in enumerate(zip(targets, plan["slice"]["probes"], strict=True)):
+    lines: list[tuple[CalibrationTarget, _Line, _Line]] = []
+    for number, (target, place) in enumerate(zip(targets, plan.slice.probes, strict=True)):
         forward = _Line(
-            Tap(routers[place["receiver_node"]], place["receiver_interface"]),
+            Tap(routers[place.receiver_node], place.receiver_interface),
             hosts.namespaces["probe-in"],
-            target["receiver_address"],
+            target.receiver_address,
         )
         reverse = _Line(
-            Tap(routers[place["sender_node"]], place["sender_interface"]),
+            Tap(routers[place.sender_node], place.sender_interface),
             hosts.namespaces["probe-out"],
-            target["sender_address"],
+            target.sender_address,
         )
         first = start + number * _STAGGER_NS % SPACING_NS
         for probe in range(PROBES):
             loop.at(first + probe * SPACING_NS, forward.send)
             loop.at(first + probe * SPACING_NS + _STAGGER_NS // 2, reverse.send)
         lines.append((target, forward, reverse))
-    longest_us = max(
-        max(target["forward_delay_us"] + target["variation_us"], target["reverse_delay_us"]) for target in targets
-    )
+    longest_us = max(max(target.forward_delay_us + target.variation_us, target.reverse_delay_us) for target in targets)
     loop.run_until(start + PROBES * SPACING_NS + longest_us * 1000 + _MARGIN_NS)
     described, sent, received = [], 0, 0
     for target, forward, reverse in lines:
@@ -164,8 +161,8 @@ def _measure_lines(
         own_received = len(delays[0]) + len(delays[1])
         described.append(
             {
-                "sender": target["sender"],
-                "receiver": target["receiver"],
+                "sender": target.sender,
+                "receiver": target.receiver,
                 "forward_delay_ns": summary(delays[0]),
                 "reverse_delay_ns": summary(delays[1]),
                 "samples": own_received,

@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.agent.calibration.median import median
 from howdah.agent.calibration.udp import (
@@ -25,6 +24,7 @@ from howdah.agent.loop import Loop
 from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
+from howdah.plan.plan import Calibration, CalibrationTarget
 
 LONGEST_TRAIN_PACKETS = 500
 _BUFFER_SHARE = 0.8
@@ -94,13 +94,13 @@ def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> floa
 
 
 def measure_rate(
-    calibration: dict[str, Any], target: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
+    calibration: Calibration, target: CalibrationTarget, namespaces: dict[str, Namespace], loop: Loop
 ) -> TrainResult:
-    frame_bytes = calibration["frame_bytes"]
-    sender = open_sender(namespaces[target["sender"]], target["sender_address"])
-    receiver = open_receiver(namespaces[target["receiver"]], target["receiver_address"], SAMPLED_PORT)
-    count = send_train(sender, target["receiver_address"], longest_train(calibration), frame_bytes)
-    last_sent_ns = wall_ns() if "burst_frames" in calibration else 0
+    frame_bytes = calibration.frame_bytes
+    sender = open_sender(namespaces[target.sender], target.sender_address)
+    receiver = open_receiver(namespaces[target.receiver], target.receiver_address, SAMPLED_PORT)
+    count = send_train(sender, target.receiver_address, longest_train(calibration), frame_bytes)
+    last_sent_ns = wall_ns() if calibration.burst_frames is not None else 0
     loop.run_until(now_ns() + passing_ns(calibration, target, count))
     found = arrivals(receiver)
     sender.close()
@@ -108,9 +108,9 @@ def measure_rate(
     return TrainResult(rate_of(calibration, found, count, last_sent_ns), count, len(found))
 
 
-def longest_train(calibration: dict[str, Any]) -> int:
-    fits = train_packets(calibration["buffer_bytes"], calibration["frame_bytes"])
-    return min(fits, calibration["train_packets"] or sys.maxsize)
+def longest_train(calibration: Calibration) -> int:
+    fits = train_packets(calibration.buffer_bytes, calibration.frame_bytes)
+    return min(fits, calibration.train_packets or sys.maxsize)
 
 
 def send_train(sender: socket.socket, address: str, count: int, frame_bytes: int) -> int:
@@ -127,20 +127,20 @@ def send_train(sender: socket.socket, address: str, count: int, frame_bytes: int
     return count
 
 
-def passing_ns(calibration: dict[str, Any], target: dict[str, Any], count: int) -> int:
+def passing_ns(calibration: Calibration, target: CalibrationTarget, count: int) -> int:
     """From when a train was sent until all of it must have come."""
     # A sender's interface that is slower than the bottleneck spaces the train out.
-    slowest = calibration["train_rate_bits_per_second"] or calibration["rate_bits_per_second"]
-    drain_ns: int = count * calibration["frame_bytes"] * 8 * SECOND // slowest
-    delay_ns: int = (target["forward_delay_us"] + target["variation_us"]) * 1000
+    slowest = calibration.train_rate_bits_per_second or calibration.rate_bits_per_second
+    drain_ns: int = count * calibration.frame_bytes * 8 * SECOND // slowest
+    delay_ns: int = (target.forward_delay_us + target.variation_us) * 1000
     return 2 * drain_ns + delay_ns + _MARGIN_NS
 
 
-def rate_of(calibration: dict[str, Any], found: list[Arrival], count: int, last_sent_ns: int = 0) -> float | None:
+def rate_of(calibration: Calibration, found: list[Arrival], count: int, last_sent_ns: int = 0) -> float | None:
     """From what arrived of a train of ``count`` frames, which was sent until ``last_sent_ns``."""
-    frame_bytes = calibration["frame_bytes"]
-    if calibration["early_us"]:
+    frame_bytes = calibration.frame_bytes
+    if calibration.early_us:
         return robust_dispersion(found, count, frame_bytes)
-    if "burst_frames" in calibration:
-        return fitted_rate(found, frame_bytes, calibration["burst_frames"], last_sent_ns)
+    if calibration.burst_frames is not None:
+        return fitted_rate(found, frame_bytes, calibration.burst_frames, last_sent_ns)
     return dispersion(found, count, frame_bytes)

@@ -3,57 +3,56 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.connection import ConnectedFlow
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 
-def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output) -> FlowDriver:
+def make_flow(description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> FlowDriver:
     """The driver of one flow, or of its end that is on this machine; nothing is opened yet.
 
     A driver's modules are loaded for a flow that needs them: loading takes a guest longer than most of what it does.
     """
-    if not {description["sender"], description["receiver"]} <= namespaces.keys():
+    if not {description.sender, description.receiver} <= namespaces.keys():
         from howdah.agent.traffic.half import make_half
 
         return make_half(description, namespaces, loop, output)
-    if description.get("sender_stack") is not None:
+    if description.sender_stack is not None:
         from howdah.agent.traffic.stack import StackSenderFlow
 
         return StackSenderFlow(description, namespaces, loop, output)
-    if description.get("receiver_stack") is not None:
+    if description.receiver_stack is not None:
         from howdah.agent.traffic.stack import StackFlow
 
         return StackFlow(description, namespaces, loop, output)
-    if description["traffic"] == "iperf3":
+    if description.traffic == "iperf3":
         from howdah.agent.traffic.iperf3 import Iperf3Flow
 
         return Iperf3Flow(description, namespaces, loop, output)
-    if description["traffic"] == "flent":
+    if description.traffic == "flent":
         from howdah.agent.traffic.flent import FlentFlow
 
         return FlentFlow(description, namespaces, loop, output)
-    if description["traffic"] == "program":
+    if description.traffic == "program":
         from howdah.agent.traffic.program import ProgramFlow
 
         return ProgramFlow(description, namespaces, loop, output)
-    if description["traffic"] == "http":
+    if description.traffic == "http":
         from howdah.agent.traffic.http import HttpFlow
 
         return HttpFlow(description, namespaces, loop, output)
-    if description.get("datagram_bytes") is not None:
+    if description.datagram_bytes is not None:
         from howdah.agent.traffic.datagram import DatagramFlow
 
         return DatagramFlow(description, namespaces, loop, output)
-    if description.get("exchange") is not None:
+    if description.exchange is not None:
         from howdah.agent.traffic.exchange import ExchangeFlow
 
         return ExchangeFlow(description, namespaces, loop, output)
-    if description.get("group") is not None:
+    if description.group is not None:
         from howdah.agent.traffic.generated import GeneratedFlow
 
         return GeneratedFlow(description, namespaces, loop, output)

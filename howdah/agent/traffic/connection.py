@@ -18,6 +18,7 @@ from howdah.agent.traffic.python import PythonEndpoint
 from howdah.agent.traffic.segments import Segments, segments_of
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 _TCP_CONGESTION = 13
 ON_BOTH_ENDS = ("dctcp",)  # its ECN is agreed on only with a peer that has it too; else it falls back to dctcp-reno
@@ -44,11 +45,9 @@ def _algorithm_of(connection: socket.socket) -> str:
 class ConnectedFlow(FlowDriver):
     """Sender and receiver socket of one flow; times are CLOCK_MONOTONIC until ``record`` subtracts the epoch."""
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        self._by_sender = description.get("opener", "sender") == "sender"
+        self._by_sender = description.opener == "sender"
         self._listener: socket.socket | None = None
         self._opening: socket.socket | None = None
         self._sender: socket.socket | None = None
@@ -69,25 +68,25 @@ class ConnectedFlow(FlowDriver):
 
     def _make_ends(self) -> None:
         flow = self.description
-        self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
-        self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink", flow["size_bytes"] or 0)
+        self._source = make_endpoint(flow.traffic, "source", flow.size_bytes or 0)
+        self._sink = make_endpoint(flow.sink, "sink", flow.size_bytes or 0)
 
     def _open_both(self) -> None:
         flow = self.description
         try:
-            source = self._open(flow["sender"], flow["source_address"], flow["source_port"])
-            destination = self._open(flow["receiver"], flow["destination_address"], flow["destination_port"])
+            source = self._open(flow.sender, *flow.at("source"))
+            destination = self._open(flow.receiver, *flow.at("destination"))
             self._opening, self._listener = (source, destination) if self._by_sender else (destination, source)
             self._listener.listen(1)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         self._choose_algorithm(source)  # what a listener accepts inherits it
-        if flow["kernel_algorithm"] in ON_BOTH_ENDS:
+        if flow.kernel_algorithm in ON_BOTH_ENDS:
             self._choose_algorithm(destination)
         self._loop.when_readable(self._listener.fileno(), self._accept)
 
     def _choose_algorithm(self, source: socket.socket) -> None:
-        name = self.description["kernel_algorithm"]
+        name = self.description.kernel_algorithm
         try:
             source.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, name.encode())
         except OSError as error:
@@ -109,7 +108,7 @@ class ConnectedFlow(FlowDriver):
         self._start_ns = now
         flow = self.description
         to = "destination" if self._by_sender else "source"
-        number = self._opening.connect_ex((flow[f"{to}_address"], flow[f"{to}_port"]))
+        number = self._opening.connect_ex(flow.at(to))
         if number not in (0, errno.EINPROGRESS):
             raise AgentError(self.label, f"connect: {os.strerror(number)}")
         self._cookies["sender" if self._by_sender else "receiver"] = cookie_of(self._opening)
@@ -209,7 +208,7 @@ class ConnectedFlow(FlowDriver):
             bytes_sent=source.bytes,
             bytes_received=sink.bytes,
             segments=(self._segments.sent, self._segments.retransmitted) if self._segments else (None, None),
-            complete=sink.done and error is None and sink.bytes == (self.description["size_bytes"] or source.bytes),
+            complete=sink.done and error is None and sink.bytes == (self.description.size_bytes or source.bytes),
             error=error,
         )
         return {**record, "kernel_algorithm": self._algorithm_used}

@@ -13,6 +13,7 @@ from howdah.agent.traffic.kernel import CONTROL, cookie_of, order, parse_status
 from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 _RECEIVE_BUFFER_BYTES = 1 << 20
 
@@ -22,9 +23,7 @@ class DatagramFlow(FlowDriver):
 
     kind = "UDP"
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
@@ -40,11 +39,10 @@ class DatagramFlow(FlowDriver):
         if not CONTROL.exists():
             raise AgentError(self.label, f"{CONTROL} is missing: the module howdah_traffic is not loaded")
         flow = self.description
-        source = (flow["source_address"], flow["source_port"])
-        destination = (flow["destination_address"], flow["destination_port"])
+        source, destination = flow.at("source"), flow.at("destination")
         try:
-            self._sender = self._open(flow["sender"], source, destination)
-            self._receiver = self._open(flow["receiver"], destination, source)
+            self._sender = self._open(flow.sender, source, destination)
+            self._receiver = self._open(flow.receiver, destination, source)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         self._cookies = {"sender": cookie_of(self._sender), "receiver": cookie_of(self._receiver)}
@@ -60,8 +58,8 @@ class DatagramFlow(FlowDriver):
 
     def start(self, now: int) -> None:
         self._start_ns = now
-        start_us = self.description["start_us"]
-        for begin_us, end_us in self.description["bursts"]:
+        start_us = self.description.start_us
+        for begin_us, end_us in self.description.bursts:
             if begin_us == start_us:
                 self._switch_on(now)
             else:
@@ -72,7 +70,7 @@ class DatagramFlow(FlowDriver):
         if self._sender is None or self._sending:
             return
         flow = self.description
-        order(f"datagrams {self._sender.fileno()} {flow['datagram_interval_ns']} {flow['datagram_bytes']}")
+        order(f"datagrams {self._sender.fileno()} {flow.datagram_interval_ns} {flow.datagram_bytes}")
         self._sending = True
 
     def _switch_off(self, _now: int) -> None:

@@ -16,6 +16,7 @@ from howdah.agent.traffic.running import tell_running
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 
 class FlowDriver(ABC):
@@ -28,9 +29,7 @@ class FlowDriver(ABC):
 
     kind: ClassVar[str] = ""  # of the traffic, in messages
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         self.description = description
         self._namespaces = namespaces
         self._loop = loop
@@ -41,15 +40,12 @@ class FlowDriver(ABC):
     @property
     def label(self) -> str:
         kind = f", {self.kind}" if self.kind else ""
-        return f"flow {self.description['id']} ({self.description['name']}{kind})"
+        return f"flow {self.description.id} ({self.description.name}{kind})"
 
     @property
     def endpoint(self) -> Endpoint:
         """The connection as the sender's host sees it."""
-        flow = self.description
-        return Endpoint(
-            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
-        )
+        return Endpoint(*self.description.at("source"), *self.description.at("destination"))
 
     def is_active(self) -> bool:
         """Whether there may be TCP sockets to ask for."""
@@ -99,10 +95,10 @@ class FlowDriver(ABC):
 
         sent, retransmitted = segments
         return {
-            "id": self.description["id"],
+            "id": self.description.id,
             "sender_cookie": self._cookies["sender"],
             "receiver_cookie": self._cookies["receiver"],
-            "source_port": self.description["source_port"],
+            "source_port": self.description.source_port,
             "start_ns": relative(self._start_ns),
             "connected_ns": relative(connected_ns),
             "end_ns": relative(end_ns),

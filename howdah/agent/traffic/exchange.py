@@ -17,25 +17,27 @@ from howdah.agent.traffic.python import READ_BYTES, WRITE_BYTES, PythonEndpoint
 from howdah.linux.clock import now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
+from howdah.plan.traffic import Exchange
 
 Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of a request, of the first and last byte of its answer; bytes
 
 
-def answer_all(connection: socket.socket, exchange: dict[str, int]) -> Transferred:
+def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
     """Read each request whole, then send its answer; after the last wait until the other end closes."""
     block = memoryview(bytes(WRITE_BYTES))
     sent = 0
     first = last = None
     error = None
     try:
-        for _ in range(exchange["requests"]):
-            left = exchange["request_bytes"]
+        for _ in range(exchange.requests):
+            left = exchange.request_bytes
             while left:
                 if not (data := connection.recv(left)):
                     raise BrokenPipeError
                 left -= len(data)
             first = first or now_ns()
-            left = exchange["object_bytes"]
+            left = exchange.object_bytes
             while left:
                 count = connection.send(block[:left])
                 sent, left = sent + count, left - count
@@ -49,28 +51,28 @@ def answer_all(connection: socket.socket, exchange: dict[str, int]) -> Transferr
     return Transferred(sent, first, last, done=error is None, error=error)
 
 
-def ask_all(connection: socket.socket, exchange: dict[str, int]) -> tuple[Transferred, list[Times]]:
+def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred, list[Times]]:
     """Ask, read the answer whole (its data are discarded by the kernel), think, ask again; then close."""
     buffer = bytearray(READ_BYTES)
-    question = bytes(exchange["request_bytes"])
+    question = bytes(exchange.request_bytes)
     received = 0
     made: list[Times] = []
     error = None
     try:
-        for number in range(exchange["requests"]):
-            if number and exchange["think_us"]:
-                time.sleep(exchange["think_us"] / 1e6)
+        for number in range(exchange.requests):
+            if number and exchange.think_us:
+                time.sleep(exchange.think_us / 1e6)
             start = now_ns()
             connection.sendall(question)
             connection.recv_into(buffer, 1, socket.MSG_PEEK)
             first = now_ns()
-            left = exchange["object_bytes"]
+            left = exchange.object_bytes
             while left:
                 count = connection.recv_into(buffer, min(left, READ_BYTES), socket.MSG_TRUNC)
                 if not count:
                     raise BrokenPipeError
                 received, left = received + count, left - count
-            made.append((start, first, now_ns(), exchange["object_bytes"]))
+            made.append((start, first, now_ns(), exchange.object_bytes))
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)
     except BrokenPipeError:
@@ -85,7 +87,7 @@ def ask_all(connection: socket.socket, exchange: dict[str, int]) -> tuple[Transf
 class ExchangeEndpoint(PythonEndpoint):
     """One of the two processes; the one that asks leaves its times in ``file``."""
 
-    def __init__(self, role: str, exchange: dict[str, int], file: Path) -> None:
+    def __init__(self, role: str, exchange: Exchange, file: Path) -> None:
         super().__init__(role, 0, receiver_closes=True)
         self._asks = role == "sink"
         self._exchange = exchange
@@ -102,15 +104,15 @@ class ExchangeEndpoint(PythonEndpoint):
 class ExchangeFlow(GeneratedFlow):
     """The receiver connects and asks, the sender answers; ``transactions`` of its record count from the epoch."""
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        self._file = output.directory("exchange") / f"{description['id']}.json"
+        self._file = output.directory("exchange") / f"{description.id}.json"
 
     def _make_ends(self) -> None:
-        self._source = ExchangeEndpoint("source", self.description["exchange"], self._file)
-        self._sink = ExchangeEndpoint("sink", self.description["exchange"], self._file)
+        exchange = self.description.exchange
+        assert exchange is not None
+        self._source = ExchangeEndpoint("source", exchange, self._file)
+        self._sink = ExchangeEndpoint("sink", exchange, self._file)
 
     def record(self, epoch_ns: int) -> dict[str, Any]:
         found = super().record(epoch_ns)
@@ -122,5 +124,5 @@ class ExchangeFlow(GeneratedFlow):
         ]
         if transactions:
             transactions[0]["start_ns"] = found["start_ns"]  # connecting belongs to the first one
-        whole = found["bytes_received"] == self.description["size_bytes"]
+        whole = found["bytes_received"] == self.description.size_bytes
         return {**found, "transactions": transactions, "complete": found["complete"] and whole}

@@ -15,6 +15,7 @@ from howdah.agent.loop import Loop
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 _TEST = Path("/usr/share/flent/flent/tests/tcp_nup.conf")
 _PROGRAMS = Path("/tmp/howdah-flent")
@@ -39,24 +40,24 @@ def filter_script(program: str) -> str:
     return _FILTER.replace("PROGRAM", program)
 
 
-def flent_command(flow: dict[str, Any], directory: Path) -> list[str]:
+def flent_command(flow: Flow, directory: Path) -> list[str]:
     """One stream for the flow's time, to its port and from its port, by its algorithm; no waits before and after."""
-    seconds = max((flow["stop_us"] - flow["start_us"]) // 1_000_000, 1)
-    peer = f"{flow['destination_address']} --port {flow['destination_port']} -Z {flow['kernel_algorithm']}"
+    seconds = max((flow.stop_us - flow.start_us) // 1_000_000, 1)
+    peer = f"{flow.destination_address} --port {flow.destination_port} -Z {flow.kernel_algorithm}"
     parameters = {
         "upload_streams": "1",
         "howdah_peer": peer,
-        "howdah_local": f"{flow['source_address']}:{flow['source_port']}",
+        "howdah_local": f"{flow.source_address}:{flow.source_port}",
     }
-    command = ["flent", "tcp_nup", "--host", flow["destination_address"], "--length", str(seconds), "--delay", "0"]
+    command = ["flent", "tcp_nup", "--host", flow.destination_address, "--length", str(seconds), "--delay", "0"]
     for name, value in parameters.items():
         command += ["--test-parameter", f"{name}={value}"]
-    return [*command, "--ipv4", "--title", flow["name"], "--data-dir", str(directory)]
+    return [*command, "--ipv4", "--title", flow.name, "--data-dir", str(directory)]
 
 
-def server_command(flow: dict[str, Any]) -> list[str]:
+def server_command(flow: Flow) -> list[str]:
     """Its report, one line of CSV when the connection ends, is where the received bytes are read."""
-    address, port = flow["destination_address"], str(flow["destination_port"])
+    address, port = flow.destination_address, str(flow.destination_port)
     return ["iperf", "--server", "--bind", address, "--port", port, "--enhanced", "--reportstyle", "C"]
 
 
@@ -66,11 +67,9 @@ class FlentFlow(Iperf3Flow):
     kind = "flent"
     folder = "flent"
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        self._data = self._directory / str(description["id"])
+        self._data = self._directory / str(description.id)
 
     def _file(self, end: str) -> Path:
         return self._data / f"{end}.txt"
@@ -87,7 +86,7 @@ class FlentFlow(Iperf3Flow):
             program.chmod(0o755)
         except OSError as error:
             raise AgentError(self.label, f"flent's test cannot be prepared: {error}") from error
-        self._server = self._spawn(flow["receiver"], server_command(flow), self._file("server"))
+        self._server = self._spawn(flow.receiver, server_command(flow), self._file("server"))
 
     def _client_command(self) -> list[str]:
         path = f"PATH={_PROGRAMS}:/usr/sbin:/usr/bin:/sbin:/bin"

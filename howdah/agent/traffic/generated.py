@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop, align_to_tick
@@ -15,6 +14,7 @@ from howdah.agent.traffic.python import PythonEndpoint
 from howdah.linux.clock import TICK_NS
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 
 class GeneratedFlow(ConnectedFlow):
@@ -24,12 +24,10 @@ class GeneratedFlow(ConnectedFlow):
     With ``request_bytes`` the receiver connects and sends so many bytes; the sender begins when it has read them all.
     """
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        self._request_left = int(description.get("request_bytes") or 0)
-        self._in_kernel = (description.get("sink") or description["traffic"]) == "kernel"
+        self._request_left = description.request_bytes or 0
+        self._in_kernel = description.sink == "kernel"
         self._received: Transferred | None = None
         self._sent: Transferred | None = None
         self._closed = False
@@ -40,7 +38,7 @@ class GeneratedFlow(ConnectedFlow):
     def prepare(self) -> None:
         """Whether the kernel has the algorithm; sockets follow at the start. Raises AgentError."""
         self._make_ends()
-        with self._namespaces[self.description["sender"]].socket(socket.SOCK_STREAM) as trial:
+        with self._namespaces[self.description.sender].socket(socket.SOCK_STREAM) as trial:
             self._choose_algorithm(trial)
 
     def start(self, now: int) -> None:
@@ -49,13 +47,13 @@ class GeneratedFlow(ConnectedFlow):
 
     def _make_ends(self) -> None:
         flow = self.description
-        if not flow["size_bytes"]:
+        if not flow.size_bytes:
             super()._make_ends()
             return
         kinds: dict[str, type[KernelEndpoint] | type[PythonEndpoint]]
         kinds = {"kernel": KernelEndpoint, "python": PythonEndpoint}
-        self._source = kinds[flow["traffic"]]("source", flow["size_bytes"], receiver_closes=True)
-        self._sink = kinds[flow.get("sink") or flow["traffic"]]("sink", flow["size_bytes"], receiver_closes=True)
+        self._source = kinds[flow.traffic]("source", flow.size_bytes, receiver_closes=True)
+        self._sink = kinds[flow.sink]("sink", flow.size_bytes, receiver_closes=True)
 
     def stop(self, now: int) -> None:
         if not self._closed and (self._sender is None or self._sender.fileno() >= 0):

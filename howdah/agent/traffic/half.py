@@ -14,6 +14,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.diag import SocketState
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 # TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
 _ACKNOWLEDGED = (5, 6, 7)  # FIN_WAIT2, TIME_WAIT, CLOSE
@@ -21,40 +22,38 @@ _UNSUPPORTED = ("program", "http", "exchange", "datagram_bytes", "group")
 
 
 def make_half(
-    description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output
 ) -> HalfFlow | HalfIperf3Flow:
     """The driver of what of a flow is on this machine. Raises AgentError for traffic that both ends must share."""
-    if description["traffic"] == "iperf3":
+    if description.traffic == "iperf3":
         return HalfIperf3Flow(description, namespaces, loop, output)
-    wrong = [name for name in _UNSUPPORTED if description.get(name) is not None]
-    if wrong or description["traffic"] not in ("kernel", "python"):
-        what = wrong[0] if wrong else description["traffic"]
-        raise AgentError(f"flow {description['id']}", f"{what}: this traffic cannot have its ends on two machines")
+    wrong = [name for name in _UNSUPPORTED if getattr(description, name) is not None]
+    if wrong or description.traffic not in ("kernel", "python"):
+        what = wrong[0] if wrong else description.traffic
+        raise AgentError(f"flow {description.id}", f"{what}: this traffic cannot have its ends on two machines")
     return HalfFlow(description, namespaces, loop, output)
 
 
 class HalfFlow(ConnectedFlow):
     """The opener connects when the flow starts, the other end listens from before the epoch."""
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        self._sends = description["sender"] in namespaces
+        self._sends = description.sender in namespaces
         self._fin_acknowledged = False
 
     def _make_ends(self) -> None:
         flow = self.description
         if self._sends:
-            self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
+            self._source = make_endpoint(flow.traffic, "source", flow.size_bytes or 0)
         else:
-            self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink", flow["size_bytes"] or 0)
+            self._sink = make_endpoint(flow.sink, "sink", flow.size_bytes or 0)
 
     def _open_both(self) -> None:
         flow = self.description
-        end, side = ("sender", "source") if self._sends else ("receiver", "destination")
+        side = "source" if self._sends else "destination"
         try:
-            own = self._open(flow[end], flow[f"{side}_address"], flow[f"{side}_port"])
+            own = self._open(flow.host(side), *flow.at(side))
             if self._sends == self._by_sender:
                 self._opening = own
             else:
@@ -63,7 +62,7 @@ class HalfFlow(ConnectedFlow):
                 self._loop.when_readable(own.fileno(), self._accept)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its socket: {error.strerror}") from error
-        if self._sends or flow["kernel_algorithm"] in ON_BOTH_ENDS:
+        if self._sends or flow.kernel_algorithm in ON_BOTH_ENDS:
             self._choose_algorithm(own)
 
     def start(self, now: int) -> None:
@@ -111,11 +110,9 @@ class HalfFlow(ConnectedFlow):
 class HalfIperf3Flow(Iperf3Flow):
     """The client at the sender, which reports both ends; the server at the receiver."""
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        self._sends = description["sender"] in namespaces
+        self._sends = description.sender in namespaces
 
     def prepare(self) -> None:
         if not self._sends:

@@ -30,6 +30,7 @@ from howdah.linux.netlink.diag import (
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.message import Message, NetlinkError, parse_attributes
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
@@ -56,12 +57,12 @@ class HttpFlow(FlowDriver):
 
     kind = "HTTP"
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
+        assert description.http is not None
+        self._http = description.http
         self._raw = output.directory("http")
-        self._server = HttpServer(self.label, namespaces[description["sender"]], self._raw, description["id"])
+        self._server = HttpServer(self.label, namespaces[description.sender], self._raw, description.id)
         self._client: subprocess.Popen[bytes] | None = None
         self._end_ns: int | None = None
         self._stopped = False
@@ -74,10 +75,10 @@ class HttpFlow(FlowDriver):
     def prepare(self) -> None:
         """Start the server and wait until it listens. Raises AgentError."""
         flow = self.description
-        choose_algorithm(self.label, self._namespaces[flow["sender"]], flow["kernel_algorithm"])
-        self._server.start(flow["source_address"], flow["source_port"], flow["http"]["object_bytes"])
+        choose_algorithm(self.label, self._namespaces[flow.sender], flow.kernel_algorithm)
+        self._server.start(flow.source_address, flow.source_port, self._http.object_bytes)
         limit = now_ns() + _LISTENS_WITHIN_NS
-        while not self._server.is_listening(flow["source_port"]):
+        while not self._server.is_listening(flow.source_port):
             now = self._loop.run_until(now_ns() + _LOOK_NS)
             if now > limit:
                 raise AgentError(self.label, f"nginx does not listen: {self._server.complaints()}")
@@ -85,9 +86,9 @@ class HttpFlow(FlowDriver):
     def start(self, now: int) -> None:
         self._start_ns = now
         flow = self.description
-        self._client = self._spawn(flow["receiver"], client_command(flow), self._raw / f"{flow['id']}-client.txt")
+        self._client = self._spawn(flow.receiver, client_command(flow), self._raw / f"{flow.id}-client.txt")
         self._when_ended(self._client, self._ended)
-        self._loop.at(now + _LOOK_NS + self.description["rtt_us"] * 1000, self._look_for_connection)
+        self._loop.at(now + _LOOK_NS + self.description.rtt_us * 1000, self._look_for_connection)
 
     def _ended(self, now: int) -> None:
         self._end_ns = now
@@ -95,15 +96,15 @@ class HttpFlow(FlowDriver):
 
     def _look_for_connection(self, now: int) -> None:
         if self.is_active() and not self._look(now):
-            self._loop.at(now + self.description["rtt_us"] * 1000 + _LOOK_NS, self._look_for_connection)
+            self._loop.at(now + self.description.rtt_us * 1000 + _LOOK_NS, self._look_for_connection)
 
     def _look(self, now: int) -> bool:
         """Ask for both sockets; whether the server's is there."""
         flow = self.description
-        client = self._ask(flow["receiver"], self.endpoint.reversed())
+        client = self._ask(flow.receiver, self.endpoint.reversed())
         if client is not None:
             self._cookies["receiver"] = parse_socket(client).cookie
-        server = self._ask(flow["sender"], self.endpoint)
+        server = self._ask(flow.sender, self.endpoint)
         if server is None:
             return False
         self._cookies["sender"] = parse_socket(server).cookie
@@ -142,13 +143,13 @@ class HttpFlow(FlowDriver):
         """The flow's entry in agent.json: bytes are those of the objects (of one that was cut off, all that was
         acknowledged); times of ``transactions`` count from the epoch."""
         flow = self.description
-        path = self._raw / f"{flow['id']}-client.txt"
+        path = self._raw / f"{flow.id}-client.txt"
         said = path.read_text(errors="replace") if path.exists() else ""
-        made = parse_transactions(said, flow["http"]["every_us"])
+        made = parse_transactions(said, self._http.every_us)
         start_ns = None if self._start_ns is None else self._start_ns - epoch_ns
         received = sum(item.body_bytes for item in made)
         error = self._error(made, said)
-        complete = error is None and received == flow["size_bytes"] and len(made) == flow["http"]["requests"]
+        complete = error is None and received == flow.size_bytes and len(made) == self._http.requests
         segments = self._counted.segments
         transactions = []
         for item in made if start_ns is not None else []:
@@ -173,7 +174,7 @@ class HttpFlow(FlowDriver):
         """What went wrong, if anything did that is not the end of the flow's time."""
         if self._start_ns is None or self._client is None:
             return None
-        wanted = self.description["kernel_algorithm"]
+        wanted = self.description.kernel_algorithm
         if self._counted.algorithm not in (None, wanted):
             return f"the server's socket used {self._counted.algorithm} instead of {wanted}"
         if sum(item.connects for item in made) > 1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.agent.traffic.http_server import OBJECT
+from howdah.plan.plan import Flow
 
 _MARK = "transaction"
 # To standard error, which is not buffered: what a client that was ended had done is then known.
@@ -32,17 +32,18 @@ class Transaction:
     connected_ns: int
 
 
-def client_command(flow: dict[str, Any]) -> list[str]:
+def client_command(flow: Flow) -> list[str]:
     """One curl makes all requests of a flow over one connection; ports and addresses are the plan's."""
-    http = flow["http"]
-    url = f"http://{flow['source_address']}:{flow['source_port']}/{OBJECT}"
+    http = flow.http
+    assert http is not None
+    url = f"http://{flow.source_address}:{flow.source_port}/{OBJECT}"
     command = ["/usr/bin/curl", "--disable", "--silent", "--show-error", "--http1.1", "--output", "/dev/null"]
-    command += ["--interface", flow["destination_address"], "--local-port", str(flow["destination_port"])]
+    command += ["--interface", flow.destination_address, "--local-port", str(flow.destination_port)]
     command += ["--noproxy", "*", "--fail", "--fail-early", "--write-out", _FORMAT]
-    if http["every_us"]:
-        command += ["--rate", f"{_DAY_US // http['every_us']}/d"]
+    if http.every_us:
+        command += ["--rate", f"{_DAY_US // http.every_us}/d"]
     # A part of the URL that no server sees counts the requests.
-    return [*command, url if http["requests"] == 1 else f"{url}#[1-{http['requests']}]"]
+    return [*command, url if http.requests == 1 else f"{url}#[1-{http.requests}]"]
 
 
 def parse_transactions(text: str, every_us: int | None) -> list[Transaction]:

@@ -24,6 +24,7 @@ from howdah.linux.netlink.diag import (
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.message import NetlinkError
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 _POLLS_PER_RTT = 10
 _SHORTEST_POLL_NS, _LONGEST_POLL_NS = 1_000_000, 10_000_000
@@ -44,27 +45,27 @@ def block_bytes(size_bytes: int) -> int:
     return next(whole, _LARGEST_BLOCK_BYTES)
 
 
-def client_command(flow: dict[str, Any]) -> list[str]:
+def client_command(flow: Flow) -> list[str]:
     """Parameters of the sender. ``--cport`` fixes the data connection's port; the control connection has another.
 
     A transfer of a size is that of a file until the flow's time is over. With ``--bytes``, iperf3 polls without waiting
     from its last write to its next report, which stops a virtual clock, and then has the server close the connection,
     whatever is still on its way.
     """
-    command = ["iperf3", "--client", flow["destination_address"], "--port", str(flow["destination_port"])]
-    command += ["--bind", flow["source_address"], "--cport", str(flow["source_port"]), "--json"]
-    command += ["--congestion", flow["kernel_algorithm"], "--get-server-output"]
-    seconds = max((flow["stop_us"] - flow["start_us"]) // 1_000_000, 1)
+    command = ["iperf3", "--client", flow.destination_address, "--port", str(flow.destination_port)]
+    command += ["--bind", flow.source_address, "--cport", str(flow.source_port), "--json"]
+    command += ["--congestion", flow.kernel_algorithm, "--get-server-output"]
+    seconds = max((flow.stop_us - flow.start_us) // 1_000_000, 1)
     command += ["--time", str(seconds)]
-    if flow["size_bytes"]:
-        length = block_bytes(flow["size_bytes"])
+    if flow.size_bytes:
+        length = block_bytes(flow.size_bytes)
         command += ["--file", str(sent_file(flow)), "--length", str(length), "--interval", "0"]
     return command
 
 
-def sent_file(flow: dict[str, Any]) -> Path:
+def sent_file(flow: Flow) -> Path:
     """What a transfer of a size sends: zeros that take no space."""
-    return Path(f"/tmp/howdah-iperf3-{flow['id']}")
+    return Path(f"/tmp/howdah-iperf3-{flow.id}")
 
 
 def poll_ns(rtt_us: int) -> int:
@@ -72,8 +73,8 @@ def poll_ns(rtt_us: int) -> int:
     return min(max(rtt_us * 1000 // _POLLS_PER_RTT, _SHORTEST_POLL_NS), _LONGEST_POLL_NS)
 
 
-def server_command(flow: dict[str, Any]) -> list[str]:
-    address, port = flow["destination_address"], str(flow["destination_port"])
+def server_command(flow: Flow) -> list[str]:
+    address, port = flow.destination_address, str(flow.destination_port)
     return ["iperf3", "--server", "--one-off", "--json", "--bind", address, "--port", port]
 
 
@@ -87,9 +88,7 @@ class Iperf3Flow(FlowDriver):
     kind = "iperf3"
     folder = "iperf3"  # of raw/
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
         self._directory = output.directory(self.folder)
         self._server: subprocess.Popen[bytes] | None = None
@@ -97,16 +96,16 @@ class Iperf3Flow(FlowDriver):
         self._connected_ns: int | None = None
         self._end_ns: int | None = None
         self._stopped = False
-        self._size_bytes: int | None = description["size_bytes"] if self.kind == "iperf3" else None
+        self._size_bytes: int | None = description.size_bytes if self.kind == "iperf3" else None
         self._moved_ns: int | None = None  # when the receiver had all of a transfer of a size
-        self._poll_ns = poll_ns(description["rtt_us"])
+        self._poll_ns = poll_ns(description.rtt_us)
 
     def prepare(self) -> None:
         flow = self.description
-        self._server = self._spawn(flow["receiver"], server_command(flow), self._file("server"))
+        self._server = self._spawn(flow.receiver, server_command(flow), self._file("server"))
 
     def _file(self, end: str) -> Path:
-        return self._directory / f"{self.description['id']}-{end}.json"
+        return self._directory / f"{self.description.id}-{end}.json"
 
     def _client_command(self) -> list[str]:
         return client_command(self.description)
@@ -116,7 +115,7 @@ class Iperf3Flow(FlowDriver):
         if self._size_bytes:
             with sent_file(self.description).open("wb") as file:
                 file.truncate(self._size_bytes)
-        self._client = self._spawn(self.description["sender"], self._client_command(), self._file("client"))
+        self._client = self._spawn(self.description.sender, self._client_command(), self._file("client"))
         self._loop.at(now + self._poll_ns, self._look_for_connection)
         self._when_ended(self._client, self._ended)
 
@@ -126,13 +125,13 @@ class Iperf3Flow(FlowDriver):
     def _look_for_connection(self, now: int) -> None:
         if self._end_ns is not None or self._stopped:
             return
-        found = self._socket(self.description["sender"], self.endpoint)
+        found = self._socket(self.description.sender, self.endpoint)
         if found is None or found.state == TCP_SYN_SENT:
             self._loop.at(now + self._poll_ns, self._look_for_connection)
             return
         self._connected_ns = now
         self._cookies["sender"] = found.cookie
-        there = self._socket(self.description["receiver"], self.endpoint.reversed())
+        there = self._socket(self.description.receiver, self.endpoint.reversed())
         self._cookies["receiver"] = None if there is None else there.cookie
         if self._size_bytes:
             self._look_for_last_byte(now)
@@ -142,9 +141,9 @@ class Iperf3Flow(FlowDriver):
         if self._end_ns is not None or self._stopped:
             return
         flow = self.description
-        there = flow["receiver"] in self._namespaces
-        host, port = ("receiver", "destination_port") if there else ("sender", "source_port")
-        connections = connections_of(self._namespaces[flow[host]], flow[port])
+        there = flow.receiver in self._namespaces
+        end = "destination" if there else "source"
+        connections = connections_of(self._namespaces[flow.host(end)], flow.at(end)[1])
         moved = max((one.received_bytes if there else one.acknowledged_bytes for one in connections), default=0)
         syn = 0 if there else 1  # which counts as acknowledged
         if moved >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:

@@ -20,6 +20,7 @@ from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
 
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
@@ -41,25 +42,20 @@ class ProgramFlow(FlowDriver):
 
     kind = "program"
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        program = description["program"]
-        self._program: dict[str, Any] = program
-        self._is_tcp = program["protocol"] == "tcp"
-        from_server = program["sends"] == "server"
+        program = description.program
+        assert program is not None
+        self._program = program
+        self._is_tcp = program.protocol == "tcp"
+        from_server = program.sends == "server"
         sides = ("source", "destination") if from_server else ("destination", "source")
-        self._server_host, self._client_host = (
-            description["sender" if side == "source" else "receiver"] for side in sides
-        )
-        self._server_address, self._client_address = (description[f"{side}_address"] for side in sides)
-        self._port, self._client_port = (int(description[f"{side}_port"]) for side in sides)
+        self._server_host, self._client_host = map(description.host, sides)
+        (self._server_address, self._port), (self._client_address, self._client_port) = map(description.at, sides)
         self._from_server = from_server
         raw = output.directory("program")
         self._ends = {
-            end: ProgramProcess(self.label, end, program[end], raw, int(description["id"]))
-            for end in ("client", "server")
+            end: ProgramProcess(self.label, end, program.end(end), raw, description.id) for end in ("client", "server")
         }
         self._server, self._client = self._ends["server"], self._ends["client"]
         self._planned_client_port = self._client_port
@@ -85,18 +81,18 @@ class ProgramFlow(FlowDriver):
 
     def _values(self, end: ProgramProcess) -> dict[str, str]:
         flow = self.description
-        seconds = max((flow["stop_us"] - flow["start_us"]) // 1_000_000, 1)
+        seconds = max((flow.stop_us - flow.start_us) // 1_000_000, 1)
         return {
             "server_address": self._server_address,
             "client_address": self._client_address,
             "port": str(self._port),
             "client_port": str(self._client_port),
-            "bytes": str(flow["size_bytes"] or ""),
+            "bytes": str(flow.size_bytes or ""),
             "duration": str(seconds),
             "directory": str(end.directory),
             "output": str(end.output),
-            "algorithm": flow["kernel_algorithm"],
-            "flow": str(flow["id"]),
+            "algorithm": flow.kernel_algorithm,
+            "flow": str(flow.id),
         }
 
     def _substitute(self, end: ProgramProcess, text: str) -> str:
@@ -111,18 +107,16 @@ class ProgramFlow(FlowDriver):
         self._launch(self._server, self._server_host)
         limit = now_ns() + _LISTENS_WITHIN_NS
         namespace = self._namespaces[self._server_host]
-        while not is_listening(namespace, self._program["protocol"], self._port):
+        while not is_listening(namespace, self._program.protocol, self._port):
             if not self._server.is_running:
                 raise AgentError(self.label, f"{self._server.ending()} before it listened at port {self._port}")
             if self._loop.run_until(now_ns() + _LOOK_NS) > limit:
                 seconds = _LISTENS_WITHIN_NS // SECOND
-                what = (
-                    f"its server {self._server.name} does not listen at {self._program['protocol']} port {self._port}"
-                )
+                what = f"its server {self._server.name} does not listen at {self._program.protocol} port {self._port}"
                 raise AgentError(self.label, f"{what} after {seconds} s{self._server.said()}")
 
     def _choose_algorithm(self) -> None:
-        choose_algorithm(self.label, self._namespaces[self.description["sender"]], self.description["kernel_algorithm"])
+        choose_algorithm(self.label, self._namespaces[self.description.sender], self.description.kernel_algorithm)
 
     def _launch(self, end: ProgramProcess, host: str) -> None:
         end.start(self._namespaces[host])
@@ -139,13 +133,13 @@ class ProgramFlow(FlowDriver):
             self._loop.at(now + _LOOK_NS, self._look_for_connection)
         else:
             self._connected_ns = now
-        if self._program["wire_bytes"]:
+        if self._program.wire_bytes:
             self._loop.at(now + _LOOK_NS, self._look_at_wire)
 
     def _count(self) -> tuple[Carried, Carried]:
         """Of the sender's host and of the receiver's."""
         flow = self.description
-        return carried(self._namespaces[flow["sender"]]), carried(self._namespaces[flow["receiver"]])
+        return carried(self._namespaces[flow.sender]), carried(self._namespaces[flow.receiver])
 
     def _ended(self, end: ProgramProcess, now: int) -> None:
         end.note_ended()
@@ -197,7 +191,7 @@ class ProgramFlow(FlowDriver):
 
         A socket that the server closes waits a round trip for the ACK of its FIN: two looks a round trip see it.
         """
-        pause_ns = max(self.description["rtt_us"] * 500, _LOOK_NS)
+        pause_ns = max(self.description.rtt_us * 500, _LOOK_NS)
         waited_ns = now - (self._end_ns or 0)
         if self._is_tcp and self._look(now) and waited_ns < _SETTLES_WITHIN_NS and self._has_connection():
             self._loop.at(now + pause_ns, self._settle)
@@ -217,8 +211,8 @@ class ProgramFlow(FlowDriver):
     def _look_at_wire(self, now: int) -> None:
         if self._end_ns is not None or self._stopped or self._before is None:
             return
-        sent = carried(self._namespaces[self.description["sender"]]).since(self._before[0]).sent_bytes
-        if sent >= self._program["wire_bytes"]:
+        sent = carried(self._namespaces[self.description.sender]).since(self._before[0]).sent_bytes
+        if sent >= (self._program.wire_bytes or 0):
             self.stop(now)
         else:
             self._loop.at(now + _LOOK_NS, self._look_at_wire)
@@ -230,7 +224,7 @@ class ProgramFlow(FlowDriver):
         self._stopped = True
         if self._is_tcp:
             self._look(now)
-        self._ends[self._program["stopped_by"]].tell_to_end()
+        self._ends[self._program.stopped_by].tell_to_end()
 
     def finished(self) -> bool:
         if self._start_ns is None:
@@ -248,7 +242,7 @@ class ProgramFlow(FlowDriver):
         """The flow's entry in agent.json; bytes of UDP are payload, from the counters of the hosts' interfaces."""
         sent, received = self._bytes()
         error = self._error()
-        size = self.description["size_bytes"]
+        size = self.description.size_bytes
         record = self._record(
             epoch_ns,
             connected_ns=self._connected_ns,
@@ -268,7 +262,7 @@ class ProgramFlow(FlowDriver):
 
     def _bytes(self) -> tuple[int, int]:
         if self._is_tcp:
-            size = self.description["size_bytes"]
+            size = self.description.size_bytes
             most = self._received_bytes if size is None else min(self._received_bytes, size)  # FIN and SYN count there
             return most, most
         if self._moved is None:
@@ -276,14 +270,14 @@ class ProgramFlow(FlowDriver):
         sender, receiver = self._moved
         sent = sender.sent_bytes - UDP_FRAME_BYTES * sender.sent_packets
         received = receiver.received_bytes - UDP_FRAME_BYTES * receiver.received_packets
-        size = self.description["size_bytes"]
+        size = self.description.size_bytes
         return sent, received if size is None else min(received, size)  # headers of the protocol are in it
 
     def _error(self) -> str | None:
         """What went wrong, if anything did that is not the end of the flow's time."""
         if self._start_ns is None:
             return None
-        wanted = self.description["kernel_algorithm"]
+        wanted = self.description.kernel_algorithm
         if self._is_tcp and self._connected_ns is None:
             state = self._client.ending() if self._end_ns is not None else f"its client {self._client.name} ran"
             return f"nothing connected to port {self._port} of {self._server_host}; {state}"

@@ -12,6 +12,7 @@ from typing import Any
 from howdah.agent.error import AgentError
 from howdah.agent.traffic.running import tell_running
 from howdah.linux.namespace import Namespace
+from howdah.plan.traffic import ProgramEnd
 
 _SHARED = Path("/howdah/in/program")  # files of the profile, by flow and end
 _PLACE = Path("/tmp/howdah-program")
@@ -23,7 +24,7 @@ _ENDS_WITHIN_S = 1.0  # of the guest's time, once it was told to
 class ProgramProcess:
     """``specification`` is ``client`` or ``server`` of the plan's ``program``. Its output is kept in raw/program/."""
 
-    def __init__(self, label: str, end: str, specification: dict[str, Any], raw: Path, flow: int) -> None:
+    def __init__(self, label: str, end: str, specification: ProgramEnd, raw: Path, flow: int) -> None:
         self._label = label
         self.end = end
         self._specification = specification
@@ -39,7 +40,7 @@ class ProgramProcess:
     @property
     def name(self) -> str:
         """The program as the profile has it."""
-        return str(self._specification["command"][0])
+        return self._specification.command[0]
 
     @property
     def is_running(self) -> bool:
@@ -63,14 +64,14 @@ class ProgramProcess:
             import shutil  # loads what unpacks archives, too
 
             shutil.copytree(self._shared, self.directory, dirs_exist_ok=True)
-        self._command = [substitute(text) for text in self._specification["command"]]
-        if self._specification["own"]:
+        self._command = [substitute(text) for text in self._specification.command]
+        if self._specification.own:
             program = self.directory / Path(self._command[0]).name
             program.chmod(0o755)
             self._command[0] = str(program)
-        given = {name: substitute(text) for name, text in self._specification["environment"].items()}
+        given = {name: substitute(text) for name, text in self._specification.environment.items()}
         self._environment = {"PATH": _PATH, "HOME": str(self.directory), "LANG": "C.UTF-8", **given}
-        for command in self._specification.get("before", []):
+        for command in self._specification.before:
             self._run([substitute(text) for text in command])
 
     def _run(self, command: list[str]) -> None:
@@ -101,9 +102,7 @@ class ProgramProcess:
                     stderr=errors,
                 )
             except FileNotFoundError as error:
-                what = (
-                    "is not in the guest tree" if not self._specification["own"] else "names an interpreter that is not"
-                )
+                what = "is not in the guest tree" if not self._specification.own else "names an interpreter that is not"
                 raise AgentError(self._label, f"its {self.end} {self.name} {what}") from error
             except OSError as error:
                 raise AgentError(self._label, f"its {self.end} {self.name} cannot be run: {error.strerror}") from error
@@ -121,7 +120,7 @@ class ProgramProcess:
     def tell_to_end(self) -> None:
         if self.is_running and self.process is not None:
             self._told = True
-            self.process.send_signal(getattr(signal, f"SIG{self._specification['signal']}"))
+            self.process.send_signal(getattr(signal, f"SIG{self._specification.signal}"))
 
     def kill(self) -> None:
         """At the end of the run: told, and killed where it does not listen."""

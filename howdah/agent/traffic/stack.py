@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
@@ -15,32 +14,41 @@ from howdah.agent.traffic.stack_program import StackProgram
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
+from howdah.plan.plan import Flow
+from howdah.plan.traffic import PlannedStack
 
 _PROGRAMS = Path("/howdah/in/stacks")
 _LOOK_NS = 10 * MS
 _READY_WITHIN_NS = 1 * SECOND
 
 
-def environment_of(description: dict[str, Any], end: str = "receiver") -> dict[str, str]:
+def stack_of(description: Flow, end: str) -> PlannedStack:
+    found = description.sender_stack if end == "sender" else description.receiver_stack
+    assert found is not None
+    return found
+
+
+def environment_of(description: Flow, end: str = "receiver") -> dict[str, str]:
     """The program's environment. docs/stacks.md lists it."""
-    stack = description[f"{end}_stack"]
+    stack = stack_of(description, end)
     own, peer = ("destination", "source") if end == "receiver" else ("source", "destination")
+    (address, port), (peer_address, peer_port) = description.at(own), description.at(peer)
     told = {
-        "STACK_NAME": stack["name"],
+        "STACK_NAME": stack.name,
         "STACK_ROLE": "receive" if end == "receiver" else "send",
-        "STACK_INTERFACE": stack["interface"],
-        "STACK_MAC": stack["mac"],
-        "STACK_MTU": str(stack["mtu_bytes"]),
-        "STACK_ADDRESS": description[f"{own}_address"],
-        "STACK_PREFIX": str(stack["prefix_bits"]),
-        "STACK_NETMASK": stack["netmask"],
-        "STACK_GATEWAY": stack["gateway"],
-        "STACK_PORT": str(description[f"{own}_port"]),
-        "STACK_PEER": description[f"{peer}_address"],
-        "STACK_PEER_PORT": str(description[f"{peer}_port"]),
-        "STACK_BYTES": str(description["size_bytes"] or 0),
+        "STACK_INTERFACE": stack.interface,
+        "STACK_MAC": stack.mac,
+        "STACK_MTU": str(stack.mtu_bytes),
+        "STACK_ADDRESS": address,
+        "STACK_PREFIX": str(stack.prefix_bits),
+        "STACK_NETMASK": stack.netmask,
+        "STACK_GATEWAY": stack.gateway,
+        "STACK_PORT": str(port),
+        "STACK_PEER": peer_address,
+        "STACK_PEER_PORT": str(peer_port),
+        "STACK_BYTES": str(description.size_bytes or 0),
     }
-    return told if end == "receiver" else {**told, "STACK_ALGORITHM": stack["algorithm"]}
+    return told if stack.algorithm is None else {**told, "STACK_ALGORITHM": stack.algorithm}
 
 
 class StackEnd(ConnectedFlow):
@@ -49,30 +57,29 @@ class StackEnd(ConnectedFlow):
     kind = "stack"
     end = "receiver"
 
-    def __init__(
-        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
-    ) -> None:
+    def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
-        name = description[f"{self.end}_stack"]["name"]
+        name = stack_of(description, self.end).name
         raw = output.directory("stack")
-        self._program = StackProgram(self.label, name, loop, raw / f"{description['id']}-{self.end}")
+        self._program = StackProgram(self.label, name, loop, raw / f"{description.id}-{self.end}")
 
     def prepare(self) -> None:
         """Make the interface, start the program and wait until it is ready. Raises AgentError."""
-        flow, stack = self.description, self.description[f"{self.end}_stack"]
+        flow, stack = self.description, stack_of(self.description, self.end)
         own = "destination" if self.end == "receiver" else "source"
-        namespace = self._namespaces[flow[self.end]]
+        namespace = self._namespaces[flow.host(own)]
+        address, port = flow.at(own)
         interface = StackInterface(
-            name=stack["interface"],
-            mac=stack["mac"],
-            host_interface=stack["host_interface"],
-            address=flow[f"{own}_address"],
-            port=flow[f"{own}_port"],
-            mtu_bytes=stack["mtu_bytes"],
-            number=flow["id"],
+            name=stack.interface,
+            mac=stack.mac,
+            host_interface=stack.host_interface,
+            address=address,
+            port=port,
+            mtu_bytes=stack.mtu_bytes,
+            number=flow.id,
         )
         interface.make(self.label, namespace)
-        self._program.start(namespace, _PROGRAMS / stack["name"] / stack["program"], environment_of(flow, self.end))
+        self._program.start(namespace, _PROGRAMS / stack.name / stack.program, environment_of(flow, self.end))
         self._program.wait_until_ready(_READY_WITHIN_NS, _LOOK_NS)
         super().prepare()
 
@@ -91,12 +98,12 @@ class StackFlow(StackEnd):
 
     def _make_ends(self) -> None:
         flow = self.description
-        self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
+        self._source = make_endpoint(flow.traffic, "source", flow.size_bytes or 0)
 
     def _open_both(self) -> None:
         flow = self.description
         try:
-            self._opening = self._open(flow["sender"], flow["source_address"], flow["source_port"])
+            self._opening = self._open(flow.sender, flow.source_address, flow.source_port)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its socket: {error.strerror}") from error
         self._choose_algorithm(self._opening)
@@ -117,12 +124,12 @@ class StackSenderFlow(StackEnd):
     end = "sender"
 
     def _make_ends(self) -> None:
-        self._sink = make_endpoint(self.description["sink"], "sink", self.description["size_bytes"] or 0)
+        self._sink = make_endpoint(self.description.sink, "sink", self.description.size_bytes or 0)
 
     def _open_both(self) -> None:
         flow = self.description
         try:
-            self._listener = self._open(flow["receiver"], flow["destination_address"], flow["destination_port"])
+            self._listener = self._open(flow.receiver, flow.destination_address, flow.destination_port)
             self._listener.listen(1)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its socket: {error.strerror}") from error

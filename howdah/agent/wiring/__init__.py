@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.settings import Settings
 from howdah.agent.wiring.netlink import NetlinkWiring
+from howdah.plan.plan import Plan
 
 Wiring = NetlinkWiring
 
 
-def make_wiring(kind: str, plan: dict[str, Any], inputs: Path, settings: Settings | None = None) -> Wiring:
+def make_wiring(kind: str, plan: Plan, inputs: Path, settings: Settings | None = None) -> Wiring:
     """``netlink`` or ``mininet``; nothing is built yet."""
     if kind == "netlink":
         return NetlinkWiring(settings)

@@ -20,6 +20,7 @@ from howdah.agent.error import AgentError
 from howdah.agent.settings import Settings
 from howdah.agent.wiring.netlink import ROUTE_METRICS, NetlinkWiring, describe
 from howdah.linux.namespace import Namespace
+from howdah.plan.plan import Operation, Plan
 
 # What Mininet does by itself when it builds a Topo.
 _MININET_DOES = ("node", "link", "address", "up")
@@ -28,16 +29,16 @@ _MININET_DOES = ("node", "link", "address", "up")
 class MininetWiring(NetlinkWiring):
     """Changes during the run go over netlink, as with the other wiring."""
 
-    def __init__(self, plan: dict[str, Any], inputs: Path, settings: Settings | None = None) -> None:
+    def __init__(self, plan: Plan, inputs: Path, settings: Settings | None = None) -> None:
         super().__init__(settings)
         self._plan = plan
         self._inputs = inputs
         self._net: Any = None
         self._distributions = Path(tempfile.mkdtemp(prefix="howdah-dist-"))
 
-    def apply(self, operations: list[dict[str, Any]]) -> None:
+    def apply(self, operations: list[Operation]) -> None:
         numbered = [(f"operation {number}", operation) for number, operation in enumerate(operations)]
-        kernel_wide = [item for item in numbered if item[1]["op"] == "module_parameter" or _is_kernel_wide(item[1])]
+        kernel_wide = [item for item in numbered if item[1].op == "module_parameter" or _is_kernel_wide(item[1])]
         for label, operation in kernel_wide:
             self.apply_one(label, operation)
         self._build()
@@ -45,13 +46,13 @@ class MininetWiring(NetlinkWiring):
         for label, operation in numbered:
             if (label, operation) in kernel_wide:
                 continue
-            if operation["op"] == "adopt":
+            if operation.op == "adopt":
                 self.apply_one(label, operation)
-                adopted.add((operation["arguments"]["node"], operation["arguments"]["interface"]))
+                adopted.add((operation.arguments["node"], operation.arguments["interface"]))
                 continue
-            if operation["op"] in _MININET_DOES and _place(operation) not in adopted:
+            if operation.op in _MININET_DOES and _place(operation) not in adopted:
                 continue
-            if operation["op"] == "route" and not _has_attributes(operation["arguments"]):
+            if operation.op == "route" and not _has_attributes(operation.arguments):
                 continue
             self._run(label, operation)
 
@@ -67,28 +68,28 @@ class MininetWiring(NetlinkWiring):
             self.namespaces[host.name] = Namespace.of_process(host.name, host.pid)
 
     def _topology(self) -> Any:
-        name = self._plan["topology"]
+        name = self._plan.topology
         path = self._inputs / "topologies" / f"{name}.py"
         specification = importlib.util.spec_from_file_location(f"howdah_topology_{name}", path)
         if not path.is_file() or specification is None or specification.loader is None:
             raise AgentError("wiring mininet", f"there is no topology file {path}")
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
-        return module.topos[name](**self._plan["topology_arguments"])
+        return module.topos[name](**self._plan.topology_arguments)
 
     def _own_part(self, topology: Any) -> Any:
         """Nodes and links of this machine alone, where the plan is a part for one."""
-        part = self._plan.get("slice")
+        part = self._plan.slice
         if part is None:
             return topology
         from mininet.topo import Topo
 
         own = Topo()
         for node in topology.hosts():
-            if node in part["nodes"]:
+            if node in part.nodes:
                 own.addHost(node, **topology.nodeInfo(node))
         for one, other, information in topology.links(sort=True, withInfo=True):
-            if one in part["nodes"] and other in part["nodes"]:
+            if one in part.nodes and other in part.nodes:
                 known = ("node1", "node2", "port1", "port2")
                 options = {name: value for name, value in information.items() if name not in known}
                 ends, ports = _ends(information)
@@ -101,13 +102,12 @@ class MininetWiring(NetlinkWiring):
 
         Intf(interface, node=self._net[node])
 
-    def _run(self, label: str, operation: dict[str, Any]) -> None:
+    def _run(self, label: str, operation: Operation) -> None:
         from howdah.plan.command import command_lines
-        from howdah.plan.plan import Operation
 
-        arguments = operation["arguments"]
+        arguments = operation.arguments
         text = f"{label} ({describe(operation)})"
-        for line in command_lines(Operation(operation["op"], arguments)):
+        for line in command_lines(operation):
             words = [self._distribution(word, arguments) for word in shlex.split(line)]
             done = subprocess.run(
                 words,
@@ -142,13 +142,13 @@ def _ends(information: dict[str, Any]) -> tuple[tuple[str, str], tuple[int, int]
     return nodes, (information["port1"], information["port2"])
 
 
-def _place(operation: dict[str, Any]) -> tuple[str, str]:
-    arguments = operation["arguments"]
+def _place(operation: Operation) -> tuple[str, str]:
+    arguments = operation.arguments
     return arguments.get("node", ""), arguments.get("interface", "")
 
 
-def _is_kernel_wide(operation: dict[str, Any]) -> bool:
-    return operation["op"] == "sysctl" and operation["arguments"]["node"] is None
+def _is_kernel_wide(operation: Operation) -> bool:
+    return operation.op == "sysctl" and operation.arguments["node"] is None
 
 
 def _has_attributes(arguments: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from howdah.linux.netlink.filter import add_filter
 from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.linux.netlink.neighbour import add_neighbour
 from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
+from howdah.plan.plan import Operation
 
 Arguments = dict[str, Any]
 
@@ -28,13 +29,13 @@ ROUTE_METRICS = {
 }
 
 
-def describe(operation: dict[str, Any]) -> str:
+def describe(operation: Operation) -> str:
     """An operation in one line, as error messages name it."""
     arguments = " ".join(
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in operation["arguments"].items()
+        for name, value in operation.arguments.items()
     )
-    return f"{operation['op']} {arguments}"
+    return f"{operation.op} {arguments}"
 
 
 def sysctl_path(name: str) -> str:
@@ -57,18 +58,18 @@ class NetlinkWiring:
         self.settings = settings or Settings()
         self._adoption: Adoption | None = None
 
-    def apply(self, operations: list[dict[str, Any]]) -> None:
+    def apply(self, operations: list[Operation]) -> None:
         """Raises AgentError that names the operation, its number and the kernel's own words."""
         for number, operation in enumerate(operations):
             self.apply_one(f"operation {number}", operation)
 
-    def apply_one(self, label: str, operation: dict[str, Any]) -> None:
-        method = getattr(self, f"_{operation['op']}", None)
+    def apply_one(self, label: str, operation: Operation) -> None:
+        method = getattr(self, f"_{operation.op}", None)
         text = f"{label} ({describe(operation)})"
         if method is None:
             raise AgentError(text, "this agent knows no such operation")
         try:
-            method(**operation["arguments"])
+            method(**operation.arguments)
         except OSError as error:
             raise AgentError(text, error.strerror or str(error)) from error
         except (KeyError, TypeError, ValueError) as error:
@@ -76,7 +77,7 @@ class NetlinkWiring:
 
     def change(self, label: str, operation: str, arguments: Arguments) -> None:
         """A change of path at a time of the timeline: ``qdisc`` or ``class``, in place, packets stay queued."""
-        text = f"{label} ({describe({'op': operation, 'arguments': arguments})})"
+        text = f"{label} ({describe(Operation(operation, arguments))})"
         namespace = self.namespaces[arguments["node"]]
         index = namespace.index(arguments["interface"])
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import shutil
 import tarfile
 import time
@@ -120,7 +119,7 @@ class _Session:
         self,
         directory: RunDirectory,
         plan: Plan,
-        parts: Mapping[str, dict[str, Any]],
+        parts: Mapping[str, Plan],
         machines: Mapping[str, RunMachine],
         ours: Ours,
         log: IO[str],
@@ -159,7 +158,7 @@ class _Session:
         own = self._directory.raw / machine.name
         own.mkdir(parents=True, exist_ok=True)
         part = own / "part.json"
-        part.write_text(json.dumps(self._parts[machine.name], indent=1) + "\n", encoding="utf-8")
+        part.write_text(self._parts[machine.name].to_json() + "\n", encoding="utf-8")
         if machine.run(["test", "-d", self._code], timeout_s=_COMMAND_S).returncode:
             self._install(machine)
         remote = machine.check(["mktemp", "-d", _PLACE], timeout_s=_COMMAND_S).strip()

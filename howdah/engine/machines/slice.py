@@ -9,50 +9,48 @@ that addresses, routes, neighbours and queues are those of every other engine.
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import dataclasses
 
 from howdah.engine.machines.placement import Placement
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Event, Operation, Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.route import way
 from howdah.plan.shaping import LEAST_SENDER_QUEUE_PACKETS
+from howdah.plan.shares import BottleneckEnds, MachineShare, ProbePlace
 
 _EMULATOR = "emulator"
 
 
-def cut(plan: Plan, placement: Placement, emulator_wiring: str = "mininet") -> dict[str, dict[str, Any]]:
-    """The part of each machine, by its name, as the JSON value that its agent reads."""
+def cut(plan: Plan, placement: Placement, emulator_wiring: str = "mininet") -> dict[str, Plan]:
+    """The part of each machine, by its name."""
     return {machine: _part(plan, placement, machine, emulator_wiring) for machine in placement.used}
 
 
-def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) -> dict[str, Any]:
+def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) -> Plan:
     nodes = placement.nodes(machine)
     routers = {host.name for host in plan.hosts if host.role == "router"}
-    role = _EMULATOR if routers.intersection(nodes) else "host"
-    value: dict[str, Any] = json.loads(plan.to_json())
-    value["operations"] = [{"op": item.op, "arguments": item.arguments} for item in _operations(plan, placement, nodes)]
-    value["flows"] = [flow for flow in value["flows"] if {flow["sender"], flow["receiver"]}.intersection(nodes)]
-    mine = {flow["id"] for flow in value["flows"]}
-    value["timeline"] = [event for event in value["timeline"] if _happens_here(event, nodes, mine)]
-    collect = value["collect"]
-    collect["pcap"] = [capture for capture in collect["pcap"] if capture.partition(":")[0] in nodes]
-    # What the tracepoints tell of is a sender's.
-    sends = any(flow["sender"] in nodes for flow in value["flows"])
-    collect["tcp_probe"], collect["slow_start"] = collect["tcp_probe"] and sends, collect["slow_start"] and sends
-    if role != _EMULATOR:
-        collect["qdisc_us"] = None  # the queues of the path are the emulator's
-    value["slice"] = {
-        "machine": machine,
-        "nodes": nodes,
-        "role": role,
-        "stagger": placement.used.index(machine) / len(placement.used),
-        "wiring": emulator_wiring if role == _EMULATOR else "netlink",
-    }
-    if role == _EMULATOR:
-        value["slice"] |= {"probes": _probes(plan), "bottleneck": _bottleneck(plan)}
-    return value
+    emulates = bool(routers.intersection(nodes))
+    flows = [flow for flow in plan.flows if {flow.sender, flow.receiver}.intersection(nodes)]
+    mine = {flow.id for flow in flows}
+    collect = plan.collect.on(nodes, sends=any(flow.sender in nodes for flow in flows))
+    return dataclasses.replace(
+        plan,
+        operations=_operations(plan, placement, nodes),
+        flows=flows,
+        timeline=[event for event in plan.timeline if _happens_here(event, nodes, mine)],
+        # The queues of the path are the emulator's.
+        collect=collect if emulates else dataclasses.replace(collect, qdisc_us=None),
+        slice=MachineShare(
+            machine=machine,
+            nodes=nodes,
+            role=_EMULATOR if emulates else "host",
+            stagger=placement.used.index(machine) / len(placement.used),
+            wiring=emulator_wiring if emulates else "netlink",
+            probes=_probes(plan) if emulates else [],
+            bottleneck=_bottleneck(plan) if emulates else None,
+        ),
+    )
 
 
 def _operations(plan: Plan, placement: Placement, nodes: list[str]) -> list[Operation]:
@@ -109,13 +107,12 @@ def _sends(plan: Plan, nodes: list[str]) -> bool:
     return any(flow.sender in nodes for flow in plan.flows)
 
 
-def _happens_here(event: dict[str, Any], nodes: list[str], flows: set[int]) -> bool:
-    arguments = event["arguments"]
+def _happens_here(event: Event, nodes: list[str], flows: set[int]) -> bool:
+    arguments = event.arguments
     return arguments["flow"] in flows if "flow" in arguments else arguments["node"] in nodes
 
 
-def _bottleneck(plan: Plan) -> dict[str, str | int]:
-    """Routers and addresses at the ends of the bottleneck, and how many frames pass it at once after a rest."""
+def _bottleneck(plan: Plan) -> BottleneckEnds:
     near, interface = plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface
     addresses: dict[tuple[str, str], str] = {}
     for item in plan.operations:
@@ -130,30 +127,19 @@ def _bottleneck(plan: Plan) -> dict[str, str | int]:
     target = plan.calibration.targets[0]
     hops = way(plan, target.sender, target.receiver)
     hop = next(hop for hop in hops if (hop.node, hop.interface) == (near, interface))
-    return {
-        "burst_frames": -(-max(bursts, default=0) // plan.path.frame_bytes),
-        "near_node": near,
-        "near_address": addresses[(near, interface)],
-        "far_node": hop.to_node,
-        "far_address": addresses[(hop.to_node, hop.to_interface)],
-    }
+    return BottleneckEnds(
+        burst_frames=-(-max(bursts, default=0) // plan.path.frame_bytes),
+        near_node=near,
+        near_address=addresses[(near, interface)],
+        far_node=hop.to_node,
+        far_address=addresses[(hop.to_node, hop.to_interface)],
+    )
 
 
-def _probes(plan: Plan) -> list[dict[str, str]]:
-    """Where the emulator measures the path of each target: from the router next to one host to the wire to the other.
-
-    ``SIDE_node`` and ``SIDE_interface`` are where the packets of the host of that side come in; those to the other
-    side are sent there, and leave the emulator by the other's.
-    """
+def _probes(plan: Plan) -> list[ProbePlace]:
+    """Of each target: from the router next to one host to the wire to the other."""
     found = []
     for target in plan.calibration.targets:
         hops = way(plan, target.sender, target.receiver)
-        found.append(
-            {
-                "sender_node": hops[0].to_node,
-                "sender_interface": hops[0].to_interface,
-                "receiver_node": hops[-1].node,
-                "receiver_interface": hops[-1].interface,
-            }
-        )
+        found.append(ProbePlace(hops[0].to_node, hops[0].to_interface, hops[-1].node, hops[-1].interface))
     return found

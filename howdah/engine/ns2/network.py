@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 from howdah.plan.plan import Flow, Plan
-from howdah.plan.written import plain
-from howdah.span import holding_us
 
 _SEED_RANGE = 2**31 - 2  # of ns-2's generator, which takes 1 to this
 _SPARE_US = 1_000_000
@@ -28,7 +26,7 @@ def network_data(plan: Plan) -> str:
 
 def silent_us(plan: Plan) -> int:
     """When no packet is left in the network that has been quiet since the end: every queue drained, one round trip."""
-    return plan.duration_us + holding_us(plain(plan.path)) + 2 * max(flow.rtt_us for flow in plan.flows) + _SPARE_US
+    return plan.duration_us + plan.path.holding_us + 2 * max(flow.rtt_us for flow in plan.flows) + _SPARE_US
 
 
 def _path(plan: Plan) -> str:

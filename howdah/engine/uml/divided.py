@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,7 +61,7 @@ def choose_parts(plan: Plan, built: Mapping[str, Built]) -> list[KernelPart]:
     cuts = cut(plan)
     for part in plan.parts:
         made = built[part.kernel]
-        modules = made.module_set.choose(cuts[part.name]["required_modules"], plan.kernels_algorithms)
+        modules = made.module_set.choose(cuts[part.name].required_modules, plan.kernels_algorithms)
         check_parameters(plan, modules, made.kernel)
         found.append(KernelPart(part.name, made, modules))
     return found
@@ -81,7 +80,7 @@ def run_parts(
     for name, value in cut(plan).items():
         directories[name].raw.mkdir(parents=True, exist_ok=True)
         directories[name].share.parent.mkdir(exist_ok=True)
-        directories[name].plan.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+        directories[name].plan.write_text(value.to_json() + "\n", encoding="utf-8")
     with directory.log.open("a", encoding="utf-8") as log, shared_memory(plan) as wire:
         guests = {
             part.name: staged_guest(directories[part.name], plan, part.built, part.modules, wiring, wire)

@@ -131,7 +131,7 @@ class UmlEngine:
                 f"{plan.run} measures processor time, which is that of one machine",
                 hint=_HERE,
             )
-        if any(flow.program[end]["files"] for flow in plan.flows if flow.program for end in ("client", "server")):
+        if any(flow.program.end(end).files for flow in plan.flows if flow.program for end in ("client", "server")):
             raise HowdahError(f"{plan.run} runs programs that are files of this machine", hint=_HERE)
         if stacks := ", ".join(files_of(plan)):
             raise HowdahError(

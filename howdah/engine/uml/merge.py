@@ -8,7 +8,6 @@ and the counters of its stack, comes from the kernel it lives in, and what route
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,11 +36,10 @@ def merge(raw: Path, plan: Plan) -> dict[str, Any]:
     write_json(raw / "agent.json", agent)
     states = {name: read_part(raw / name / "accounting.json") for name in names}
     write_json(raw / "accounting.json", merge_accounting(plan, states))
-    value = json.loads(plan.to_json())
     for stage in ("before", "after"):
         paths = [raw / name / f"ends-{stage}.json" for name in names]
         if all(path.exists() for path in paths):
-            write_json(raw / f"calibration-{stage}.json", evaluate(value, [read_part(path) for path in paths]))
+            write_json(raw / f"calibration-{stage}.json", evaluate(plan, [read_part(path) for path in paths]))
     for account in ("trace.json", "slow_start.json"):
         found = [read_part(path) for name in names if (path := raw / name / account).exists()]
         if found:

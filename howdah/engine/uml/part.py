@@ -9,20 +9,21 @@ variation, a schedule) it does where they leave, before the wire.
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from typing import Any
 
 from howdah.plan.kernel import Part
 from howdah.plan.line import TICK_US, WIRE, WIRE_HANDLE, Line, delay_lines
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Event, Operation, Plan
 from howdah.plan.qdisc import ROOT_HANDLE
+from howdah.plan.shares import KernelShare
 
 LONGEST_LOOKAHEAD_US = 5 * TICK_US  # a longer one saves little and takes memory
 
 
-def cut(plan: Plan) -> dict[str, dict[str, Any]]:
-    """The part of each kernel, by its name, as the JSON value that its agent reads."""
+def cut(plan: Plan) -> dict[str, Plan]:
+    """The part of each kernel, by its name."""
     lines = {line.place: line for line in delay_lines(plan)}
     return {part.name: _part(plan, number, part, lines) for number, part in enumerate(plan.parts)}
 
@@ -42,26 +43,24 @@ def window_us(plan: Plan) -> int:
     return max(least // 2 // TICK_US, 1) * TICK_US
 
 
-def _part(plan: Plan, number: int, part: Part, lines: dict[tuple[str, str, str], Line]) -> dict[str, Any]:
+def _part(plan: Plan, number: int, part: Part, lines: dict[tuple[str, str, str], Line]) -> Plan:
     here = {*part.hosts}
-    value: dict[str, Any] = json.loads(plan.to_json())
-    value["kernel"] = part.kernel
-    del value["parts"]
-    value["operations"] = [{"op": item.op, "arguments": item.arguments} for item in _operations(plan, here, lines)]
-    value["flows"] = [flow for flow in value["flows"] if here & {flow["sender"], flow["receiver"]}]
-    mine = {flow["id"] for flow in value["flows"]}
-    value["timeline"] = [
-        event for event in (_event(item, here, lines) for item in value["timeline"]) if event and _is_mine(event, mine)
-    ]
-    collect = value["collect"]
-    collect["pcap"] = [capture for capture in collect["pcap"] if capture.partition(":")[0] in here]
-    # What the tracepoints tell of is a sender's.
-    sends = any(flow["sender"] in here for flow in value["flows"])
-    collect["tcp_probe"], collect["slow_start"] = collect["tcp_probe"] and sends, collect["slow_start"] and sends
-    value["module_parameters"][WIRE] = {"part": str(number)}
-    value["required_modules"] = [*_required(plan, sends=sends), WIRE]
-    value["part"] = {"name": part.name, "number": number, "hosts": part.hosts}
-    return value
+    flows = [flow for flow in plan.flows if here & {flow.sender, flow.receiver}]
+    mine = {flow.id for flow in flows}
+    events = (_event(item, here, lines) for item in plan.timeline)
+    sends = any(flow.sender in here for flow in flows)
+    return dataclasses.replace(
+        plan,
+        kernel=part.kernel,
+        parts=[],
+        operations=_operations(plan, here, lines),
+        flows=flows,
+        timeline=[event for event in events if event and _is_mine(event, mine)],
+        collect=plan.collect.on(here, sends=sends),
+        module_parameters={**plan.module_parameters, WIRE: {"part": str(number)}},
+        required_modules=[*_required(plan, sends=sends), WIRE],
+        part=KernelShare(part.name, number, part.hosts),
+    )
 
 
 def _required(plan: Plan, *, sends: bool) -> list[str]:
@@ -70,8 +69,8 @@ def _required(plan: Plan, *, sends: bool) -> list[str]:
     return [name for name in needed if sends or name.startswith("howdah_")]
 
 
-def _is_mine(event: dict[str, Any], flows: set[int]) -> bool:
-    return "flow" not in event["arguments"] or event["arguments"]["flow"] in flows
+def _is_mine(event: Event, flows: set[int]) -> bool:
+    return "flow" not in event.arguments or event.arguments["flow"] in flows
 
 
 def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Line]) -> list[Operation]:
@@ -95,12 +94,12 @@ def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Li
     return found
 
 
-def _event(event: dict[str, Any], here: set[str], lines: dict[tuple[str, str, str], Line]) -> dict[str, Any] | None:
+def _event(event: Event, here: set[str], lines: dict[tuple[str, str, str], Line]) -> Event | None:
     """A change of a line happens where frames leave by it."""
-    line = lines.get(_place(event["arguments"])) if event["op"] == "qdisc" else None
+    line = lines.get(_place(event.arguments)) if event.op == "qdisc" else None
     if line is None:
         return event
-    return None if line.host in here else {**event, "arguments": _rest(event["arguments"], line)}
+    return None if line.host in here else dataclasses.replace(event, arguments=_rest(event.arguments, line))
 
 
 def _rest(arguments: dict[str, Any], line: Line) -> dict[str, Any]:
