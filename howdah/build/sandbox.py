@@ -70,7 +70,7 @@ class Sandbox:
             )
 
     def check(self) -> None:
-        """Raises HowdahError where the build left a link out of its places, or what is no file: to be called before
+        """Raises HowdahError where the build left a link out of its places, or what is not a file: to be called before
         anything of it is read."""
         for place in self.write:
             for path in _entries(place):
@@ -82,7 +82,7 @@ class Sandbox:
                             hint="It is not used. A stranger's build may reach its own files alone.",
                         )
                 elif not path.is_file() and not path.is_dir():
-                    raise HowdahError("the build leaves what is no file", where=str(path))
+                    raise HowdahError("the build leaves what is not a file or a directory", where=str(path))
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(os.path.realpath(place)) for place in (*self.write, *self.read))
