@@ -207,7 +207,12 @@ def test_what_the_user_brought_is_built_as_ever(tools: Tools, tmp_path: Path) ->
 def test_what_howdah_ships_needs_no_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used: list[object] = []
     monkeypatch.setattr("howdah.build.stack._build", lambda *given: used.append(given[-1]))
-    monkeypatch.setattr("howdah.build.stack._versions", lambda _stack, sandbox: used.append(sandbox) or {})
+
+    def versions(_stack: Stack, sandbox: Sandbox | None) -> dict[str, str]:
+        used.append(sandbox)
+        return {}
+
+    monkeypatch.setattr("howdah.build.stack._versions", versions)
     monkeypatch.setattr("howdah.build.stack._libraries", lambda _stack: {})
     build_stack(read_stack(STACKS / "gvisor.yaml"), _ignore, Cache(tmp_path / "cache"))
     assert used == [None, None]
