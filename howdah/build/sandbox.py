@@ -82,7 +82,7 @@ class Sandbox:
                             hint="It is not used. A stranger's build may reach its own files alone.",
                         )
                 elif not path.is_file() and not path.is_dir():
-                    raise HowdahError("the build leaves neither a file nor a directory", where=str(path))
+                    raise HowdahError("the build leaves what is not a file or a directory", where=str(path))
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(os.path.realpath(place)) for place in (*self.write, *self.read))

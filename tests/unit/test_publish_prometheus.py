@@ -103,7 +103,7 @@ def test_a_crash_of_a_program_in_go_is_one_line(said: str, told: str) -> None:
 
 def test_a_promtool_that_crashes_is_told_in_one_line(tmp_path: Path) -> None:
     promtool = tmp_path / "promtool"
-    promtool.write_text(f"#!/bin/sh\ncat >&2 <<'E'\n{_CRASHED}E\nexit 2\n")
+    promtool.write_text(f"#!/bin/sh\n/bin/cat >&2 <<'E'\n{_CRASHED}E\nexit 2\n")
     promtool.chmod(0o755)
     with pytest.raises(HowdahError) as caught:
         build_text(["# EOF\n"], promtool, tmp_path / "blocks", of=tmp_path)
