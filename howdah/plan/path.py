@@ -63,13 +63,13 @@ class Path:
     forward_loss_steps: list[list[float]] = field(default_factory=list)
     reverse_loss_steps: list[list[float]] = field(default_factory=list)
     carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
-    # Least time between two releases of a delay line while flows run; in plan.json only if there is one.
+    # Least time between two releases of a delay line while flows run.
     tick_us: int = field(default=0, metadata=OCCASIONAL)
-    # The queue of the way back, in plan.json only where that has a rate: the most bytes that it holds, and the packets
+    # The queue of the way back where that has a rate: the most bytes that it holds, and the packets
     # where it counts them.
     reverse_buffer_bytes: int | None = field(default=None, metadata=OCCASIONAL)
     reverse_buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
-    # Packets that random loss takes in a row, on average; in plan.json only where it comes in bursts.
+    # Packets that random loss takes in a row, on average, where it comes in bursts.
     loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
 
     @property

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan's classes, and how they are written and read, on small ones."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from dataclasses import field
+
+import pytest
+
+from howdah.codec import OCCASIONAL, decoded, encoded, planned
+
+
+@planned
+class Wheel:
+    size: int
+    spokes: list[int] = field(default_factory=list, metadata=OCCASIONAL)
+    maker: str | None = field(default=None, metadata=OCCASIONAL)
+
+
+@planned
+class Cart:
+    name: str
+    front: Wheel | None
+    wheels: list[Wheel]
+    by_place: dict[str, Wheel]
+    span: tuple[int, int] = (0, 0)
+    bell: bool = False
+    note: str = field(default="", compare=False)
+
+
+CART = Cart("a", None, [Wheel(1), Wheel(2, [3])], {"left": Wheel(4, maker="b")}, (5, 6), note="here")
+
+
+def test_it_is_written_without_what_is_occasional_or_not_compared() -> None:
+    assert encoded(CART) == {
+        "name": "a",
+        "front": None,
+        "wheels": [{"size": 1}, {"size": 2, "spokes": [3]}],
+        "by_place": {"left": {"size": 4, "maker": "b"}},
+        "span": [5, 6],
+        "bell": False,
+    }
+
+
+def test_it_is_read_as_it_was() -> None:
+    found = decoded(Cart, encoded(CART))
+    assert found == CART
+    assert (found.note, found.span, type(found.by_place["left"])) == ("", (5, 6), Wheel)
+    assert decoded(Cart, {**encoded(CART), "front": {"size": 7}}).front == Wheel(7)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [({}, "Wheel lacks size"), ({"size": 1, "colour": 2}, "Wheel has no field colour")],
+)
+def test_what_is_missing_or_unknown_is_told(value: dict[str, int], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        decoded(Wheel, value)
+
+
+def test_fields_are_given_once_and_no_more_than_there_are() -> None:
+    with pytest.raises(TypeError, match="has no field size, or has it twice"):
+        Wheel(1, size=2)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="has 3 fields, not 4"):
+        Wheel(1, [], None, 4)  # type: ignore[call-arg]
+
+
+def test_it_cannot_be_changed_but_replaced() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError, match="size of Wheel cannot be changed"):
+        CART.wheels[0].size = 2  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del CART.wheels[0].size
+    rung = dataclasses.replace(CART, bell=True)
+    assert (rung.bell, rung.wheels, rung.note, rung == CART) == (True, CART.wheels, CART.note, False)
+    assert Wheel(1).spokes is not Wheel(1).spokes
+
+
+def test_it_is_a_dataclass_to_all_that_ask() -> None:
+    assert Wheel(1) == Wheel(1, []) != Wheel(2)
+    assert repr(Wheel(1)) == "Wheel(size=1, spokes=[], maker=None)"
+    assert copy.deepcopy(CART) == pickle.loads(pickle.dumps(CART)) == CART
+    assert dataclasses.asdict(Wheel(1)) == {"size": 1, "spokes": [], "maker": None}
