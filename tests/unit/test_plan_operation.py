@@ -100,6 +100,14 @@ def test_the_format_page_lists_the_vocabulary() -> None:
                 "ip link set dev s1-eth0 address 02::1 netns s1",
             ],
         ),
+        (
+            operation("adopt", node="s1", interface="s1-eth0", mac="02::1", nic_mac="52::1", tag=7, ipv6=False),
+            [
+                "ip link show permaddr 52::1",
+                "ip link add link NIC name s1-eth0 type vlan id 7",
+                "ip link set dev s1-eth0 address 02::1 netns s1",
+            ],
+        ),
         (operation("sysctl", node="s1", name="a.b", value="1"), ["ip netns exec s1 sysctl -w a.b=1"]),
         (
             operation("node", name="left", router=True),

@@ -241,8 +241,9 @@ def test_a_flow_has_its_own_sender(tmp_path: Path) -> None:
 
 
 def test_one_that_only_receives_does_not_send(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match=r"the stack mine only receives: mine\.yaml names no algorithms"):
+    with pytest.raises(ProfileError, match=r"the stack mine only receives: mine\.yaml names no algorithms") as caught:
         make_one(tmp_path, f"sender: {{stack: {write_stack(tmp_path)}}}\n")
+    assert caught.value.hint == "docs/stacks.md says what a program that sends has to do"
 
 
 def test_a_flow_is_complete_when_its_receiver_has_all_and_not_when_the_peer_has_closed(tmp_path: Path) -> None:
