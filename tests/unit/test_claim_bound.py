@@ -247,10 +247,16 @@ def test_a_trend_at_the_bound(trend: str, means: list[float], verdict: str, corr
 
 
 def test_a_trend_without_a_value_somewhere_is_not_judged() -> None:
-    points = [(20, of(1, 2)), (40, of(missing={0: "none", 1: "none"}, runs=2, left_out={"r0": "invalid"}))]
+    points = [
+        (20, of(1, 2, runs=3, left_out={"r2": "failed"})),
+        (40, of(missing={0: "none", 1: "none"}, runs=2, left_out={"r0": "invalid"})),
+    ]
     found = judge_trend(expects(trend="rises", over="path.rtt"), COUNT, {}, points, float)
     assert (found.verdict, found.why) == ("fail", "2 of 2 runs have none: none")
-    assert (found.note, found.value.left_out) == ("1 of 2 runs left out: 1 invalid", {"r0": "invalid"})
+    assert (found.note, found.value.left_out) == (
+        "2 of 3 runs left out: 1 failed, 1 invalid",
+        {"r2": "failed", "r0": "invalid"},
+    )
     assert found.trend == [{"axis": "20", "mean": 1.5}, {"axis": "40", "mean": None}]
     one = judge_trend(expects(trend="flat", over="path.rtt"), COUNT, {}, [(20, of(1)), (40, of(1.1, 1.1))], float)
     assert (one.verdict, one.why) == ("pass", "means from 1 packets to 1.1 packets; n = 1, compared by means")
