@@ -196,7 +196,7 @@ class Collect:
     processor_us: int | None = field(default=None, metadata=OCCASIONAL)  # of the hosts' processors
 
     def on(self, hosts: Container[str], *, sends: bool) -> Collect:
-        """What a part of the run with these hosts records; what the tracepoints tell of is a sender's."""
+        """What a part of the run with these hosts records; what the tracepoints report is a sender's."""
         here = [capture for capture in self.pcap if capture.partition(":")[0] in hosts]
         probe, slow_start = self.tcp_probe and sends, self.slow_start and sends
         return replace(self, pcap=here, tcp_probe=probe, slow_start=slow_start)

@@ -17,6 +17,7 @@ from tests.faults.packs import Packs
 from tests.faults.pairs import Pairs
 from tests.faults.processes import state_of
 from tests.faults.sandbox import NAME, Sandbox, sandbox
+from tests.faults.starter import Started
 from tests.faults.surroundings import Surroundings
 from tests.faults.trial import Trials
 
@@ -79,7 +80,11 @@ def test_a_command_stops_before_an_operation_on_a_file(place: Sandbox) -> None:
         pack.unlink(missing_ok=True)
         operations.begin(number)
         started = place.fork(words, operations=operations.file, recorded=True)
-        stopped = operations.stopped(120.0, lambda process=started: process.poll() is not None)
+
+        def ended(process: Started = started) -> bool:
+            return process.poll() is not None
+
+        stopped = operations.stopped(120.0, ended)
         assert stopped == started.pid, place.said()
         assert state_of(stopped) == "T"
         assert not pack.exists()

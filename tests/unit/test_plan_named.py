@@ -32,9 +32,10 @@ def flow(**changes: Any) -> Plan:
 
 def program(*files: ProgramFile, server: Sequence[ProgramFile] = ()) -> Plan:
     made = make_quic("own")
-    ends = {"client": files, "server": server}
-    changed = {name: dataclasses.replace(made.end(name), files=list(own)) for name, own in ends.items()}
-    return flow(program=dataclasses.replace(made, **changed))
+    client, server_end = (
+        dataclasses.replace(made.end(name), files=list(own)) for name, own in (("client", files), ("server", server))
+    )
+    return flow(program=dataclasses.replace(made, client=client, server=server_end))
 
 
 def file(name: str = "a", sha256: str = "0" * 64) -> ProgramFile:
