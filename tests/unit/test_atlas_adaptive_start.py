@@ -25,7 +25,7 @@ RUNS = {
     "adaptive-start-load-rtt": (60, 2),
     "adaptive-start-machines": (20, 4),
     "adaptive-start-tcpw": (20, 2),
-    "adaptive-start-third": (20, 2),
+    "adaptive-start-third": (30, 3),
     "adaptive-start-timeout": (40, 4),
     "adaptive-start-ten-flows": (10, 1),
     "adaptive-start-liw-overflow": (60, 3),

@@ -31,7 +31,7 @@ CELLS = {
     "hystart-fig6": (30, 2),
     "hystart-fig9": (70, 5),
     "hystart-fig10": (60, 2),
-    "hystart-trains": (50, 1),
+    "hystart-trains": (80, 2),
     "hystart-fig8": (40, 1),
     "hystart-inflight": (30, 3),
     "hystart-intro": (20, 2),
