@@ -27,7 +27,7 @@ KILLS = 12
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Sandbox]:
-    with sandbox() as made:
+    with sandbox(forks=True) as made:
         yield made
 
 
