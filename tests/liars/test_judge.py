@@ -115,4 +115,7 @@ def test_honest_runs_leave_no_check_unmade(court: Court) -> None:
     for name in dict.fromkeys(liar.honest for liar in RUNS):
         honest = court.bench.honest(name)
         assert honest.verdict["verdict"] == "pass", name
-        assert messages(honest.verdict, None) == {}, name
+        unmade = set(messages(honest.verdict, None))
+        if honest.plan.calibration.buffer_unknown is not None:  # its queue drops before it is full
+            unmade -= {("before", "buffer"), ("after", "buffer")}
+        assert unmade == set(), name
