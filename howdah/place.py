@@ -29,6 +29,12 @@ STACKS = PROJECT / "stacks"
 PLAYBOOKS = PROJECT / "playbooks"
 DOCS = PROJECT / "docs"
 
+# What reads a plan with the standard library alone, as guests and hosts of several machines do.
+PLAN_FILES = (
+    *("howdah/codec.py", "howdah/frame.py", "howdah/trait.py", "howdah/plan/__init__.py"),
+    *(f"howdah/plan/{name}.py" for name in ("kernel", "path", "plan", "shares", "traffic")),
+)
+
 
 def root_of(name: str) -> Path:
     """The directory that ``name`` is relative to. It is a path as the repository has it: ``howdah/agent/run.py``."""

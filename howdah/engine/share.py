@@ -18,7 +18,7 @@ from howdah.build.supervise import run_logged
 from howdah.build.tools import Tools
 from howdah.errors import RecordError, RunFailedError, explain
 from howdah.foreign import read_foreign
-from howdah.place import file_of, name_of
+from howdah.place import PLAN_FILES, file_of, name_of
 from howdah.plan.named import MOST_PROGRAM_BYTES, programs_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
@@ -26,10 +26,7 @@ from howdah.record.directory import RunDirectory
 GUEST_SHARE = "/howdah/in"  # what the guest calls share/
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
-_FILES = (
-    *("howdah/__init__.py", "howdah/codec.py", "howdah/frame.py", "howdah/trait.py", "howdah/plan/__init__.py"),
-    *(f"howdah/plan/{name}.py" for name in ("kernel", "path", "plan", "shares", "traffic")),
-)
+_FILES = ("howdah/__init__.py", *PLAN_FILES)
 # Stock Mininet's wiring takes the topology itself and the plan's operations as commands.
 _MININET = ("howdah/plan", "topologies")
 _MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py")

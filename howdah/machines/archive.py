@@ -12,13 +12,14 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from howdah.place import MODULES, name_of, root_of
+from howdah.place import MODULES, PLAN_FILES, name_of, root_of
 
 # Packages and modules that run on hosts. tests/unit/test_machines_archive.py runs them from the archive alone.
 _PROGRAMS = (
     "howdah/__init__.py",
     "howdah/agent/**/*.py",
     "howdah/linux/**/*.py",
+    *PLAN_FILES,
     "howdah/publish/__init__.py",
     "howdah/publish/exporter.py",
     "howdah/publish/exposition.py",

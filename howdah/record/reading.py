@@ -246,8 +246,8 @@ def read_plan_file(path: Path) -> Plan:
         raise RecordError("this is not a plan", where=str(path), hint=_HINT)
     try:
         content = read_foreign(path)
+        _adapter(Plan).validate_json(content, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
-        _adapter(Plan).validate_json(content, strict=True)
         _adapter(_OpenPlan).validate_python(value)
         _check_ends(plan)
         check_names(plan)

@@ -19,6 +19,7 @@ from howdah.measure.trace import FlowTrace
 from howdah.record.schema import FLOW
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MS, MSS, make_counters, make_flow, make_info, make_trace
+from tests.unit.traffic_factory import make_quic, make_stack
 
 _COUNT = 20
 _TIMES = [float(100 + 10 * number) for number in range(_COUNT)]
@@ -364,7 +365,7 @@ def test_programs_that_may_open_connections_are_not_compared_with_their_host(tra
 
 
 def test_only_the_kernels_flows_are_compared() -> None:
-    for other in ({"sender_stack": {"name": "lwip"}}, {"datagram_bytes": 1200}, {"program": {"quic": "ngtcp2"}}):
+    for other in ({"sender_stack": make_stack("lwip")}, {"datagram_bytes": 1200}, {"program": make_quic("ngtcp2")}):
         assert _failed(dataclasses.replace(_trace(), flow=make_flow(**other)), received=1) == {}
     empty = make_trace([], [], [], flow=make_flow())
     assert list(_checks(empty)) == [_BYTES, *(name for name in _checks() if "tcp_info" in name and _SENDER not in name)]

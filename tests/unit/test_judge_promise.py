@@ -25,6 +25,7 @@ from tests.unit.plan_factory import make_plan
 from tests.unit.test_judge_limits import held_trace
 from tests.unit.test_measure_limit import RECOVERY, readings
 from tests.unit.trace_factory import make_flow, make_info, make_measured, make_trace
+from tests.unit.traffic_factory import make_stack
 
 LARGE = 268_435_456  # what every plan has where a profile says nothing
 
@@ -108,7 +109,7 @@ SMALL = with_sysctl(RECEIVE_BUFFER, "1 1 1"), with_sysctl(SEND_BUFFER, "1 1 1")
         (SMALL[1], {}, None, "the profile sets the sender's buffer"),
         (
             SMALL[0],
-            {"receiver_stack": {"name": "lwip"}, "receiver_behaviour": "macos"},
+            {"receiver_stack": make_stack("lwip"), "receiver_behaviour": "macos"},
             "the stack lwip offers no more",
             None,
         ),
@@ -172,7 +173,7 @@ def test_a_flow_that_was_never_busy_was_not_held() -> None:
 
 
 def test_without_its_counts_a_limit_is_not_known() -> None:
-    stack = make_flow(sender_stack={"name": "lwip"})
+    stack = make_flow(sender_stack=make_stack("lwip"))
     why = f"{TITLE} is sent by the stack lwip, which does not count this time"
     unread = f"tcp_info of {TITLE} was not read"
     cases = [
@@ -280,7 +281,7 @@ def test_a_twentieth_of_the_time_may_be_without_data() -> None:
 @pytest.mark.parametrize(
     ("flow", "words"),
     [
-        ({"sender_stack": {"name": "lwip"}}, "is sent by the stack lwip, which does not tell what is left to send"),
+        ({"sender_stack": make_stack("lwip")}, "is sent by the stack lwip, which does not tell what is left to send"),
         ({}, None),
     ],
 )
@@ -298,10 +299,10 @@ def test_a_sender_that_tells_nothing(flow: dict[str, Any], words: str | None) ->
     [
         (SMALL[1], {"traffic": "program", "http": {"x": 1}}, "its traffic is requests and answers"),
         (SMALL[1], {"traffic": "program"}, "its programs decide what they send, and when"),
-        (SMALL[1], {"receiver_stack": {"name": "lwip"}}, "the profile sets the sender's buffer"),
+        (SMALL[1], {"receiver_stack": make_stack("lwip")}, "the profile sets the sender's buffer"),
         (
             make_plan(),
-            {"receiver_stack": {"name": "lwip"}, "receiver_behaviour": "no-sack"},
+            {"receiver_stack": make_stack("lwip"), "receiver_behaviour": "no-sack"},
             "the send buffer holds what the stack lwip does not acknowledge",
         ),
         (

@@ -272,7 +272,7 @@ FIFO = {**PLACE, "parent": "1:1", "handle": "10:", "kind": "bfifo", "options": {
         (
             FIFO,
             {"kind": "bfifo", "options": {"limit": 5001}},
-            "the queue 10: of left:left-eth1 holds 5001 bytes, the plan says 5000",
+            "the queue 10: of left:left-eth1 has limit 5001 bytes, the plan says 5000",
         ),
         (FIFO, {"kind": "bfifo", "options": {"limit": "4Kb"}}, None),  # an older tc prints text
         (FIFO, {"kind": "bfifo"}, None),
@@ -284,9 +284,13 @@ FIFO = {**PLACE, "parent": "1:1", "handle": "10:", "kind": "bfifo", "options": {
         (
             {**FIFO, "kind": "pfifo", "options": {"limit_packets": 5}},
             {"kind": "pfifo", "options": {"limit": 6}},
-            "the queue 10: of left:left-eth1 holds 6 packets, the plan says 5",
+            "the queue 10: of left:left-eth1 has limit 6 packets, the plan says 5",
         ),
-        ({**FIFO, "kind": "red", "options": {"limit_bytes": 5}}, {"kind": "red", "options": {"limit": 6}}, None),
+        (
+            {**FIFO, "kind": "red", "options": {"limit_bytes": 5, "least_bytes": 1, "most_bytes": 2}},
+            {"kind": "red", "options": {"limit": 6, "min": 1, "max": 2}},
+            "the queue 10: of left:left-eth1 has limit 6 bytes, the plan says 5",
+        ),
     ],
 )
 def test_a_simple_queue_holds_what_the_plan_says(

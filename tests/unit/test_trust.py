@@ -267,7 +267,7 @@ def test_what_no_sandbox_can_be_had_for_is_asked_for_each_time(
     plan = {
         "module": dataclasses.replace(make_plan(), modules=[str(module)]),
         "kernel": dataclasses.replace(make_plan(), kernel=str(module / "x.c")),
-        "stack": _flow(receiver_stack={"name": "s", "file": str(stack)}),
+        "stack": _flow(receiver_stack=dataclasses.replace(make_stack("s"), file=str(stack))),
     }[what]
     for _attempt in range(2):
         check_trust(plan, plan.to_json(), {}, trust=True)
