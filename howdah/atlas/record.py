@@ -60,7 +60,7 @@ def begin(quick: bool, workers: int) -> Sitting:
 
 
 def read_record(path: Path) -> Record:
-    """The record at ``path``; an empty one where it is missing, or one of another format."""
+    """The record at ``path``; an empty one if the file is missing, or has another format."""
     try:
         data = read_json(path)
     except (FileNotFoundError, RecordError):

@@ -169,7 +169,7 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class ChapterView:
-    """An experiment behind an entry; ``report`` is a link from the site, empty where it is missing."""
+    """An experiment behind an entry; ``report`` is a link from the site, empty without a report."""
 
     name: str
     counts_text: str

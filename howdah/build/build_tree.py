@@ -45,7 +45,7 @@ class TreeChangedError(Exception):
 class BuildTree:
     """``source`` and ``build`` are what ``make -C source O=build`` takes; hold it while they are used.
 
-    ``configured`` names what the configuration in ``build`` was made of, None where it is missing.
+    ``configured`` names what the configuration in ``build`` was made of; None without a configuration.
     """
 
     def __init__(self, tree: Path, cache: Cache) -> None:

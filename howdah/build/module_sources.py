@@ -94,8 +94,8 @@ def _may_be_needed(name: Path, path: Path) -> bool:
 def file_sources(source: Path, extras: Extras) -> Sources:
     """A directory for one .c file and what belongs to it.
 
-    One that registers a congestion control itself becomes a module of another name than its file's. The kernel
-    loads no tcp_cubic beside a built-in one, and is linked with what puts it in place of the built-in one.
+    One that registers a congestion control itself becomes a module of another name than its file's, since the kernel
+    loads no tcp_cubic beside a built-in one. It is linked with what puts it in place of the built-in one.
     """
     beside = sorted(source.parent.glob("*.h"))
     code = [source, *extras.sources]

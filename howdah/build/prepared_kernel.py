@@ -25,7 +25,7 @@ _refused: dict[tuple[Path, str], KbuildError] = {}  # by cache, and what a plan 
 
 
 def forget_kernels() -> None:
-    """Read trees again from here on: one that is prepared next may be another state of a tree that was prepared."""
+    """Forget the trees that were read: the next one may be another state of a tree that was prepared."""
     os.environ.pop(_VARIABLE, None)
     _refused.clear()
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a grid of what a source leaves open shows why a claim does not hold, and when it holds there by chance.
 
-A grid shows a mechanism if
+A grid shows a mechanism if both hold:
 
-1. what is open decides it; at some value of one field the claim holds whatever the others are, or the points at which
-   it holds, two at least, are exactly those with certain values of several fields; and
-2. its reverse, where it has one, is measured at fewer points than the claim.
+1. What is open decides it. At some value of one field the claim holds whatever the others are, or the points at which
+   it holds, two at least, are exactly those with certain values of several fields.
+2. Its reverse, where it has one, is measured at fewer points than the claim.
 
 A claim that holds at some point of such a grid *differs*. One that holds at some point of another grid *depends* on
 what is open: nothing shows which of its values the source had. docs/claims.md says the same to readers.

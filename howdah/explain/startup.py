@@ -168,8 +168,8 @@ def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
 def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> int | None:
     """The last ACK at which D is where it was; None where it never falls for good before anything is sent again.
 
-    D has fallen for good where what is acknowledged without growth is a third of what is in flight. So it has where it
-    is below what the size of the ACKs explains when the first segment is sent again.
+    D has fallen for good where what is acknowledged without growth is a third of what is in flight. The other case: a D
+    below what the size of the ACKs explains when the first segment is sent again.
     """
     flight = course.flight / course.mss_bytes
     steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes

@@ -198,7 +198,7 @@ def _from(origin: int, numbers: Integers) -> Integers:
 
 
 def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
-    """The numbers of a flow's segments at one end, in order, -1 where it is missing; ``sent_by_sender`` is 0 or 1."""
+    """The numbers of a flow's segments at one end, in order, -1 without a value; ``sent_by_sender`` is 0 or 1."""
     mine = table.filter(pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], end)))
     names = ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes")
     found = {

@@ -19,8 +19,8 @@ from howdah.record.directory import RunDirectory
 def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:
     """How far ``lost`` of ``count`` packets may be from the mean: a binomial number of packets.
 
-    In bursts they are the bursts times a geometric length: the variance is larger by (1 + c) / (1 - c), with
-    the correlation c of neighbours. Above the mean few bursts have a long tail, which Bernstein's inequality bounds.
+    In bursts it is the number of bursts times a geometric length: the variance is larger by (1 + c) / (1 - c), with the
+    correlation c of neighbours. Above the mean few bursts have a long tail, which Bernstein's inequality bounds.
     """
     variance = count * ratio * (1 - ratio)
     if not in_bursts(ratio, burst_packets):
@@ -56,9 +56,10 @@ def bursts(
 ) -> Check:
     """Times between readings in which something was lost, against as many as the model has.
 
-    Each expectation is what the model gives for as many packets as entered, after what happened before. That the last
-    packet was lost is certain after a time in which all were, impossible after one in which none was, and otherwise as
-    likely as one burst of so many packets reaches the end. Packets lost one by one are spread over more times.
+    Each expectation is what the model gives for as many packets as entered, after what happened before. That the
+    last packet was lost is certain after a time in which all were, impossible after one in which none was, and
+    otherwise as likely as one burst of so many packets reaches the end. Packets lost one by one are spread over more
+    times.
     """
     name = f"loss bursts {place}"
     read = loss_readings(samples, base, changes)

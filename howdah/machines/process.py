@@ -54,7 +54,7 @@ class Remembered:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When that process started, in clock ticks since the machine did; None if it is missing, or it is a zombie."""
+    """When that process started, in clock ticks since the machine did; None without a process, and for a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:

@@ -65,7 +65,7 @@ class MachineSetState:
 
 
 def read_state(file: Path) -> MachineSetState | None:
-    """None when it is missing: the machine set is not up. Raises HowdahError for one that cannot be read."""
+    """None without a state: the machine set is not up. Raises HowdahError for one that cannot be read."""
     try:
         record = json.loads(file.read_text())
     except FileNotFoundError:

@@ -22,7 +22,7 @@ class CounterSeries:
     def growth(self, after_ns: int, until_ns: int) -> int:
         """Growth from the last reading at or before ``after_ns`` to the first at or after ``until_ns``.
 
-        The readings at the ends stand in where it is missing outside.
+        The first and the last reading stand in for one beyond them.
         """
         if self.time_ns.size < 2:
             return 0

@@ -81,7 +81,7 @@ def told_exit(events: list[SlowStartEvent], trace: FlowTrace) -> SlowStartEvent 
 def _last_raise(trace: FlowTrace, after_ns: int) -> float:
     """When the trace last shows a threshold that was raised to the window, before one was cut below it.
 
-    ``after_ns`` if it is missing; infinite without a trace.
+    ``after_ns`` without such a raise; infinite without a trace.
     """
     if not len(trace):
         return np.inf

@@ -29,7 +29,7 @@ Record = dict[str, Any]
 
 
 def read_records(directory: RunDirectory) -> dict[int, Record]:
-    """What agent.json says of each flow, by its id; empty if it is missing."""
+    """What agent.json says of each flow, by its id; empty if the file is missing."""
     try:
         found = raw_value(read_raw_bytes(directory.raw / "agent.json"))["flows"]
         return {int(record["id"]): record for record in found}

@@ -37,7 +37,7 @@ class Together:
 
 
 def is_told(flow: Flow) -> bool:
-    """Whether a kernel reports the flow's sender what held it back: it is TCP, and not a stack of its own."""
+    """Whether a kernel reports what held the flow's sender back: it is TCP, and not a stack of its own."""
     return flow.is_tcp and flow.sender_stack is None
 
 

@@ -45,7 +45,7 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
 
     Of ACKs that leave while nothing is missing: ``segments_per_ack`` = data segments that arrived since the ACK before,
     their mean; ``most_segments_per_ack``; and the shares of ACKs of none, one, two, 3 to 8 and more segments.
-    ``ack_delay_*_us``: from the arrival of a segment to the ACK that covers it. Of ACKs that leave while data
+    ``ack_delay_*_us``: from the arrival of an expected segment to the ACK that covers it. Of ACKs that leave while data
     is missing: ``sack_blocks_per_ack`` and ``most_sack_blocks``. ``holes``, and ``hole_repair_*_s``: from the first
     duplicate ACK or SACK of a hole to the cumulative ACK that passes it. The window: ``window_rows``; trains of slow
     start: ``train_rows``.

@@ -133,7 +133,7 @@ class Range:
         self._asked = Worktree(tree, tree)  # in which HEAD is what the person has checked out
 
     def span(self, revisions: str | None, last: int | None, against: Against) -> CommitSpan:
-        """The commits of ``A..B``, or the ``last`` of what is checked out; merges by their first parent.
+        """The commits of ``A..B``, or the newest ``last`` of what is checked out; merges by their first parent.
 
         Raises HowdahError where it has none.
         """

@@ -78,7 +78,7 @@ class Network:
         return next(link for link in self.links if link.bottleneck)
 
     def way(self, start: str, end: str) -> list[Link]:
-        """Links of the shortest way between two nodes, in order; empty if it is missing. Hosts do not forward."""
+        """Links of the shortest way between two nodes, in order; empty without a way. Hosts do not forward."""
         if (start, end) not in self._ways:  # asked for each of hundreds of flows between the same hosts
             self._ways[start, end] = self._found(start, end)
         return self._ways[start, end]

@@ -20,7 +20,7 @@ class LinkHop:
 
 
 def way(plan: Plan, start: str, end: str) -> list[LinkHop]:
-    """Links of the shortest way from host to host, by the plan's ``link`` operations; empty if it is missing."""
+    """Links of the shortest way from host to host, by the plan's ``link`` operations; empty without a way."""
     hops: dict[str, list[LinkHop]] = {}
     for operation in plan.operations:
         if operation.op == "link":

@@ -56,7 +56,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PointScenario:
-    """One point of the sweep, checked. ``fewer_repetitions``: it has only the first of the profile's."""
+    """One point of the sweep, checked. ``fewer_repetitions``: how many of the profile's it has, from the first on."""
 
     slug: str
     axes: dict[str, Any]

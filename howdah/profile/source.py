@@ -119,7 +119,7 @@ def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[P
 
 
 def _copy(value: Any) -> Any:
-    """Mappings and lists again; scalars do not change."""
+    """Copies of mappings and lists; scalars do not change."""
     if isinstance(value, dict):
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list) else value

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a path let through of a flow: bytes that had arrived at its receiver at each instant.
 
-The receiving kernel counts segments as they arrive. Between two readings of that count, and where it is missing, an ACK
+The receiving kernel counts segments as they arrive. Between two readings of that count, and without them, an ACK
 proves that what it confirms had arrived by then; and as no path is faster than its rate, part of it had arrived before.
 So the bytes of a long hole do not all arrive with the segment that fills it.
 """

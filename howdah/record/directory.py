@@ -140,7 +140,7 @@ def remove_whole(path: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError where it is missing."""
+    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError without a file."""
     try:
         return parse_json(read_foreign(path), path)
     except FileNotFoundError:

@@ -35,7 +35,7 @@ class Reason:
         return None if value is None else _plain(value * self.factor)
 
     def threshold(self, value: int | None) -> float | None:
-        """A threshold of the table in ``threshold_unit``, or None if it is missing, or nobody told it."""
+        """A threshold of the table in ``threshold_unit``, or None without a threshold, or where nobody reports it."""
         if self.threshold_unit is None or value is None:
             return None
         # A count or a window that stands beside a rate is no rate.

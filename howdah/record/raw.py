@@ -90,7 +90,7 @@ def raw_value(text: str | bytes) -> Any:
 
 
 def read_raw_json(path: Path) -> Any:
-    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError where it is missing."""
+    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError without a file."""
     try:
         return parse_json(read_raw_bytes(path), path)
     except FileNotFoundError:

@@ -102,6 +102,11 @@ def test_docstrings_are_searched_for_phrases_and_long_sentences() -> None:
     assert [(finding.line, finding.rule) for finding in check_docstrings(text)] == [(3, "sentence"), (8, "phrase")]
 
 
+def test_the_words_of_others_stay_as_they_are() -> None:
+    assert len(list(check_docstrings('"""A paper says "to utilize"; this utilizes it."""\n'))) == 1
+    assert list(check_docstrings('"""A paper says "to utilize the capacity"."""\n')) == []
+
+
 def test_a_docstring_is_read_as_its_parts() -> None:
     """Items of a list, formulas and definitions that a semicolon separates are no sentence together."""
     half = " ".join(["word"] * 20)

@@ -64,7 +64,7 @@ class CourseFigure:
 
 
 def _records(run: Run, flow: Flow, name: str, factor: float, start_s: float) -> tuple[Float64, Float64] | None:
-    """A column of tcp_probe; of tcp_info where it is missing."""
+    """A column of tcp_probe; of tcp_info without that table."""
     for table_name in ("tcp_probe", "tcp_info"):
         table = run.table(table_name)
         if table is None or name not in table.column_names:
