@@ -17,7 +17,7 @@ from howdah.atlas.source import items_of, section_of
 from howdah.atlas.verdict import WORDS, claims_text, count_words, entry_verdict, word, words_text
 from howdah.claim.finding import UNSUPPORTED
 from howdah.errors import HowdahError
-from howdah.layout import write_stderr
+from howdah.generated import keep_current
 from howdah.number import counted
 from howdah.place import DOCS, PROFILES
 from howdah.profile.field import Section
@@ -130,14 +130,7 @@ def page(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     path = DOCS / PAGE_NAME
-    present = path.read_text(encoding="utf-8")
-    made = page(present)
-    if "--check" not in arguments:
-        path.write_text(made, encoding="utf-8")
-    elif made != present:
-        write_stderr(f"{PAGE_NAME} is not current: run make references\n")
-        return 1
-    return 0
+    return keep_current({path: page(path.read_text(encoding="utf-8"))}, arguments)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ from pathlib import Path
 from howdah import __version__
 from howdah.command.main import build_parser
 from howdah.command.parser import EXIT_CODES, commands_of, entries_of, grouped
-from howdah.layout import write_stderr
-from howdah.place import DOCS
+from howdah.generated import docs_of, keep_current
 
 PAGE = Path("man") / "howdah.1"
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
@@ -159,17 +158,8 @@ def current(docs: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    rest = [argument for argument in arguments if argument != "--check"]
-    docs = Path(rest[0]) if rest else DOCS
-    file, text = docs / PAGE, current(docs)
-    if "--check" not in arguments:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        return 0
-    if file.is_file() and file.read_text(encoding="utf-8") == text:
-        return 0
-    write_stderr(f"not current: {file}\n  run python -m howdah.command.manual\n")
-    return 1
+    docs = docs_of(arguments)
+    return keep_current({docs / PAGE: current(docs)}, arguments)
 
 
 if __name__ == "__main__":

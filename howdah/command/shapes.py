@@ -8,7 +8,6 @@ have more fields than its shape: a reader passes over what it does not know.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter
@@ -30,8 +29,7 @@ from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, N
 from howdah.command.search_shapes import Search
 from howdah.command.shape import Shape
 from howdah.compact import compact_json
-from howdah.layout import write_stderr
-from howdah.place import DOCS
+from howdah.generated import docs_of, keep_current
 from howdah.plan.plan import Plan
 
 Scalar = str | int | float | bool | None
@@ -341,16 +339,7 @@ SCHEMA_NAME = "json.schema.json"
 
 
 def main(arguments: list[str]) -> int:
-    check = "--check" in arguments
-    places = [argument for argument in arguments if argument != "--check"]
-    file = (Path(places[0]) if places else DOCS) / SCHEMA_NAME
-    made = compact_json(document())
-    if not check:
-        file.write_text(made, encoding="utf-8")
-    elif not file.exists() or file.read_text(encoding="utf-8") != made:
-        write_stderr(f"{SCHEMA_NAME} is not current: run make references\n")
-        return 1
-    return 0
+    return keep_current({docs_of(arguments) / SCHEMA_NAME: compact_json(document())}, arguments)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from howdah.errors import HowdahError
-from howdah.layout import write_stderr
+from howdah.generated import docs_of, keep_current
 from howdah.metric import TEXT, Metric, known_metrics
-from howdah.place import DOCS
 
 PAGE_NAME = "measures.md"
 BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit below. -->"
@@ -51,17 +49,8 @@ def page(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    check = "--check" in arguments
-    places = [argument for argument in arguments if argument != "--check"]
-    path = (Path(places[0]) if places else DOCS) / PAGE_NAME
-    present = path.read_text(encoding="utf-8")
-    made = page(present)
-    if not check:
-        path.write_text(made, encoding="utf-8")
-    elif made != present:
-        write_stderr(f"{PAGE_NAME} is not current: run make references\n")
-        return 1
-    return 0
+    path = docs_of(arguments) / PAGE_NAME
+    return keep_current({path: page(path.read_text(encoding="utf-8"))}, arguments)
 
 
 if __name__ == "__main__":

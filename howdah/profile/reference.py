@@ -9,15 +9,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from howdah.algorithm import ALGORITHMS
 from howdah.compact import compact_json
-from howdah.layout import write_stderr
-from howdah.place import DOCS
+from howdah.generated import docs_of, keep_current
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
 from howdah.profile.schema import SCHEMA_NAME, fields_of, json_schema, raw_schema
@@ -160,39 +158,9 @@ def _value(schema: dict[str, Any]) -> str:
     return _WORDS[str(next(item for item in kinds if item != "null"))]
 
 
-def write(docs: Path) -> list[Path]:
-    """Write both files; returns their paths."""
-    contents = _contents()
-    for name, text in contents.items():
-        (docs / name).write_text(text, encoding="utf-8")
-    return [docs / name for name in contents]
-
-
-def check(docs: Path) -> list[Path]:
-    """The files that are missing or differ from what ``write`` would make."""
-    return [
-        docs / name
-        for name, text in _contents().items()
-        if not (docs / name).is_file() or (docs / name).read_text(encoding="utf-8") != text
-    ]
-
-
-def _contents() -> dict[str, str]:
-    return {SCHEMA_NAME: compact_json(json_schema()), PAGE_NAME: page()}
-
-
 def main(arguments: list[str]) -> int:
-    only_check = "--check" in arguments
-    rest = [argument for argument in arguments if argument != "--check"]
-    docs = Path(rest[0]) if rest else DOCS
-    if not only_check:
-        write(docs)
-        return 0
-    stale = check(docs)
-    if stale:
-        names = ", ".join(str(path) for path in stale)
-        write_stderr(f"not current: {names}\n  run python -m howdah.profile.reference\n")
-    return 1 if stale else 0
+    docs = docs_of(arguments)
+    return keep_current({docs / SCHEMA_NAME: compact_json(json_schema()), docs / PAGE_NAME: page()}, arguments)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.compact import compact_json
-from howdah.layout import write_stderr
+from howdah.generated import keep_current
 from howdah.place import PROFILES
 from howdah.plan.compile import compile_plan
 from howdah.profile import Profile, load
@@ -136,14 +136,7 @@ def index() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    text = index()
-    if "--check" not in arguments:
-        INDEX.write_text(text, encoding="utf-8")
-        return 0
-    if INDEX.is_file() and INDEX.read_text(encoding="utf-8") == text:
-        return 0
-    write_stderr(f"not current: {INDEX}\n  run python -m howdah.work.catalogue\n")
-    return 1
+    return keep_current({INDEX: index()}, arguments)
 
 
 if __name__ == "__main__":
