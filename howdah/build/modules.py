@@ -82,15 +82,21 @@ class ModuleSet:
     failed: dict[str, HowdahError]
     of_kernel: dict[str, Module] = field(default_factory=dict)
 
-    def choose(self, names: Iterable[str] | None, algorithms: Iterable[str] = ()) -> list[Module]:
-        """The named modules (None: all that built) and those they need, each behind what it depends on; and of the
-        kernel's own what it would load for ``algorithms``, by its rule for their names (tcp_NAME).
+    def choose(
+        self, names: Iterable[str] | None, algorithms: Iterable[str] = (), beside: Iterable[str] = ()
+    ) -> list[Module]:
+        """The named modules (None: all that built) and those they need, each behind what it depends on; those of
+        ``beside`` that built; and of the kernel's own what it would load for ``algorithms``, by its rule for their
+        names (tcp_NAME).
 
         Raises HowdahError saying why one of them did not build, or that there is no such module.
         """
         chosen: dict[str, Module] = {}
         for name in self.built if names is None else names:
             self._add(name.replace("-", "_"), chosen)
+        for name in beside:
+            if name in self.built:
+                self._add(name, chosen)
         for algorithm in algorithms:
             own = self.of_kernel.get(f"{MODULE_PREFIX}{algorithm}")
             if own is not None:

@@ -61,10 +61,10 @@ def engine() -> UmlEngine:
     return require_engine()
 
 
-def _run(engine: UmlEngine, place: Path, broken: str) -> tuple[RunDirectory, dict[str, Any]]:
+def _run(engine: UmlEngine, place: Path, broken: str, more: str = "") -> tuple[RunDirectory, dict[str, Any]]:
     place.mkdir(exist_ok=True)
     (place / "mine.c").write_text(MODULE.replace("BREAK", broken))
-    (place / "said.yaml").write_text(PROFILE)
+    (place / "said.yaml").write_text(PROFILE + more)
     plan = plan_of(profile=place / "said.yaml")
     engine.prepare([plan], ignore)
     return run(engine, plan, place / "run")
@@ -116,6 +116,13 @@ def test_a_crash_is_told_in_words_with_the_module(engine: UmlEngine, tmp_path: P
     assert "uml_finishsetup" not in str(failed.value), "the useless end of the trace"
     assert "tcp_ack" in failed.value.what
     assert "Linux version" in (tmp_path / "run/raw/kernel.log").read_text(), "what it said before"
+
+
+@pytest.mark.parametrize("traffic", ["python", "iperf3"])
+def test_a_crash_is_told_whoever_makes_the_traffic(engine: UmlEngine, tmp_path: Path, traffic: str) -> None:
+    with pytest.raises(RunFailedError) as failed:
+        _run(engine, tmp_path, "zero = 100 / zero", f"traffic: {{source: {traffic}, sink: {traffic}}}\n")
+    assert f"a division by zero (Kernel mode signal 8), {CALLED}grow [mine], tcp_ack" in failed.value.what
 
 
 def test_a_module_that_sleeps_is_ended_soon(engine: UmlEngine, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
 from howdah.engine.engine import EngineReport, RunProgress
 from howdah.engine.uml.build import Built
+from howdah.engine.uml.loaded import modules_of
 from howdah.engine.uml.merge import merge
-from howdah.engine.uml.parameter import check_parameters
 from howdah.engine.uml.part import cut
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.engine.uml.together import boot_together
@@ -61,8 +61,7 @@ def choose_parts(plan: Plan, built: Mapping[str, Built]) -> list[KernelPart]:
     cuts = cut(plan)
     for part in plan.parts:
         made = built[part.kernel]
-        modules = made.module_set.choose(cuts[part.name].required_modules, plan.kernels_algorithms)
-        check_parameters(plan, modules, made.kernel)
+        modules = modules_of(plan, cuts[part.name].required_modules, made)
         found.append(KernelPart(part.name, made, modules))
     return found
 

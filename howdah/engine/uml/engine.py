@@ -20,8 +20,8 @@ from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.divided import choose_parts, run_parts
 from howdah.engine.uml.guest import boot
+from howdah.engine.uml.loaded import modules_of
 from howdah.engine.uml.needs import lacks
-from howdah.engine.uml.parameter import check_parameters
 from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.errors import HowdahError, ParameterError, RunFailedError, all_of
@@ -159,9 +159,7 @@ class UmlEngine:
         if plan.parts:
             chosen = zip(plan.parts, choose_parts(plan, built), strict=True)
             return [(part.kernel, module) for part, found in chosen for module in found.modules]
-        modules = built[plan.kernel].module_set.choose(plan.required_modules, plan.kernels_algorithms)
-        check_parameters(plan, modules, built[plan.kernel].kernel)
-        return [(plan.kernel, module) for module in modules]
+        return [(plan.kernel, module) for module in modules_of(plan, plan.required_modules, built[plan.kernel])]
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
@@ -180,8 +178,7 @@ class UmlEngine:
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: Built) -> EngineReport:
         try:
-            modules = built.module_set.choose(plan.required_modules, plan.kernels_algorithms)
-            check_parameters(plan, modules, built.kernel)
+            modules = modules_of(plan, plan.required_modules, built)
             stacks = provide_stacks(plan, lambda what, _done, _total: progress(what, 0, 0), self.cache).choose()
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
