@@ -21,7 +21,7 @@ from howdah.record.memory import memory_place
 from howdah.record.reading import read_index
 from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import ExperimentDirectory
-from howdah.work.sweep_memory import of_gone_experiments
+from howdah.work.sweep_memory import useless_memories
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -111,9 +111,9 @@ def execute(options: argparse.Namespace) -> int:
     for build_tree in gone_trees(Cache(cache)):
         build_tree.remove()
         write_stdout(f"removed {build_tree.directory}: there is no {build_tree.tree}\n")
-    for database, directory in of_gone_experiments(Cache(cache)):
+    for database, why in useless_memories(Cache(cache)):
         database.unlink(missing_ok=True)
-        write_stdout(f"removed {database}: there is no {directory}\n")
+        write_stdout(f"removed {database}: {why}\n")
     if options.cache and cache.exists():
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))

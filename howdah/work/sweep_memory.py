@@ -164,14 +164,14 @@ def _place(experiment: Path, cache: Cache) -> Path:
     return cache.path(KIND, f"{content_key(str(experiment.resolve()))}.sqlite")
 
 
-def of_gone_experiments(cache: Cache) -> Iterator[tuple[Path, str]]:
-    """Databases of experiments that no longer exist, each with the experiment's directory."""
+def useless_memories(cache: Cache) -> Iterator[tuple[Path, str]]:
+    """Databases that no sweep will read, each with the reason."""
     for file in sorted((cache.root / KIND).glob("*.sqlite")):
         try:
             with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
                 (experiment,) = database.execute("SELECT experiment FROM sweep").fetchone()
         except (sqlite3.Error, TypeError):
-            yield file, "sweep that it can be read for"
+            yield file, "it cannot be read"
             continue
         if not Path(experiment).is_dir():
-            yield file, str(experiment)
+            yield file, f"there is no {experiment}"

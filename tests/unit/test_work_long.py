@@ -21,7 +21,7 @@ from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.long import LongPlans, LongQueue
 from howdah.work.prepared import Prepared
-from howdah.work.sweep_memory import of_gone_experiments
+from howdah.work.sweep_memory import useless_memories
 
 RUNS = 1200
 WRONG = "5mbit-10ms-r0"  # with the buffer of WRONG_AT_ONE_POINT: less than a frame, and at no other point
@@ -232,9 +232,11 @@ def test_another_directory_of_runs_has_another_memory(
 
 def test_the_memory_of_an_experiment_that_is_gone_can_go(experiment: ExperimentDirectory, profile: Profile) -> None:
     _stopped(experiment, profile, _Place(most=1))
-    assert list(of_gone_experiments(Cache())) == []
+    assert list(useless_memories(Cache())) == []
     shutil.rmtree(experiment.path)
-    assert list(of_gone_experiments(Cache())) == [(_database(), str(experiment.path.resolve()))]
+    assert list(useless_memories(Cache())) == [(_database(), f"there is no {experiment.path.resolve()}")]
+    _database().write_bytes(b"?")
+    assert list(useless_memories(Cache())) == [(_database(), "it cannot be read")]
 
 
 def test_another_kernel_takes_nothing_from_the_memory(experiment: ExperimentDirectory, profile: Profile) -> None:
