@@ -133,6 +133,7 @@ references: ## write the references that are made from the code again
 FIGURES := var/figures/long-fat-400mbit-240ms
 figures: setup-test ## run the README's experiment and write its table, the measures behind it, and its picture
 	@$(BIN)/howdah run profiles/long-fat-400mbit-240ms.yaml --runs var/figures
+	@$(BIN)/howdah clean --unlisted --runs var/figures # runs of an earlier version, which the patterns below would find
 	$(BIN)/python -m tests.readme $(FIGURES)
 	$(BIN)/howdah compare $(FIGURES)/cubic-r0-* $(FIGURES)/cubic-no-hystart-r0-* --output var/figures/start-up.html
 	$(BIN)/python -m tests.browser.picture var/figures/start-up.html docs/figures/start-up.png
