@@ -21,6 +21,7 @@ from howdah.build.secret import code, is_ours
 from howdah.errors import HowdahError
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import now
+from howdah.running import is_running
 
 _FILE = ".attach.json"
 _CODE = "code"
@@ -71,7 +72,7 @@ def attached(runs: Path) -> tuple[list[str], Path]:
             where=str(runs / _FILE),
             hint="Give the command again yourself, with the same --runs: what its workers have finished is taken.",
         )
-    if Path(f"/proc/{kept['process']}").exists() and kept["process"] != os.getpid():
+    if is_running(kept["process"]) and kept["process"] != os.getpid():
         raise HowdahError(f"that command is still running (process {kept['process']})", where=str(runs))
     return list(kept["arguments"]), Path(kept["directory"])
 

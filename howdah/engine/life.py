@@ -10,6 +10,7 @@ from pathlib import Path
 
 from howdah.engine.spinning import busiest, command_of
 from howdah.record.directory import read_json
+from howdah.running import stat_fields
 
 _EXAMINE_EVERY_S = 0.5
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -30,12 +31,8 @@ def descendants(pid: int) -> list[int]:
 
 def _statistics(pid: int) -> tuple[str, float] | None:
     """State and processor seconds (/proc/PID/stat, proc_pid_stat(5))."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text[text.rindex(")") + 2 :].split()
-    return fields[0], (int(fields[11]) + int(fields[12])) * _TICK_S
+    fields = stat_fields(pid)
+    return None if fields is None else (fields[0], (int(fields[11]) + int(fields[12])) * _TICK_S)
 
 
 def processor_s(pid: int) -> float:

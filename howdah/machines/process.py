@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.running import is_running, stat_fields
+
 _START_FIELD = 19  # of /proc/PID/stat behind the name, which may hold anything (proc(5): field 22, starttime)
 
 
@@ -55,12 +57,8 @@ class Remembered:
 
 def start_ticks(pid: int) -> int | None:
     """When that process started, in clock ticks since the machine did; None without a process, and for a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else int(fields[_START_FIELD])
+    fields = stat_fields(pid) if is_running(pid) else None
+    return None if fields is None else int(fields[_START_FIELD])
 
 
 def remember(pid: int, mark: str) -> Remembered | None:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from howdah.running import is_running
+
 _PREFIX = "howdah-prometheus-"
 _OWNER = re.compile(rf"{_PREFIX}(\d+)-")
 _LOCK = ".lock"
@@ -39,7 +41,7 @@ def sweep_scratch() -> list[Path]:
     removed = []
     for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         owner = _OWNER.match(directory.name)
-        if owner is not None and Path(f"/proc/{owner.group(1)}").exists():
+        if owner is not None and is_running(owner.group(1)):
             continue
         try:
             with (directory / _LOCK).open("r+") as file:

@@ -7,7 +7,6 @@ reads the trace (acktrace.py), because simulated seconds are not those of the sc
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from howdah.record.directory import PARTIAL
 from howdah.record.result import Run, load_run
 from howdah.record.sample import bottleneck_queue
 from howdah.record.schema import INFINITE_SSTHRESH
+from howdah.running import is_running
 
 _TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # of the first netlink header of an answer
 _FRESH_S = 5.0  # a node whose readings ended this long ago shows none
@@ -307,14 +307,4 @@ class Watch:
 def _is_alive(path: Path) -> bool:
     """Whether the process whose number ends the name of a partial directory is there."""
     number = path.name.rpartition("-")[2]
-    return number.isdigit() and not path.parent.is_symlink() and _exists(int(number))
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+    return number.isdigit() and not path.parent.is_symlink() and is_running(number)

@@ -14,6 +14,7 @@ from typing import Any
 
 from howdah.errors import RecordError
 from howdah.foreign import read_foreign, too_dense
+from howdah.running import is_running
 
 PARTIAL = ".partial-"
 WRITING = ".writing-"  # a file that is being written, beside its place
@@ -109,7 +110,7 @@ def write_json(path: Path, value: Any) -> None:
 def is_abandoned(path: Path) -> bool:
     """Whether the process whose number ends the name of a partial directory or file is gone."""
     owner = _OWNER.search(path.name)
-    return owner is None or not Path(f"/proc/{owner.group(1)}").exists()
+    return owner is None or not is_running(owner.group(1))
 
 
 def experiment_indexes(runs: Path) -> list[Path]:

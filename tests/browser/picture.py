@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
+from PIL import Image, ImageOps
 from playwright.sync_api import sync_playwright
 
 from tests.browser.conftest import MISSING, launched
+from tests.browser.screenshot import Difference, differences, length_differs, pin_fonts
 
 WIDTH_PX = 880
 SCALE = 1.5  # pixels of the file for one of the page: sharp on most screens, and still a small file
+_SHRINK = 6  # pixels of the file for one that is compared
 
 _ONLY_THESE = """() => {
   const box = document.createElement("div");
@@ -36,9 +40,12 @@ _ONLY_THESE = """() => {
 
 
 def take(report: Path, picture: Path) -> None:
-    """Write the picture of a report as PNG. Raises SystemExit where the report lacks one of its parts."""
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
+    """Write the picture of a report as PNG, with fonts that every machine has.
+
+    Raises SystemExit without a browser, and where the report lacks one of its parts.
+    """
+    with tempfile.TemporaryDirectory() as fonts, sync_playwright() as playwright:
+        browser = launched(playwright, Path(fonts))
         if browser is None:
             raise SystemExit(MISSING)
         page = browser.new_page(
@@ -48,8 +55,21 @@ def take(report: Path, picture: Path) -> None:
         page.wait_for_selector("html[data-ready=true]")
         if not page.evaluate(_ONLY_THESE):
             raise SystemExit(f"{report}: no exit strip or no figure of the congestion window; did its runs pass?")
+        pin_fonts(page)
         page.locator("#picture").screenshot(path=picture)
         browser.close()
+
+
+def differs(was: Path, now: Path) -> list[Difference] | str:
+    """Where two pictures look different, the most different places first; in words where their sizes differ."""
+    small = []
+    for picture in (was, now):
+        whole = Image.open(picture).convert("RGB")
+        shrunk = whole.resize((whole.width // _SHRINK, whole.height // _SHRINK), Image.Resampling.BOX)
+        small.append(ImageOps.posterize(shrunk, 5))
+    if length_differs(*small):
+        return f"{small[0].size} and {small[1].size}, in {_SHRINK} pixels"
+    return differences(small[0], small[1], _SHRINK)
 
 
 def main(arguments: list[str]) -> int:

@@ -30,6 +30,7 @@ from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.record.console import console_tail
 from howdah.record.directory import read_json
 from howdah.record.kernel_log import in_use
+from howdah.running import is_running
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
 _MEMORY_SLACK_BYTES = 16 << 20  # what the kernel keeps in the file beside the memory
@@ -85,7 +86,7 @@ def sweep(*bases: Path) -> list[Path]:
     removed = []
     for directory in (path for base in dict.fromkeys(bases) for path in base.glob(f"{_PREFIX}*-*")):
         owner = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        if Path(f"/proc/{owner}").exists():
+        if is_running(owner):
             continue
         try:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

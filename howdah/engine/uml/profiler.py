@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.engine.life import descendants
+from howdah.running import is_running
 
 PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
 EVENT, PERIOD_NS = "cpu-clock:u", 100_000
@@ -182,7 +183,7 @@ def _appear(launcher: int, image: Path) -> int:
     """The number of the process that runs the image; 0 if none appears in time."""
     limit = time.monotonic() + _APPEARS_S
     wanted = image.resolve()
-    while time.monotonic() < limit and Path(f"/proc/{launcher}").exists():
+    while time.monotonic() < limit and is_running(launcher):
         for pid in descendants(launcher):
             try:
                 if Path(f"/proc/{pid}/exe").readlink() == wanted:
