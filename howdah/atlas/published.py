@@ -114,7 +114,7 @@ def rows_of(all_of_it: Iterable[Published]) -> dict[str, dict[str, Any]]:
 
 
 def kernel_of(all_of_it: Iterable[Published]) -> str:
-    """``6.12``: the release of Linux that most of the profiles ran on; empty where it is missing."""
+    """``6.12``: the release of Linux that most of the profiles ran on; empty if all are models."""
     releases = Counter(
         ".".join(name.split(".")[:2]) for each in all_of_it for name in each.kernels if not is_model(name)
     )

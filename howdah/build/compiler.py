@@ -34,7 +34,7 @@ class CompilerError:
 
 
 def first_error(lines: list[str], is_own: Callable[[str], bool], *, blame_include: bool = True) -> CompilerError | None:
-    """The first error of a compiler's output, None if it is missing.
+    """The first error of a compiler's output, None if it names no error.
 
     ``is_own`` tells files that a person can be asked to mend. An error elsewhere is placed at the outermost of them
     that used the macro, else at the innermost that called the function, else (``blame_include``) at the one that

@@ -12,7 +12,7 @@ from howdah.measure.statistics import statistic, student_quantile
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and its 95 % interval; ``low`` and ``high`` are None where it is missing (one value, or values
+    """An estimate and its 95 % interval; ``low`` and ``high`` are None without one (one value, or values
     without spread)."""
 
     value: float

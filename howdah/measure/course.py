@@ -148,7 +148,7 @@ def exponential_growth_s(trace: FlowTrace) -> float | None:
 
 
 def final_cwnd(trace: FlowTrace, end_ns: int) -> int | None:
-    """cwnd at the last ACK not later than ``end_ns``; None if it is missing."""
+    """cwnd at the last ACK not later than ``end_ns``; None if all are later."""
     record = int(np.searchsorted(trace.time_ns, end_ns, side="right")) - 1
     return int(trace.cwnd[record]) if record >= 0 else None
 

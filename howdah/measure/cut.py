@@ -32,7 +32,7 @@ class Cut:
 
     ``duplicates``: ACKs in a row, up to the one that cut, that acknowledged nothing new. ``state``: ``tcpi_ca_state``
     of the first reading after the cut that comes before everything sent by then was acknowledged, since a recovery
-    lasts as long, and before the next gap shows; None where it is missing. ``recoveries``, ``marks``, ``timeouts``:
+    lasts as long, and before the next gap shows; None without such a reading. ``recoveries``, ``marks``, ``timeouts``:
     growth of TCPSackRecovery and TCPRenoRecovery, TCPDeliveredCE and TCPTimeouts between the readings around the cut;
     None where they were not read. ``moves``: an ACK acknowledged something new within half a round trip after the cut;
     in a recovery there is a gap that a retransmission must close first, which takes a round trip. ``collapsed``: the

@@ -19,7 +19,7 @@ from howdah.plan.path import Path
 
 def opened_record(trace: FlowTrace, path: Path, capacity: FairCapacity) -> int | None:
     """Index of the first record with a window of at least a BDP (:func:`howdah.measure.bdp.bdp_packets`); None if
-    it is missing.
+    no record has one.
 
     The Jump Start paper's introduction: "if a connection needs a cwnd of N segments to fully use the capacity",
     slow start takes log2 N round trips and 2 N segments to open it.
@@ -63,7 +63,7 @@ class Reached:
 
 
 def reach(trace: FlowTrace, cwnd_packets: int) -> Reached | None:
-    """The first ACK after which cwnd is at least ``cwnd_packets``; None if it is missing.
+    """The first ACK after which cwnd is at least ``cwnd_packets``; None if it never is.
 
     Time is from the moment the connection could send (from the flow's start where that is not known), so that the
     handshake is left out. The paper's arithmetic for limited slow start, rounds times RTT, begins with the first

@@ -53,7 +53,7 @@ def first_loss_episode(
     a round trip and one full buffer (``drain_ns``) earlier. What was dropped while the sender had not yet noticed is
     repaired in a recovery of its own: one that begins within a round trip of the last one's end belongs to the same
     episode. Retransmissions come from tcp_info, drops from the bottleneck's queue, each between the readings that
-    enclose the episode. An episode without retransmission (reordering) does not count. None if it is missing.
+    enclose the episode. An episode without retransmission (reordering) does not count. None if no episode counts.
     """
     for episode in _merged(trace):
         begin = int(trace.time_ns[episode.begin])

@@ -20,7 +20,7 @@ RAMP_SHARE = 0.1
 def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOOD_SHARE) -> float | None:
     """Start of the first RTT window in which the flow's goodput is at least ``share`` of its fair capacity.
 
-    In seconds from the flow's start; None if it is missing. A window begins at any ACK and is as long as the RTT is
+    In seconds from the flow's start; None if no window has it. A window begins at any ACK and is as long as the RTT is
     then (the smoothed one, at least the path's), so that it holds one flight, however bursty. It must end before the
     flow does. One in which the path carries nothing is none.
     """

@@ -118,9 +118,9 @@ class WebSection(Section):
 
 
 class MixSection(Section):
-    """Transfers of middle size at a mean rate, as in the HyStart paper's background. Poisson arrivals, sizes of the
-    Surge generator (Barford and Crovella 1998: 93 % lognormal, the rest Pareto), of which only those between least
-    and most are taken."""
+    """Transfers of middle size at a mean rate, as in the HyStart paper's background. Arrivals are Poisson. Sizes
+    are those of the Surge generator (Barford and Crovella 1998: 93 % lognormal, the rest Pareto), of which only those
+    between least and most are taken."""
 
     rate: Rate = Field(description="mean load on the wire, from which the time between arrivals follows")
     least: Bytes = Field(default=50_000, description="smallest transfer", json_schema_extra={"x-default": "50 kB"})
