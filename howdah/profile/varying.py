@@ -85,7 +85,7 @@ class RateVariationSection(Section):
 
 class HandoverSection(Section):
     """Satellites in low orbit, each left for the next one after ``every``. Nothing arrives for ``outage``, then the
-    delay is another one, between the path's and ``delay`` above it, uniform, half of it each way, drawn from the seed."""
+    delay is another one, between the path's and ``delay`` above it: uniform, half each way, drawn from the seed."""
 
     every: PositiveDuration = Field(description="time between hand-overs")
     first: PositiveDuration | None = Field(default=None, description="time of the first one; every by default")
