@@ -101,7 +101,7 @@ def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progres
 
 
 def sources_key() -> str:
-    """Of what an image is made of here, its kernel left out: a machine of another one is set up again in all."""
+    """Of what an image is made of here, its kernel left out: everything on a machine of another one is set up again."""
     return content_key(_LAYOUT, SUITE, *package_names(), *_sources())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``path: {like: paths/geo, buffer: 2 bdp}``: a path taken from another profile, with some fields given again."""
+"""``path: {like: paths/geo, buffer: 2 bdp}``: a path taken from another profile, with some fields replaced."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ def check_steps(steps: list[StepSection], *place: str) -> None:
 
 
 class TraceSection(Section):
-    """The path of a file. It is CSV with a header (columns ``time`` and any of ``rate``, ``rtt``, ``forward_delay``,
-    ``reverse_delay``, ``loss``, values with units), or a trace of Mahimahi. That has one line for each packet of 1500
-    bytes that may be sent, in milliseconds."""
+    """A path that changes as a file says. The file is CSV with a header (columns ``time`` and any of ``rate``, ``rtt``,
+    ``forward_delay``, ``reverse_delay``, ``loss``, values with units), or a trace of Mahimahi. That has the time of
+    each packet of 1500 bytes that may be sent, one a line, in milliseconds."""
 
     file: Text = fixed(description="relative to the profile; .csv, or anything else for Mahimahi's format")
     interval: PositiveDuration = Field(
@@ -84,8 +84,8 @@ class RateVariationSection(Section):
 
 
 class HandoverSection(Section):
-    """A satellite in low orbit is left for the next one every ``every``. Nothing arrives for ``outage``, then the delay
-    is another one, between the path's and ``delay`` above it, uniform, half of it each way, drawn from the seed."""
+    """Satellites in low orbit, each left for the next one after ``every``. Nothing arrives for ``outage``, then the
+    delay is another one, between the path's and ``delay`` above it: uniform, half each way, drawn from the seed."""
 
     every: PositiveDuration = Field(description="time between hand-overs")
     first: PositiveDuration | None = Field(default=None, description="time of the first one; every by default")
