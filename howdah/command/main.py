@@ -14,6 +14,7 @@ import errno
 import io
 import os
 import re
+import resource
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -27,6 +28,8 @@ from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
+_ENOUGH_BYTES = 1 << 30  # of address space; the libraries of tables take half of it
+_NO_MAPPING = "failed to map segment"  # of ld.so, where memory is limited
 _UNENCODABLE = "howdah-unencodable"
 
 _HOW = """\
@@ -77,6 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
                 return _end(argparse.Namespace(json="--json" in words), _too_little_memory())
             except OSError as error:
                 return _end(argparse.Namespace(json="--json" in words), _refused(error))
+            except (ImportError, OverflowError) as error:  # the latter: modules that read a clock far in the future
+                return _end(argparse.Namespace(json="--json" in words), _not_loaded(error))
             return _execute(options)
     except WrongUsageError as error:
         if "--json" in words:
@@ -102,6 +107,7 @@ def program() -> int:
     leave_pandas_out()
     _use_own_path()
     _open_output()
+    _tell_little_memory()
     return main()
 
 
@@ -118,6 +124,14 @@ def _open_output() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+
+
+def _tell_little_memory() -> None:
+    """A library in C that cannot have its memory ends the process with words of its own, or none."""
+    most_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= most_bytes < _ENOUGH_BYTES:
+        most_mib = most_bytes >> 20
+        write_stderr(f"howdah: {most_mib} MiB of address space may be too little; raise the limit (ulimit -v)\n")
 
 
 def _execute(options: argparse.Namespace) -> int:
@@ -137,11 +151,21 @@ def _execute(options: argparse.Namespace) -> int:
         return _end(options, _too_little_memory())
     except OSError as error:
         return _end(options, _refused(error))
+    except ImportError as error:
+        return _end(options, _not_loaded(error))
 
 
 def _too_little_memory() -> HowdahError:
     hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
     return HowdahError("there is not enough memory", hint=hint)
+
+
+def _not_loaded(error: ImportError | OverflowError) -> HowdahError:
+    """A module or a library of howdah's that cannot be loaded, in words."""
+    if _NO_MAPPING in str(error):
+        return _too_little_memory()
+    hint = "See that the clock is right (date), or install howdah again."
+    return HowdahError(f"howdah cannot be loaded: {error}", hint=hint)
 
 
 def _refused(error: OSError) -> HowdahError:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from howdah.running import is_running
+from howdah.scratch import scratch
 
 _PREFIX = "howdah-prometheus-"
 _OWNER = re.compile(rf"{_PREFIX}(\d+)-")
@@ -27,13 +28,11 @@ def scratch_directory() -> Iterator[Path]:
     in use while the process whose number is in its name lives. Locks end with their process.
     """
     sweep_scratch()
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as name:
-        path = Path(name)
-        with (path / _LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            data = path / "data"
-            data.mkdir()
-            yield data
+    with scratch(f"{_PREFIX}{os.getpid()}-") as path, (path / _LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        data = path / "data"
+        data.mkdir()
+        yield data
 
 
 def sweep_scratch() -> list[Path]:

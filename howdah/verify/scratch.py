@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from howdah.record.directory import is_abandoned
+from howdah.scratch import scratch
 
 PREFIX = "howdah-verify-"
 
@@ -23,15 +24,5 @@ def scratch_place() -> Iterator[Path]:
         with suppress(OSError):
             if not left.is_symlink() and left.stat().st_uid == os.geteuid() and is_abandoned(left):
                 shutil.rmtree(left, ignore_errors=True)
-    with own_directory(base) as made:
+    with scratch(PREFIX, base) as made:
         yield made
-
-
-@contextmanager
-def own_directory(place: Path | None) -> Iterator[Path]:
-    """A directory that goes at the end. Its name ends with its owner's number, so that no other command sweeps it."""
-    made = Path(tempfile.mkdtemp(prefix=PREFIX, suffix=f"-{os.getpid()}", dir=place))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)

@@ -21,7 +21,7 @@ COMMANDS = (
     *(["--help"], ["list", "runs"], ["list", "profiles"], ["list", "kernels", "--json"], ["plan", "quick"]),
     *(["plan", "quick", "--json"], ["report", NAME, "--reanalyse"], ["report", NAME, "--without-prometheus"]),
     *(["verify", NAME], ["verify", NAME, "--digests-only", "--json"], ["compare", NAME, NAME], ["claims", NAME]),
-    *(["export", NAME], ["export", NAME, "--format", "csv", "--output", "{out}/csv"]),
+    *(["export", NAME, "--output", "{out}/flent"], ["export", NAME, "--format", "csv", "--output", "{out}/csv"]),
     *(["pack", NAME, "--output", "{out}/a.howdah.tar.zst"], ["unpack", "{pack}", "{out}/taken-out"]),
     *(["verify", "{pack}"], ["score", NAME], ["figure", NAME, "--output", "{out}/figures"], ["clean"], ["doctor"]),
     *(["doctor", "--json"], ["nightly", "--list"], ["new", "mine", "--output", "{out}/mine.yaml"], ["schema"]),

@@ -21,6 +21,7 @@ from howdah.errors import HowdahError
 from howdah.publish.scratch import scratch_directory, sweep_scratch
 from howdah.publish.serve import experiments
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
+from howdah.scratch import scratch
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, find
 from tests.unit.recorded_run import recorded_plan
 
@@ -241,3 +242,29 @@ def test_clean_removes_what_is_left_everywhere(
     assert main(["clean", "--runs", str(runs)]) == 0
     assert not [path for path in left if path.exists()]
     assert all(path.exists() for path in kept)
+
+
+@pytest.mark.parametrize("when", ["it is made", "it is used", "it is emptied"])
+def test_a_scratch_directory_goes_whenever_the_command_is_interrupted(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt is raised once, before an operation on a file or after it."""
+    empty, make = shutil.rmtree, Path.mkdir
+
+    def interrupted_mkdir(self: Path, mode: int = 0o777) -> None:
+        make(self, mode)
+        raise KeyboardInterrupt
+
+    def interrupted_rmtree(_place: Path, **_settings: object) -> None:
+        monkeypatch.setattr(shutil, "rmtree", empty)
+        raise KeyboardInterrupt
+
+    if when == "it is made":
+        monkeypatch.setattr(Path, "mkdir", interrupted_mkdir)
+    if when == "it is emptied":
+        monkeypatch.setattr(shutil, "rmtree", interrupted_rmtree)
+    with pytest.raises(KeyboardInterrupt), scratch("howdah-", tmp_path) as made:
+        (made / "some").write_text("data")
+        if when == "it is used":
+            raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
