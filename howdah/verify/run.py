@@ -26,12 +26,13 @@ from howdah.scratch import scratch
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
-from howdah.verify.scratch import PREFIX
 from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
 Progress = Callable[[str, int, int], None]
+
+PREFIX = "howdah-verify-"  # of scratch directories, in one of which everything a command makes lies
 
 
 def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | None = None) -> Report:
