@@ -153,7 +153,8 @@ class Surroundings(Trials):
         other = limit.startswith("--nproc")  # it does not bind root
         if other and other_user_missing():
             limit, other = "--nofile=40", False
-        return Around(limit, limits=(limit,), other_user=other)
+        heard = limit not in ("--fsize=0", "--fsize=100")  # what a command says goes to a file, which holds no message
+        return Around(limit, limits=(limit,), other_user=other, is_heard=heard)
 
     def _around_clock(self, chance: random.Random) -> Around:
         if chance.random() < 0.4:
@@ -233,7 +234,9 @@ class Surroundings(Trials):
         if self.canary.exists():
             faults.append("a program of the directory ran")
             self.canary.unlink()
-        if new := sorted(self._seen() - before):
+        told = {str(self.place / (around.environment.get(name) or ".")) for name in ("HOWDAH_CACHE", "XDG_CACHE_HOME")}
+        told |= {str(self.sandbox.root / (around.environment.get("HOWDAH_CACHE") or "."))}
+        if new := sorted(self._seen() - before - told):
             faults.append(f"written outside of where it was told to: {new[:3]}")
         faults += [*self.sandbox.at_once(), *self.sandbox.left()]
         self.sandbox.clear_left()
