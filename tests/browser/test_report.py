@@ -123,7 +123,7 @@ def test_the_exit_is_marked_with_its_cause(visit: Open, report_page: Path) -> No
     page = visit(report_page).page
     scale(page, "cwnd")
     marks = page.evaluate(f"{figure('cwnd')}.marksNow().exits.map((each) => each.label)")
-    assert sorted(re.sub(r"[\d\u2009]+$", "N", mark) for mark in marks) == [
+    assert sorted(re.sub(r"[\d\u202f]+$", "N", mark) for mark in marks) == [
         "cubic-no-hystart: exit: loss, N",
         "cubic: exit: ACK train, N",
         "reno: exit: loss, N",
