@@ -113,7 +113,9 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
         begin = left + step * number
         parts += _drawn(panel, begin + 4, begin + step - 20, _ROW, linked)
     words = ", ".join(_called(panel.metric) for panel in panels)
-    return svg(_WIDTH, _HEAD + _ROW * len(places) + _FOOT, f"Ratios of {words} at each point", parts, "chart wide")
+    return svg(
+        _WIDTH, _HEAD + _ROW * len(places) + _FOOT, f"Ratios of {words} at each point", parts, "chart wide", "group"
+    )
 
 
 def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
@@ -124,7 +126,7 @@ def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
         parts.append(text(8, _HEAD + _TALL_ROW * number + 15, short, "name", "start"))
     parts += _drawn(panel, 8, _NARROW - 10, _TALL_ROW, linked)
     height = _HEAD + _TALL_ROW * len(places) + _FOOT
-    return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow")
+    return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow", "group")
 
 
 def _called(metric: Metric) -> str:
