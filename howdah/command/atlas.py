@@ -14,7 +14,7 @@ from howdah.atlas.finding import tell
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_index, write_site
-from howdah.atlas.summary import summary
+from howdah.atlas.summary import brief, summary
 from howdah.atlas.tally import tally
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
 from howdah.atlas.verdict_page import Rows, claims_of, verdict_of
@@ -129,7 +129,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("atlas", {"site": str(page), **data})
     else:
-        write_stdout(f"{text}\nsite: {page}\n")
+        write_stdout(fitted(brief(shown, record, problems, page, quick=options.quick)))
     return _exit_code(data["claims"], problems)
 
 

@@ -37,11 +37,13 @@ _SAID = frozenset(
 
 @dataclass
 class Repeated:
-    """By measure and repetition: numbers in the units of metrics.json, words, and why there is neither."""
+    """By measure and repetition: numbers in the units of metrics.json, words, and why there is neither; ``runs`` are
+    the names of the runs by repetition."""
 
     numbers: dict[str, dict[int, float]] = field(default_factory=dict)
     texts: dict[str, dict[int, str]] = field(default_factory=dict)
     absent: dict[str, dict[int, str]] = field(default_factory=dict)
+    runs: dict[int, str] = field(default_factory=dict)
 
     def add(self, repetition: int, row: dict[str, Any]) -> None:
         name, value = str(row["metric"]), row["value"]
@@ -97,5 +99,7 @@ def repeated(runs: list[Run]) -> dict[str, Repeated]:
         seen.add(number)
         for row in run.metrics:
             if row["metric"] in _SAID and not one_of_many(row):
-                found.setdefault(row_group(run, row).flow, Repeated()).add(number, row)
+                of = found.setdefault(row_group(run, row).flow, Repeated())
+                of.runs[number] = run.name
+                of.add(number, row)
     return found

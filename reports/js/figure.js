@@ -218,7 +218,8 @@ howdah.Figure = (() => {
             dash: line.dash,
             alpha: line.alpha,
             show: !state.view.hidden.has(line.key),
-            points: { show: false },
+            points: line.points ? { show: true, size: 6, width: 1.5, stroke: line.colour, fill: line.colour } : { show: false },
+            ...(line.points ? { paths: () => null } : {}),
           })),
         ],
         cursor: {

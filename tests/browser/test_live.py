@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from howdah.publish.scrape import scrape
 from howdah.publish.server import Server, running
 from howdah.record.directory import write_json
+from tests.browser.kinds import Pages
 from tests.prometheus_fixture import prometheus_or_skip
 from tests.unit.recorded_run import record_experiment
 from tests.unit.underway_run import Underway, make_underway, make_virtual
@@ -198,3 +200,17 @@ def test_nothing_lies_beyond_the_edge_of_a_narrow_screen(live: Live) -> None:
     page.get_by_role("button", name="Theme").click()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert live.complaints == []
+
+
+def test_a_run_of_groups_has_no_chart_of_nothing(browser: Browser, pages: Pages) -> None:
+    board = json.loads(pages.board)
+    run = board["underway"][0]
+    flow = run["flows"][0]
+    run["groups"] = [{**flow, "name": "web", "begun": 12, "connections": 100}]
+    del run["groups"][0]["cwnd"]
+    run["flows"] = []
+    page = Pages(pages.files, json.dumps(board)).open(browser, "live", 1200)
+    expect(page.locator("article.run .facts")).to_contain_text("web: 12 of 100 connections have begun")
+    expect(page.get_by_role("img", name="Congestion window so far")).to_be_hidden()
+    expect(page.get_by_role("img", name="ACK rate")).to_be_visible()
+    page.context.close()

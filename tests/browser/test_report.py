@@ -123,7 +123,7 @@ def test_the_exit_is_marked_with_its_cause(visit: Open, report_page: Path) -> No
     page = visit(report_page).page
     scale(page, "cwnd")
     marks = page.evaluate(f"{figure('cwnd')}.marksNow().exits.map((each) => each.label)")
-    assert sorted(re.sub(r"[\d\u2009]+$", "N", mark) for mark in marks) == [
+    assert sorted(re.sub(r"[\d\u202f]+$", "N", mark) for mark in marks) == [
         "cubic-no-hystart: exit: loss, N",
         "cubic: exit: ACK train, N",
         "reno: exit: loss, N",
@@ -355,3 +355,23 @@ def test_the_repetitions_of_a_line_are_shaded_behind_it(visit: Open, report_page
     page.select_option("#repetition", "all")
     assert page.evaluate(f"{figure('cwnd')}.bandsNow()") == []
     expect(notes).to_have_count(0)
+
+
+def test_a_dot_opens_the_curves_of_its_run(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    link = page.locator("#answer svg.wide a[data-run]").last
+    name = link.get_attribute("data-run")
+    link.click()
+    shown = page.evaluate("howdah.state.runs().map((run) => run.name)")
+    assert name in shown
+    assert page.evaluate("location.hash") == "#figures"
+
+
+def test_the_answer_is_on_the_first_screen(visit: Open, report_page: Path) -> None:
+    page = visit(report_page, height=900).page
+    box = page.locator("#answer svg.wide").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 900
+    order = page.evaluate("[...document.querySelectorAll('main > section')].map((each) => each.id)")
+    assert order[0] == "answer"
+    assert order[-1] == "provenance"

@@ -274,7 +274,11 @@ def lines_of(
         colour = colours[key] if colours[key] not in used else "#404040"
         used.add(colour)
         exit_ = exit_of(run, flow)
-        lines.append(PaperLine(", ".join(words), number, colour, run, flow, *found, exit_, alike[key, point]))
+        lines.append(
+            PaperLine(
+                ", ".join(filter(None, words)) or key, number, colour, run, flow, *found, exit_, alike[key, point]
+            )
+        )
     if not lines:
         raise HowdahError(f"no run has {course.needs}", hint="'howdah report' says what each run lacks.")
     until = _until_s(lines, choice)
