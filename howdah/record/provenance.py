@@ -23,6 +23,7 @@ PROVENANCE_FORMAT = 1
 _REVISION = "# branch.oid "
 _ASK_EVERY_S = 1.0
 _asked: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)  # when, and what was said
+ANALYSIS = ("howdah.work.analysis", *modules_of("howdah.ingest"))  # those of the latter are found by name
 ANALYSIS_DATA = (TABLE,)  # files that the analysis reads beside its modules
 
 
@@ -50,9 +51,10 @@ def agent_sha256() -> str:
 def analysis_sha256() -> str:
     """Version of the code that turns raw/ into tables, metrics and verdict: those are made again when it changes.
 
-    It covers ``howdah.work.analysis`` and all that it imports, the table schemas with it, and the table of metrics.
+    It covers ``howdah.work.analysis`` and all that it imports, what howdah/registered.py finds by name, the table
+    schemas with it, and the table of metrics.
     """
-    return remembered_sha256(["howdah.work.analysis"], data=ANALYSIS_DATA)
+    return remembered_sha256(ANALYSIS, data=ANALYSIS_DATA)
 
 
 def core_s(record: dict[str, Any]) -> float:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from collectors.collector import CollectorError, Surroundings, Watched
+from collectors.interval.qdisc import watched_qdiscs
 from collectors.pcap import PcapCollector
-from collectors.qdisc import watched_qdiscs
 from collectors.ss import SsCollector
 from collectors.tracepoint import drain_interval_ns, event_filter, parse_statistics
 from howdah.linux.netlink.diag import Endpoint

@@ -20,6 +20,8 @@ class InterfaceCollector(PolledCollector):
     howdah/record/schema.py.
     """
 
+    says = "bytes of every interface"
+    default = "100 ms"
     file = "interface.bin"
     kind = KIND_LINK
 
@@ -28,3 +30,6 @@ class InterfaceCollector(PolledCollector):
             indices = [link.index for link in links(namespace.netlink) if link.name != "lo"]
             requests = [(RTM_GETLINK, interface_header(index)) for index in indices]
             yield node, Batch(namespace, NETLINK_ROUTE, requests)
+
+
+COLLECTOR = InterfaceCollector
