@@ -10,17 +10,20 @@ Only the folders are searched into which packages are installed: no pack, profil
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.util
 import site
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from howdah.errors import HowdahError
 from howdah.place import PACKAGE
 
+_Kind = TypeVar("_Kind")
 _PREFIX = "howdah."
 _FILE = "entry_points.txt"
 _METADATA = ".dist-info"
@@ -46,12 +49,12 @@ class Extension:
         Raises HowdahError, which names the package, for whatever comes of the import.
         """
         module, _, attribute = self.value.partition(":")
-        return self.guarded(lambda: _found(".".join(filter(None, (module, within))), attribute))
+        return self.guarded(_found, ".".join(filter(None, (module, within))), attribute)
 
-    def guarded(self, call: Callable[[], Any]) -> Any:
+    def guarded(self, call: Callable[..., _Kind], *arguments: Any) -> _Kind:
         """What the call into the package returns; what it raises becomes a HowdahError that names the package."""
         try:
-            return call()
+            return call(*arguments)
         except HowdahError:
             raise
         except Exception as error:
@@ -62,6 +65,22 @@ class Extension:
                 f"{_PREFIX}{self.kind} ends with {type(error).__name__}: {error}",
                 hint=f"Install a version that works with this howdah, or remove it: pip uninstall {self.package}",
             ) from error
+
+    @property
+    def sha256(self) -> str:
+        """Of the sources of the package that it names, which is not imported for that."""
+        digest = hashlib.sha256()
+        for file in self._sources():
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        return digest.hexdigest()
+
+    def _sources(self) -> list[Path]:
+        found = importlib.util.find_spec(self.value.partition(":")[0].partition(".")[0])
+        if found is None:
+            return []
+        places = [Path(place) for place in found.submodule_search_locations or ()]
+        files = sorted(file for place in places for file in place.rglob("*.py"))
+        return files or ([Path(found.origin)] if found.origin else [])
 
     def to_json(self) -> dict[str, str]:
         """As run.json names it."""

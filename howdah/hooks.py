@@ -10,9 +10,8 @@ A package names what it adds as entry points. The groups, and what each entry po
 ``howdah.engines``     an ``EngineEntry``
 ``howdah.commands``    a ``CommandEntry``
 
-The name of an entry point is the name of what it adds: that of the collector in ``collect:`` and of its table, of the
-metric, of the check, of the format, of the engine, of the command. A name that howdah or another package has is
-refused.
+The name of an entry point is the name of what it adds: a collector has it in ``collect:``, and so has its table.
+A name that howdah or another package has is refused.
 
 This module imports nothing of howdah when it runs, so a package may import it without loading what it does not use.
 """

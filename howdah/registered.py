@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The collectors that read at an interval, by name. Each is two files, and nobody else lists it.
+"""The collectors that read at an interval, by name, and the engines that packages add.
+
+A collector is two files, and nobody else lists it.
 
 The guest's file is ``collectors/interval/NAME.py``: its ``COLLECTOR`` reads the kernel and says what ``collect:`` of
 a profile takes. The host's file is ``howdah/ingest/NAME.py``: its ``READER`` has the schema of the table NAME and fills
@@ -18,6 +20,7 @@ from howdah.errors import HowdahError
 from howdah.extension import Extension, extensions
 from howdah.hooks import CollectorHook, Reader
 from howdah.place import COLLECTORS
+from howdah.trait import declare, engines
 
 FOLDER = COLLECTORS / "interval"
 KIND = "collectors"
@@ -63,6 +66,13 @@ class Registered:
             return found
         own: Reader = importlib.import_module(f"howdah.ingest.{self.name}").READER
         return own
+
+
+@cache
+def declare_engines() -> None:
+    """Make the engines of installed packages known by their traits. Raises HowdahError for one that does not work."""
+    for name, each in extensions("engines", engines()).items():
+        declare(name, each.load().traits)
 
 
 @cache

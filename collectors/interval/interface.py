@@ -17,7 +17,7 @@ class InterfaceCollector(PolledCollector):
 
     Writes ``interface.bin`` (framed, kind 3): per reading and node, RTM_NEWLINK answers: struct ifinfomsg (index)
     with IFLA_IFNAME and IFLA_STATS64 (struct rtnl_link_stats64). Becomes the table ``interface``; its columns are in
-    howdah/record/schema.py.
+    howdah/ingest/interface.py.
     """
 
     says = "bytes of every interface"

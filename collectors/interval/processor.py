@@ -18,7 +18,7 @@ class ProcessorCollector(PolledCollector):
 
     Writes ``processor.bin`` (framed, kind 4): per reading and host, an RTM_NEWQDISC answer whose TCA_STATS_APP is
     struct processor_stats of modules/processor/processor.h, all of one instant. Becomes the table ``processor``; its
-    columns are in howdah/record/schema.py.
+    columns are in howdah/ingest/processor.py.
     """
 
     says = "work and queue of the hosts' processors, where the profile gives them one"

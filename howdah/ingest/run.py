@@ -98,7 +98,7 @@ def _table_of(each: Registered, context: Context) -> Made:
     reader = each.reader
     if each.extension is None:
         return {reader.table or each.name: reader.read(context)}
-    return {each.name: each.extension.guarded(lambda: reader.read(context))}
+    return {each.name: each.extension.guarded(reader.read, context)}
 
 
 def _clocks(directory: RunDirectory) -> dict[str, Any] | None:

@@ -39,9 +39,10 @@ def _field(each: Registered) -> Any:
     try:
         default_us = None if kind.default is None else parse_duration(kind.default)
     except QuantityError as error:
-        raise HowdahError(f"the default of the collector {each.name} is no interval: {error}") from error
-    shown = {"x-default": kind.default or "off"}
-    return IntervalOrOff, Field(default=default_us, description=kind.says, json_schema_extra=shown)
+        raise HowdahError(f"the default of the collector {each.name} is not an interval: {error}") from error
+    return IntervalOrOff, Field(
+        default=default_us, description=kind.says, json_schema_extra={"x-default": kind.default or "off"}
+    )
 
 
 if TYPE_CHECKING:
