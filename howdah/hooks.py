@@ -9,6 +9,7 @@ A package names what it adds as entry points. The groups, and what each entry po
 ``howdah.exports``     a function (``WriteRun``)
 ``howdah.engines``     an ``EngineEntry``
 ``howdah.commands``    a ``CommandEntry``
+``howdah.sets``        a function (``NameProfiles``)
 
 The name of an entry point is the name of what it adds: a collector has it in ``collect:``, and so has its table.
 A name that howdah or another package has is refused.
@@ -18,7 +19,7 @@ This module imports nothing of howdah when it runs, so a package may import it w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from collectors.collector import Surroundings
+    from howdah.command.shape import Shape
     from howdah.engine.engine import Engine
     from howdah.ingest.source import Context, SourceReport
     from howdah.judge.check import Check
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from howdah.record.result import Run
     from howdah.trait import Traits
 
-GROUPS = ("collectors", "measures", "checks", "exports", "engines", "commands")
+GROUPS = ("collectors", "measures", "checks", "exports", "engines", "commands", "sets")
 
 
 class CollectorHook(Protocol):
@@ -129,11 +131,18 @@ class EngineEntry:
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """A command. ``says`` is its line in ``howdah --help``.
+    """A command. ``says`` is its line in ``howdah --help``, below ``heading`` if the help has that.
 
     ``add_parser`` calls ``commands.add_parser(NAME)``, adds its arguments, and ends with ``set_defaults(execute=…)``:
     a function of the options that returns the exit code. What the command works with is imported there.
+    ``answers`` gives what it prints with ``--json``: version and shape of each object (``howdah.command.answer``).
     """
 
     says: str
     add_parser: Callable[[argparse._SubParsersAction[Any]], None]
+    heading: str = ""
+    answers: Callable[[], Mapping[str, tuple[int, type[Shape]]]] = dict
+
+
+# Names that stand for several profiles, as ``howdah nightly --claims`` takes them: the profiles of each.
+NameProfiles = Callable[[], "Mapping[str, list[str]]"]

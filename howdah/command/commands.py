@@ -33,7 +33,6 @@ COMMANDS = {
     "report": Command("report", "make the HTML report of an experiment again; needs no kernel"),
     "figure": Command("figure", "draw figures for a paper: PDF, SVG or PNG, a column wide"),
     "claims": Command("claims", "judge an experiment's claims again; needs no kernel"),
-    "atlas": Command("atlas", "run the published experiments, judge their claims, write the site"),
     "compare": Command("compare", "put algorithms, kernels, experiments or runs side by side"),
     "score": Command("score", "score an experiment's runs against thresholds; needs no kernel"),
     "rerun": Command("rerun", "replay a run and compare tables, measures and verdict"),
@@ -63,17 +62,17 @@ COMMANDS = {
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
     """The subcommands of ``howdah``: a parser that is added under a name of the table has its line.
 
-    ``added`` has the lines of the commands that packages add.
+    ``added`` has the commands that packages add.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.added: dict[str, str] = {}
+        self.added: dict[str, CommandEntry] = {}
 
     def add_parser(self, name: str, **settings: Any) -> Any:
-        line = COMMANDS[name].says if name in COMMANDS else self.added.get(name)
-        if line is not None:
-            settings.setdefault("help", line)
+        known = COMMANDS.get(name) or self.added.get(name)
+        if known is not None:
+            settings.setdefault("help", known.says)
         return super().add_parser(name, **settings)
 
 
@@ -104,7 +103,7 @@ def _add_extensions(commands: Any, words: Collection[str] | None) -> None:
 
     for name, extension in extensions("commands", COMMANDS).items():
         entry: CommandEntry = extension.load()
-        commands.added[name] = entry.says
+        commands.added[name] = entry
         if words is None or name in words:
             extension.guarded(entry.add_parser, commands)
         else:
