@@ -61,8 +61,8 @@ def test_many_connections_are_told_by_ranges_that_leave_out_what_lies_between() 
 
 def test_lost_records_are_told_apart() -> None:
     assert parse_statistics(STATISTICS) == {
-        "entries": 12,
-        "read": 2479,
+        "entries": 2479,
+        "unread": 12,
         "overrun": 3,
         "commit_overrun": 1,
         "dropped_events": 5,
