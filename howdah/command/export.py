@@ -15,6 +15,8 @@ from howdah.export.flent import write_flent
 from howdah.export.pcapng import write_pcapng
 from howdah.export.qlog import write_qlog
 from howdah.export.xplot import write_xplot
+from howdah.extension import extensions
+from howdah.hooks import WriteRun
 from howdah.layout import write_stderr, write_stdout
 from howdah.library.data import Data
 from howdah.library.files import Format, write_tables
@@ -29,6 +31,7 @@ _BY_RUN: dict[str, Callable[[Run, Path], list[Path]]] = {
     "pcapng": write_pcapng,
     "qlog": write_qlog,
 }
+_TABLES = ("csv", "parquet")
 _HELP = """flent: a data file that flent plots (default);
 csv, parquet: every table with the rows of all runs, axes as columns;
 xplot: a time-sequence graph of each flow, as tcptrace draws it;
@@ -41,7 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("run", nargs="?", default="latest", help="a run or an experiment (default: latest)")
     parser.add_argument(
         "--format",
-        choices=["csv", "parquet", *_BY_RUN],
+        choices=[*_TABLES, *_BY_RUN, *extensions("exports", (*_TABLES, *_BY_RUN))],
         default="flent",
         help=_HELP,
     )
@@ -64,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
     made = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
-    if options.format in ("csv", "parquet"):
+    if options.format in _TABLES:
         written = write_tables(Data([path]), directory, cast("Format", options.format))
     else:
         written = _by_run(options.format, read_results(path).runs, directory, refused)
@@ -82,11 +85,19 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
+def _added(form: str) -> WriteRun:
+    """What a package adds."""
+    extension = extensions("exports")[form]
+    write: WriteRun = extension.load()
+    return lambda run, directory: list(extension.guarded(lambda: write(run, directory)))
+
+
 def _by_run(form: str, runs: list[Run], directory: Path, refused: list[HowdahError]) -> list[Path]:
     written: list[Path] = []
+    write = _BY_RUN.get(form) or _added(form)
     for run in runs:
         try:
-            written += _BY_RUN[form](run, directory)
+            written += write(run, directory)
         except HowdahError as error:
             refused.append(error)
     return written

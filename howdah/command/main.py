@@ -74,6 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
         with interruptible():
             try:
                 options = build_parser(words).parse_args(arguments)
+            except HowdahError as error:  # a package adds what does not work
+                return _end(argparse.Namespace(json="--json" in words), error)
             except KeyboardInterrupt:  # a command takes a moment to load
                 return _interrupted("nothing was begun", as_data="--json" in words)
             except MemoryError:

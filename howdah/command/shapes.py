@@ -13,7 +13,6 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
-from howdah.command.atlas_shapes import Atlas, AtlasList
 from howdah.command.build_shapes import Build, BundleWritten
 from howdah.command.explain_shapes import Explain
 from howdah.command.list_shapes import (
@@ -29,7 +28,9 @@ from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, N
 from howdah.command.search_shapes import Search
 from howdah.command.shape import Shape
 from howdah.compact import compact_json
+from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
+from howdah.hooks import CommandEntry
 from howdah.plan.plan import Plan
 
 Scalar = str | int | float | bool | None
@@ -267,9 +268,20 @@ class Error(Shape):
     error: _Error
 
 
+def _added() -> dict[str, tuple[int, type[Shape]]]:
+    """Of the commands that packages of howdah's own add."""
+    found: dict[str, tuple[int, type[Shape]]] = {}
+    for each in extensions("commands").values():
+        if each.is_own:
+            entry: CommandEntry = each.load()
+            found |= entry.answers()
+    return found
+
+
+_ADDED = _added()
+ALL_VERSIONS = {**VERSIONS, **{name: version for name, (version, _shape) in _ADDED.items()}}
 SHAPES: dict[str, type[Shape]] = {
-    "atlas": Atlas,
-    "atlas-list": AtlasList,
+    **{name: shape for name, (_version, shape) in _ADDED.items()},
     "bisect": Bisect,
     "search": Search,
     "build": Build,
@@ -311,7 +323,7 @@ SHAPES: dict[str, type[Shape]] = {
 def schema(name: str) -> dict[str, Any]:
     """JSON Schema of one shape, its name and version included."""
     found: dict[str, Any] = SHAPES[name].model_json_schema()
-    found["properties"] = {SHAPE: {"const": f"{name}/{VERSIONS[name]}"}, **found.get("properties", {})}
+    found["properties"] = {SHAPE: {"const": f"{name}/{ALL_VERSIONS[name]}"}, **found.get("properties", {})}
     found["required"] = [SHAPE, *found.get("required", [])]
     if name == "plan":
         plan = TypeAdapter(Plan).json_schema(ref_template="#/$defs/{model}")
@@ -325,7 +337,7 @@ def document() -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     for name in SHAPES:
         one = schema(name)
-        text = f"{name}/{VERSIONS[name]}"
+        text = f"{name}/{ALL_VERSIONS[name]}"
         definitions[text] = {**one, "$id": f"urn:howdah:json:{text}", "title": text}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

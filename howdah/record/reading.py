@@ -82,6 +82,7 @@ class _Record(_Part):
     key: str = _LEFT_OUT
     plan_sha256: str = _LEFT_OUT
     analysis_sha256: str | None = _LEFT_OUT
+    extensions: list[dict[str, str]] = _LEFT_OUT
     digests: dict[str, str] = _LEFT_OUT
     data_removed: bool = _LEFT_OUT
     error: str | None = _LEFT_OUT

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError, RecordError, explain
+from howdah.extension import extensions
 from howdah.foreign import kind_of, open_foreign, read_foreign
+from howdah.hooks import GROUPS
 from howdah.ingest.run import ingest
 from howdah.record.digest import DIGESTS, mismatches
 from howdah.record.directory import RunDirectory, read_object
-from howdah.record.provenance import analysis_sha256, sha256_text
+from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
 from howdah.record.raw import content_name, raw_exists, read_raw_json
 from howdah.record.reading import read_record
 from howdah.record.retention import RAW_LEFT_OUT, REMOVED, has_data
@@ -53,6 +55,9 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     report.computed = compute
     if not compute:
         return report
+    if not _has_extensions(record, report):
+        report.computed = False
+        return report
     _check_names(directory, report)
     _check_given(directory, record, report)
     if record["status"] != "finished":
@@ -64,6 +69,27 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     else:
         _compute(directory, record, report, place)
     return report
+
+
+def _has_extensions(record: dict[str, Any], report: Report) -> bool:
+    """Whether what packages added to the run is here, and nothing else that adds to results; if not, gaps say so."""
+    took_part = {(str(each.get("kind")), str(each.get("name"))): each for each in record.get("extensions") or []}
+    here = {(each.kind, each.name): each for kind in GROUPS for each in extensions(kind).values() if not each.is_own}
+    gaps = []
+    for key, each in took_part.items():
+        package = (
+            f"the package {each.get('package')} {each.get('version')}, which added {key[1]!r} ({key[0]}) to the run"
+        )
+        if key not in here:
+            gaps.append(f"{package}, is not installed here: nothing was computed again")
+        elif here[key].to_json() != each:
+            gaps.append(f"{package}, is here as {here[key].package} {here[key].version}: nothing was computed again")
+    for key, found in here.items():
+        if found.kind in RESULTS and key not in took_part:
+            package = f"the package {found.package} {found.version}"
+            gaps.append(f"{package} adds {key[1]!r} ({key[0]}) here, and took no part in the run: nothing was computed")
+    report.gaps += gaps
+    return not gaps
 
 
 def _check_digests(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:

@@ -22,7 +22,7 @@ from howdah.build.tools import FIRST, Tools, build_tools, compiler_version
 from howdah.engine.agent_record import check_agent
 from howdah.engine.check import lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
-from howdah.engine.share import build_agent, stage
+from howdah.engine.share import build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
@@ -159,6 +159,7 @@ class VmEngine:
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         stage(directory, built.agent, [(module.name, module.file) for module in modules])
+        stage_collectors(directory, plan)
         shutil.copyfile(_HERE / "deliver.py", directory.share / "deliver.py")
         real_time = plan.real_time
         accelerator = (
