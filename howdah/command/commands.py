@@ -32,6 +32,7 @@ COMMANDS = {
     "plan": Command("plan", "print every operation of a profile's runs, without running anything"),
     "report": Command("report", "make the HTML report of an experiment again; needs no kernel"),
     "figure": Command("figure", "draw figures for a paper: PDF, SVG or PNG, a column wide"),
+    "table": Command("table", "print results or differences as LaTeX, Markdown or CSV"),
     "claims": Command("claims", "judge an experiment's claims again; needs no kernel"),
     "compare": Command("compare", "put algorithms, kernels, experiments or runs side by side"),
     "score": Command("score", "score an experiment's runs against thresholds; needs no kernel"),

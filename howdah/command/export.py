@@ -10,7 +10,7 @@ from typing import cast
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from howdah.export.flent import write_flent
 from howdah.export.pcapng import write_pcapng
 from howdah.export.qlog import write_qlog
@@ -49,6 +49,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=_HELP,
     )
     parser.add_argument(
+        "--only",
+        action="append",
+        metavar="TABLE",
+        help="with csv or parquet, only this table (runs, metrics, exits, checks, tcp_probe …); may be repeated",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         default=None,
@@ -63,12 +69,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     """Write what can be written, say what cannot; an error when that is everything."""
     path = find(options.runs, options.run)
+    if options.only and options.format not in ("csv", "parquet"):
+        raise UsageError(f"--only names tables, and {options.format} has none", hint="Add --format csv or parquet.")
     directory: Path = options.output or Path(f"{path.name}-{options.format}")
     made = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
     if options.format in _TABLES:
-        written = write_tables(Data([path]), directory, cast("Format", options.format))
+        written = write_tables(Data([path]), directory, cast("Format", options.format), options.only)
     else:
         written = _by_run(options.format, read_results(path).runs, directory, refused)
     if not written:

@@ -29,7 +29,7 @@ EXIT_CODES: dict[int, str] = {
 # How `howdah --help` orders the commands. One that is in none of these follows under OTHER.
 GROUPS: dict[str, tuple[str, ...]] = {
     "make experiments": ("new", "list", "plan", "run", "build", "bundle"),
-    "read results": ("report", "compare", "claims", "score", "figure", "explain", "export"),
+    "read results": ("report", "compare", "claims", "score", "figure", "table", "explain", "export"),
     "check and share results": ("verify", "rerun", "sign", "pack", "unpack", "validate"),
     "run many experiments": ("nightly", "bisect", "search", "cluster", "attach"),
     "watch": ("serve", "exporter"),

@@ -55,6 +55,30 @@ class ResultRow(Shape):
     counts: dict[str, int] | None = Field(description="how often each word came up; null for a number")
 
 
+class PairedShape(Shape):
+    """One measure of one side against the first, over pairs of equal repetitions, in the unit of metrics.json."""
+
+    side: str
+    other: str = Field(description="the first side, which the others are compared with")
+    place: str = Field(description="the sweep point in words")
+    flow: str | None = Field(description="name of the flow or of the group; null for a measure of whole runs")
+    metric: str = Field(description="docs/measures.md")
+    unit: str | None
+    mine: float = Field(description="median of the side")
+    others: float = Field(description="median of the other")
+    difference: float = Field(description="median of the pairs' differences, side - other")
+    difference_low: float | None = Field(
+        description="least of fewer than six pairs, else the median's 95 % interval begins here; null for equal pairs"
+    )
+    difference_high: float | None
+    ratio: float | None = Field(description="median of side / other; null where one side alone is 0")
+    ratio_low: float | None
+    ratio_high: float | None
+    pairs: int = Field(description="0: no repetition is on both sides, so medians are compared")
+    better: str | None = Field(description="the side that is better beyond the spread")
+    run: str | None = Field(description="the run of the side whose pair lies in the middle")
+
+
 class LeftOut(Shape):
     run: str
     verdict: str
@@ -66,6 +90,7 @@ class Compare(Shape):
     experiments: list[str]
     found: list[str] = Field(description="what was found, in sentences, as the page begins with")
     rows: list[ResultRow]
+    differences: list[PairedShape] = Field(description="each side against the first, at each point")
     left_out: list[LeftOut] = Field(description="runs that enter no row")
 
 

@@ -24,6 +24,7 @@ from howdah.report.ackwindow import without_exit
 from howdah.report.axis import ABSENT, RunAxis, axes
 from howdah.report.claim import answer, shown_claims
 from howdah.report.declared import declared_figures, without_data
+from howdah.report.difference import HEADERS, difference_rows, differences
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.dotplot import DotPlot, dot_plot
 from howdah.report.drawing import dumbbell
@@ -48,6 +49,7 @@ from howdah.report.template import templates_of
 from howdah.report.variant import Variants
 
 _MOST_REASONS = 4
+_MOST_DIFFERENCES = 600  # rows of a page
 _FEW_STRIPS = 3  # which all have an axis of their own
 
 
@@ -106,6 +108,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     across = axes(drawn, variants)
     data = page_data(drawn, source, variants, across)
     results = table(ordinary, summaries, variants)
+    said = subjects(results)
     linked = frozenset(run["name"] for run in data["runs"])
     claims = shown_claims(experiments)
     return _template().render(
@@ -118,7 +121,9 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         facts=path_facts(planned),
         path_notes=path_notes(planned),
         found=[*answer(claims), *found(results)],
-        answer=_answer(dot_plot(subjects(results), linked)),
+        answer=_answer(dot_plot(said, linked)),
+        differences=difference_rows(differences(said)[:_MOST_DIFFERENCES]),
+        difference_headers=HEADERS,
         arranged=[] if many else _strips(ordinary, variants, across),
         stayed=_stayed(shown),
         groups=[] if many else _groups(ordinary, variants),
