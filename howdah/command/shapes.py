@@ -76,7 +76,7 @@ class PairedShape(Shape):
     ratio_high: float | None
     pairs: int = Field(description="0: no repetition is on both sides, so medians are compared")
     better: str | None = Field(description="the side that is better beyond the spread")
-    run: str | None = Field(description="the run of the side whose pair lies in the middle")
+    run: str | None = Field(description="the run of the side with the median pair")
 
 
 class LeftOut(Shape):

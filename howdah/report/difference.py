@@ -21,7 +21,7 @@ _RATIO_DIGITS = 3
 
 @dataclass(frozen=True)
 class DifferenceRow:
-    """A contrast as a reader sees it, in the unit shown; sides that no ratio tells apart differ by 0.
+    """A contrast as a reader sees it, in the unit shown; sides with a ratio of about 1 differ by 0.
 
     What stands beside ``difference`` and ``ratio`` is least and largest of few pairs, else the 95 % interval; both are
     empty where pairs are equal.
