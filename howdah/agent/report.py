@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from howdah.plan.plan import Plan
@@ -20,25 +21,25 @@ class AgentReport:
     hertz: int
     available_algorithms: list[str]
     boot_parameters: dict[str, str]
-    modules: dict[str, dict[str, Any]]
+    modules: dict[str, dict[str, object]]
     sysctls: dict[str, dict[str, str]]
-    qdiscs: dict[str, Any]
-    links: dict[str, Any]
-    routes: dict[str, Any]
+    qdiscs: Mapping[str, object]
+    links: Mapping[str, object]
+    routes: Mapping[str, object]
     tools: dict[str, str]
     operations_wall_us: int
     epoch_monotonic_ns: int
-    processor: dict[str, Any] | None
-    flows: list[dict[str, Any]]
-    algorithms: dict[str, Any]
+    processor: dict[str, object] | None
+    flows: list[dict[str, object]]
+    algorithms: Mapping[str, object]
     memory: dict[str, int | None]
-    kernel_log: dict[str, Any] | None
+    kernel_log: dict[str, object] | None
 
     def __init__(self, plan: Plan) -> None:
         self.format = AGENT_FORMAT
         self.status = "error"
         self.error: dict[str, str] | None = None
-        self.phases: list[dict[str, Any]] = []
+        self.phases: list[dict[str, object]] = []
         self.run, self.seed = plan.run, plan.seed  # whose records these are
 
     def add(self, **found: Any) -> None:
@@ -48,6 +49,6 @@ class AgentReport:
     def failed(self, operation: str, message: str) -> None:
         self.error = {"operation": operation, "message": message}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """In the order in which the fields were given."""
         return dict(vars(self))

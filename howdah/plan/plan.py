@@ -357,8 +357,15 @@ class Plan:
             raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}; run the profile again")
         if "traits" not in value:  # of a run made before plans had them
             value["traits"] = encoded(traits(value["engine"], real_time=value.get("real_time") is not None))
-        value["collect"] = _intervals_together(value["collect"])
-        return decoded(Plan, value)
+        return decoded(Plan, of_today(value))
+
+
+def of_today(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A plan's JSON, with the forms of older versions replaced; as it is where it has none."""
+    collect = plan.get("collect")
+    if not isinstance(collect, Mapping) or "intervals_us" in collect:
+        return plan
+    return {**plan, "collect": _intervals_together(collect)}
 
 
 def collect_of(value: Mapping[str, Any]) -> Collect:

@@ -129,7 +129,7 @@ def run_key(plan_json: str, engine_identity: dict[str, Any]) -> str:
 def installed_collectors(plan_json: str) -> list[Registered]:
     """Of the collectors that the plan asks for, those of installed packages."""
     installed = [each for each in registered().values() if each.extension is not None]
-    asked = json.loads(plan_json)["collect"]["intervals_us"] if installed else {}
+    asked = json.loads(plan_json)["collect"].get("intervals_us", {}) if installed else {}
     return [each for each in installed if each.name in asked]
 
 

@@ -7,6 +7,7 @@ RecordError, which names the file and the place in it. Fields that are not known
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from howdah.errors import RecordError
 from howdah.foreign import is_plain, read_foreign
 from howdah.plan.named import check_names
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import RunDirectory, read_json
 
 Scalar = str | int | float | bool | None
@@ -247,7 +248,9 @@ def read_plan_file(path: Path) -> Plan:
         raise RecordError("this is not a plan", where=str(path), hint=_HINT)
     try:
         content = read_foreign(path)
-        _adapter(Plan).validate_json(content, strict=True)  # names the place of what is wrong
+        today = of_today(value)
+        text = content if today is value else json.dumps(today)
+        _adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
         _adapter(_OpenPlan).validate_python(value)
         _check_ends(plan)

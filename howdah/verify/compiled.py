@@ -16,6 +16,7 @@ from typing import Any
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import PROJECT
 from howdah.plan.compile import compile_plan
+from howdah.plan.plan import of_today
 from howdah.profile import Profile, load
 from howdah.profile.profile import Cell
 from howdah.record.directory import RunDirectory, read_object
@@ -178,7 +179,7 @@ def _difference(said: dict[str, Any], cell: Cell, by_command: dict[str, None]) -
                     by_command[f"{name} {value}, which is not the profile's: --{name} on the command line"] = None
     except HowdahError as error:
         return f"it cannot be compiled: {error.what}"
-    return next(differences(said, made), None)
+    return next(differences(of_today(said), made), None)
 
 
 def differences(said: Any, made: Any, place: str = "") -> Iterator[str]:

@@ -10,8 +10,10 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.plan.compile import compile_plan, compile_profile
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Plan, of_today
 from howdah.profile import load
+from howdah.record.reading import read_plan_file
+from howdah.verify.compiled import differences
 from tests.unit.profile_factory import BASE, make_one, make_plans, operations, write_profile
 
 LONG_FAT = Path(__file__).resolve().parents[2] / "profiles" / "long-fat-400mbit-240ms.yaml"
@@ -279,4 +281,8 @@ def test_a_plan_whose_intervals_were_fields_is_read(tmp_path: Path) -> None:
     value = json.loads(plan.to_json())
     found = value["collect"].pop("intervals_us")
     value["collect"] |= {f"{name}_us": found.get(name) for name in ("tcp_info", "qdisc", "interface", "counters")}
-    assert Plan.from_json(json.dumps(value)) == plan
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    assert Plan.from_json(file.read_text(encoding="utf-8")) == plan
+    assert read_plan_file(file) == plan
+    assert list(differences(of_today(value), json.loads(plan.to_json()))) == []
