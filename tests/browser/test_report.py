@@ -20,7 +20,7 @@ from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
 
 pytestmark = pytest.mark.browser
 SVG = "{http://www.w3.org/2000/svg}"
-FIGURES = ["cwnd", "rtt", "goodput", "queue", "exit-cwnd", "exit-rtt"]
+FIGURES = ["cwnd", "rtt", "goodput", "queue", "sequence", "exit-cwnd", "exit-rtt"]
 
 
 def figure(name: str) -> str:
@@ -375,3 +375,39 @@ def test_the_answer_is_on_the_first_screen(visit: Open, report_page: Path) -> No
     order = page.evaluate("[...document.querySelectorAll('main > section')].map((each) => each.id)")
     assert order[0] == "answer"
     assert order[-1] == "provenance"
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_labels_of_exits_lie_beside_curves_and_marks(visit: Open, report_page: Path, width: int) -> None:
+    page = visit(report_page, width=width).page
+    found = page.evaluate(
+        f"""() => {{
+          const drawn = {figure("cwnd")};
+          const boxes = drawn.marksNow().exits.map((each) => ({{
+            left: each.at.x, right: each.at.x + howdah.marks.widthOf(each.label), top: each.at.y - 10, bottom: each.at.y + 2,
+            x: each.x, y: each.y }}));
+          const within = (box, point) => point.x > box.left && point.x < box.right && point.y > box.top && point.y < box.bottom;
+          const points = drawn.pointsOf(drawn.lines);
+          const meet = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+          return {{
+            labels: boxes.length,
+            points: points.length,
+            covered: points.filter((point) => boxes.some((box) => within(box, point))).length,
+            marks: boxes.filter((box) => boxes.some((other) => within(box, other))).length,
+            others: boxes.filter((box, at) => boxes.some((other, index) => index !== at && meet(box, other))).length,
+          }};
+        }}"""
+    )
+    assert found["labels"] == 3
+    assert found["points"] > 200
+    assert (found["covered"], found["marks"], found["others"]) == (0, 0, 0)
+
+
+def test_a_limit_above_the_view_is_a_note_at_its_edge(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    limits = page.evaluate(
+        """howdah.marks.layout({left: 0, right: 500, top: 0, bottom: 300}, (x, y) => ({x, y: 300 - y}),
+           [{value: 1111, label: "BDP"}, {value: 200, label: "near"}], [], [], []).limits"""
+    )
+    assert [each["label"] for each in limits] == ["↑ BDP 1111", "near"]
+    assert [each["y"] for each in limits] == [None, 100]
