@@ -195,7 +195,7 @@ def test_a_terminal_has_some_ten_lines_and_the_page(tmp_path: Path) -> None:
     assert told[-1] == f"site: {tmp_path / 'index.html'}"
     assert "and 6 more that were not made: summary.md has them" in told
     papers = [line for line in told if line.startswith("  ")]
-    numbers = [int(found[1]) for line in told if (found := re.search(r"(\d+) claims?:", line))]
+    numbers = [int(number[1]) for line in told if (number := re.search(r"(\d+) claims?:", line))]
     assert len(numbers) == len(papers) + 1
     assert sum(numbers[1:]) == numbers[0]
 
