@@ -37,7 +37,7 @@ class PairedDifference:
 
     @property
     def is_alike(self) -> bool:
-        """Whether every pair has about the same value on both sides."""
+        """Whether the ratio of no pair differs from 1."""
         return self.ratios is not None and all(abs(each - 1) < ALIKE for each in self.ratios.values)
 
     @property

@@ -19,7 +19,7 @@ from howdah.report.subject import Subject, places, sides
 class Contrast:
     """One measure of one flow or group: ``side`` against ``other`` at ``place``, in the unit of metrics.json.
 
-    ``run`` is the run of ``side`` in the median pair.
+    ``run`` is the run of ``side`` with the middle pair.
     """
 
     metric: Metric
@@ -39,7 +39,7 @@ class Contrast:
 
 
 def contrasts(said: list[Subject], metrics: Iterable[str]) -> list[Contrast]:
-    """By measure, place, flow and side; a place where a side has no number is left out."""
+    """By measure, place, flow and side, where both sides have numbers."""
     names, known = sides(said), known_metrics()
     at = {(each.side, each.place, each.name): each for each in said}
     flows = list(dict.fromkeys(each.name for each in said))

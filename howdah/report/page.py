@@ -63,7 +63,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerPicture:
     """The picture that shows the sentences at the top; ``legend`` has samples of colours with their names."""
 
     title: str
@@ -154,11 +154,11 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     )
 
 
-def _answer(plot: DotPlot | None) -> Answer | None:
+def _answer(plot: DotPlot | None) -> AnswerPicture | None:
     if plot is None:
         return None
     legend = [(Markup(key(style, line=False, shape=True)), name) for style, name in plot.legend]
-    return Answer(plot.title, plot.note, Markup(plot.wide), [Markup(each) for each in plot.narrow], legend)
+    return AnswerPicture(plot.title, plot.note, Markup(plot.wide), [Markup(each) for each in plot.narrow], legend)
 
 
 def write(page: str, target: Path) -> Path:

@@ -69,7 +69,7 @@ howdah.save = (() => {
       out += text(instant.at.x, instant.at.y, instant.label, `fill="${tokens.quiet}" ${halo}`);
     }
     for (const limit of drawn.limits) {
-      out += `<path d="M${number(bounds.left)} ${number(limit.y)}H${number(bounds.right)}" stroke="${tokens.quiet}" stroke-dasharray="6 4"/>`;
+      if (limit.y !== null) out += `<path d="M${number(bounds.left)} ${number(limit.y)}H${number(bounds.right)}" stroke="${tokens.quiet}" stroke-dasharray="6 4"/>`;
       out += text(limit.at.x, limit.at.y, limit.label, `fill="${tokens.quiet}" ${halo}`);
     }
     for (const event of drawn.events) {

@@ -20,7 +20,7 @@ from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
 
 pytestmark = pytest.mark.browser
 SVG = "{http://www.w3.org/2000/svg}"
-FIGURES = ["cwnd", "rtt", "goodput", "queue", "exit-cwnd", "exit-rtt"]
+FIGURES = ["cwnd", "rtt", "goodput", "queue", "sequence", "exit-cwnd", "exit-rtt"]
 
 
 def figure(name: str) -> str:
@@ -355,23 +355,3 @@ def test_the_repetitions_of_a_line_are_shaded_behind_it(visit: Open, report_page
     page.select_option("#repetition", "all")
     assert page.evaluate(f"{figure('cwnd')}.bandsNow()") == []
     expect(notes).to_have_count(0)
-
-
-def test_a_dot_opens_the_curves_of_its_run(visit: Open, report_page: Path) -> None:
-    page = visit(report_page).page
-    link = page.locator("#answer svg.wide a[data-run]").last
-    name = link.get_attribute("data-run")
-    link.click()
-    shown = page.evaluate("howdah.state.runs().map((run) => run.name)")
-    assert name in shown
-    assert page.evaluate("location.hash") == "#figures"
-
-
-def test_the_answer_is_on_the_first_screen(visit: Open, report_page: Path) -> None:
-    page = visit(report_page, height=900).page
-    box = page.locator("#answer svg.wide").bounding_box()
-    assert box is not None
-    assert box["y"] + box["height"] < 900
-    order = page.evaluate("[...document.querySelectorAll('main > section')].map((each) => each.id)")
-    assert order[0] == "answer"
-    assert order[-1] == "provenance"
