@@ -50,7 +50,8 @@ def write_archive(
     first = PackedFile(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
     if first.size > _LARGEST_INDEX:
         raise PackError(
-            f"these are too many files for one pack: {len(entries)}", hint="Pack the runs in parts, or use --no-raw."
+            f"these are too many files for one pack: {len(entries)}",
+            hint="Pack parts, or use --tables or --results.",
         )
     temporary = writing_name(target)
     how = zstandard.ZstdCompressionParameters.from_level(
