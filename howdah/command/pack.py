@@ -14,6 +14,7 @@ from howdah.number import counted
 from howdah.pack.archive import SUFFIX, size_on_disk
 from howdah.pack.pack import default_name, pack, unpack
 from howdah.record.digest import file_sha256
+from howdah.work.display import Display
 from howdah.work.experiment import find
 
 
@@ -51,7 +52,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _pack(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     target = options.output or Path(f"{default_name(paths)}{SUFFIX}")
-    packed = pack(paths, target, kind=options.kind)
+    with Display(quiet=options.json) as display:
+        packed = pack(paths, target, kind=options.kind, tell=display.build)
     index, size = packed.index, packed.file.stat().st_size
     if options.json:
         told = {name: index[name] for name in ("runs", "kind", "raw", "rewritten", "left_out")}

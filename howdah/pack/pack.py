@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from howdah.report.build import source_for
 from howdah.report.page import render
 from howdah.report.results import read_all_shown
 from howdah.work.results import check_results, runs_of
+
+Tell = Callable[[str, int, int], None]  # a step, and how many of its parts are done
 
 _README = """\
 These are runs of howdah {version}, which measures how TCP starts up on long paths.
@@ -45,11 +48,15 @@ class Packed:
     index: dict[str, Any]
 
 
+def _silent(_what: str, _done: int, _total: int) -> None:
+    """Where nobody waits."""
+
+
 def default_name(paths: list[Path]) -> str:
     return "-".join(dict.fromkeys(path.name for path in paths))[:100]
 
 
-def pack(paths: list[Path], target: Path, *, kind: Kind = "everything") -> Packed:
+def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Tell | None = None) -> Packed:
     """Write directories of runs or experiments to ``target``; of ``kind`` tables large raw records are left out, of
     results all records and tables.
 
@@ -58,18 +65,22 @@ def pack(paths: list[Path], target: Path, *, kind: Kind = "everything") -> Packe
     """
     chosen = _chosen(paths)
     with Held(target.parent) as held:
-        return _packed(chosen, Content(held), target, kind)
+        return _packed(chosen, Content(held), target, kind, tell or _silent)
 
 
-def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind) -> Packed:
+def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind, tell: Tell) -> Packed:
     names: dict[str, Path] = {}
+    count, read = sum(map(len, chosen.values())), 0
     for home, runs in chosen.items():
         if names.setdefault(home.name, home) != home:
             raise HowdahError(f"two experiments are called {home.name!r}", where=f"{names[home.name]} and {home}")
         hidden = Paths(home.parent, local_paths(runs))
         for run in runs:
             add_run(content, run, f"{home.name}/{run.name}", hidden, kind=kind)
+            read += 1
+            tell("check and read runs", read, count)
         if (home / "experiment.json").exists():
+            tell("report", 0, 0)
             whole = len(runs) == len(runs_of(home))
             page = page_of([home] if whole else [run.path for run in runs])
             add_experiment(content, home, runs, home.name, hidden, page)
@@ -87,7 +98,7 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
         "left_out": sorted(content.left_out),
     }
     top = target.name.removesuffix(SUFFIX).removesuffix(".tar.zst") or "pack"
-    return Packed(target, write_archive(target, top, about, content.entries))
+    return Packed(target, write_archive(target, top, about, content.entries, tell=tell))
 
 
 def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
