@@ -21,6 +21,7 @@ from howdah.layout import write_stderr, write_stdout
 from howdah.library.data import Data
 from howdah.library.files import Format, write_tables
 from howdah.record.result import Run
+from howdah.work.display import Display
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -76,7 +77,8 @@ def execute(options: argparse.Namespace) -> int:
     directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
     if options.format in _TABLES:
-        written = write_tables(Data([path]), directory, cast("Format", options.format), options.only)
+        with Display(quiet=options.json) as display:
+            written = write_tables(Data([path]), directory, cast("Format", options.format), options.only, display.build)
     else:
         written = _by_run(options.format, read_results(path).runs, directory, refused)
     if not written:

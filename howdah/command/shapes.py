@@ -197,6 +197,7 @@ class Pack(Shape):
     runs: list[str]
     files: int
     content_bytes: int
+    kind: Literal["everything", "tables", "results"]
     raw: bool = Field(description="whether raw/ is in it whole")
     rewritten: list[str] = Field(description="files in which paths of this machine were replaced")
     left_out: list[str]

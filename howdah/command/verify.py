@@ -12,6 +12,7 @@ from howdah.errors import ExitCode, HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import unpack
+from howdah.pack.page import check_page
 from howdah.record.digest import MANIFEST
 from howdah.scratch import scratch, sweep_left
 from howdah.verify.compiled import check_plan
@@ -60,6 +61,8 @@ def _execute(options: argparse.Namespace, place: Path) -> int:
     with Display(quiet=options.json) as display:
         for path in paths:
             reports += _verify(path, options, display, place)
+            if str(path.parent) in packs and not options.digests_only:
+                check_page(path, reports)
             if signed:
                 reports.append(_signature(path, options))
             elif (path / MANIFEST).exists():

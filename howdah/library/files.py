@@ -20,7 +20,13 @@ from howdah.record.directory import writing_name
 Format = Literal["csv", "parquet"]
 
 
-def write_tables(data: Data, directory: Path, form: Format, only: list[str] | None = None) -> list[Path]:
+def write_tables(
+    data: Data,
+    directory: Path,
+    form: Format,
+    only: list[str] | None = None,
+    tell: Callable[[str, int, int], None] | None = None,
+) -> list[Path]:
     """Write runs, metrics, exits, checks and every table that a run has, or ``only`` some of them; the files.
 
     Rows stream: memory stays small. Raises UsageError for a table that no run has.
@@ -37,7 +43,12 @@ def write_tables(data: Data, directory: Path, form: Format, only: list[str] | No
         if name not in known:
             raise UsageError.unknown(f"no run has the table {name!r}", name, known, "the tables are")
     tables = {name: of() for name, of in known.items() if only is None or name in only}
-    return [_write(rows, directory / f"{name}.{form}", form) for name, rows in tables.items()]
+    written = []
+    for number, (name, rows) in enumerate(tables.items()):
+        if tell is not None:
+            tell("write tables", number, len(tables))
+        written.append(_write(rows, directory / f"{name}.{form}", form))
+    return written
 
 
 def _write(rows: Rows, target: Path, form: Format) -> Path:

@@ -21,7 +21,7 @@ from howdah.record.directory import RunDirectory, read_object
 from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
 from howdah.record.raw import content_name, raw_exists, read_raw_json
 from howdah.record.reading import read_record
-from howdah.record.retention import RAW_LEFT_OUT, REMOVED, has_data
+from howdah.record.retention import PACKED_AS, RAW_LEFT_OUT, REMOVED, has_data
 from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
 from howdah.scratch import scratch
@@ -65,7 +65,10 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
         _check_failure(directory, record, report)
     elif not has_data(directory):
         report.computed = False
-        report.notes.append("its results cannot be recomputed: the data were removed (keep: first); digests only")
+        why = "the data were removed (keep: first)"
+        if record.get(PACKED_AS) == "results":
+            why = "records and tables were left out of the pack (--results)"
+        report.notes.append(f"its results cannot be recomputed: {why}; digests only")
     else:
         _compute(directory, record, report, place)
     return report
