@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The night as a plain text to mail: a subject, a line for each regression, what was found in the runs of
-cells that fail, the table of cells with a summary as of ``git diff --stat``, kernels and paths, how to see it again.
+"""The night as a plain text to mail.
+
+It has a subject, a line for each regression, what was found in the runs of cells that fail, the table of cells with a
+summary as of ``git diff --stat``, kernels and paths, and how to see it again.
 
 Lines are in order of their names and hold no times, so that ``git diff`` of two nights shows what has changed.
 """
@@ -112,7 +114,9 @@ def _stat(night: Night) -> list[str]:
         signs = "-" * math.ceil(worse * scale) + "+" * math.ceil(better * scale)
         if worse or better:
             lines.append(f" {cell.id:<{width}} | {worse + better:>3} of {compared} {signs}")
-    worse, better, compared = (sum(each[place] for each in counts) for place in (1, 2, 3))
+    worse, better, compared = (
+        (sum(column) for column in zip(*(each[1:] for each in counts), strict=True)) if counts else (0, 0, 0)
+    )
     cells = counted(len(counts), "cell")
     return [*lines, f" {cells}, {compared} comparisons, {worse} worse or unproven (-), {better} better (+)"]
 

@@ -19,7 +19,7 @@ PAGE = "report.html"
 def check_page(path: Path, reports: list[Report]) -> None:
     """Add to the experiment's own report whether its page is what this version makes of an unpacked experiment.
 
-    Of a pack of results it cannot be told, because curves are drawn from tables; nor of one of another version.
+    Of a pack of results this is unknown, because curves are drawn from tables; nor of one of another version.
     """
     mine = next((each for each in reports if each.path == str(path)), None)
     if mine is None or not (path / PAGE).exists():

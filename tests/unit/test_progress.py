@@ -169,7 +169,7 @@ def test_a_step_says_how_far_it_is_once_a_minute(monkeypatch: pytest.MonkeyPatch
     display.console = Console(file=text, force_terminal=False, width=120)
     display.live = False
     now = [1000.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("howdah.work.display.time.monotonic", lambda: now[0])
     for done in range(101):
         display.build("pack files", done, 100)
         now[0] += 3.0
