@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The night as a plain text to mail.
 
-It has a subject, a line for each regression, what was found in the runs of cells that fail, the table of cells with a
-summary as of ``git diff --stat``, kernels and paths, and how to see it again.
+It has a subject, a line for each regression, and what was found in the runs of cells that fail.
+Then come the table of cells with a summary as of ``git diff --stat``, kernels and paths, and how to see it again.
 
 Lines are in order of their names and hold no times, so that ``git diff`` of two nights shows what has changed.
 """
