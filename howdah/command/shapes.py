@@ -219,6 +219,7 @@ class New(Shape):
 
 class Figure(Shape):
     written: list[str]
+    beside: list[str] = Field(description="captions, and with --data what is drawn as CSV")
     passed_over: dict[str, str]
 
 
