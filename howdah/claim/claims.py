@@ -25,8 +25,8 @@ from howdah.profile.source import Document, read_document
 from howdah.record.brief import brief
 from howdah.record.claims import CLAIMS_FORMAT, CLAIMS_NAME
 from howdah.record.directory import read_json, write_json
+from howdah.record.index import read_index
 from howdah.record.provenance import sha256_text
-from howdah.record.reading import read_index
 from howdah.record.result import load_experiment
 
 
@@ -104,19 +104,10 @@ def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     document = read_document(file) if file.exists() else Document({})
     sections = read_sections(document)
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
-    cells = [
-        Made(
-            cell["run"],
-            cell.get("axes", {}),
-            cell.get("algorithm", ""),
-            cell.get("repetition", 0),
-            runs.get(cell["run"]),
-        )
-        for cell in index["cells"]
-    ]
-    axes = {str(name): list(values) for name, values in index.get("axes", {}).items()}
+    cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
+    axes = {name: [str(value) for value in values] for name, values in index.axes.items()}
     field = Field(cells, document.data, sections.controls, axes, sections.unknown)
-    return field, bool(index.get("quick")), sections.claims
+    return field, index.quick, sections.claims
 
 
 def _judged(claim: ClaimSection, field: Field, quick: bool) -> dict[str, Any]:

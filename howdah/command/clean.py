@@ -17,8 +17,8 @@ from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
 from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
+from howdah.record.index import read_index
 from howdah.record.memory import memory_place
-from howdah.record.reading import read_index
 from howdah.scratch import sweep_left
 from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import ExperimentDirectory
@@ -89,7 +89,7 @@ def execute(options: argparse.Namespace) -> int:
                 _remove(entry)
             continue
         experiment = ExperimentDirectory(entry)
-        listed = {cell["run"] for cell in read_index(experiment.index)["cells"]} if experiment.index.exists() else None
+        listed = {cell.run for cell in read_index(experiment.index).cells} if experiment.index.exists() else None
         with experiment.locked():
             if options.all_runs and (listed is not None or entry.name == "reruns"):
                 _remove(entry)

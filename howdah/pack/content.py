@@ -24,8 +24,9 @@ from howdah.foreign import open_foreign, read_foreign
 from howdah.pack.local import Paths, paths_in
 from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.index import read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
-from howdah.record.reading import read_index, read_record
+from howdah.record.reading import read_record
 from howdah.record.retention import PACKED_AS, RAW_LEFT_OUT, REMOVED
 
 _SIGNATURES = (MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
@@ -208,13 +209,9 @@ def add_experiment(
     """What an experiment has beside its runs, of which only ``runs`` are packed; its page is made for it."""
     index = read_index(path / "experiment.json")
     names = {run.name for run in runs}
-    cells = [cell for cell in index["cells"] if cell["run"] in names]
-    part = len(cells) < len(index["cells"])
-    text = (
-        json.dumps({**index, "cells": cells}, indent=1) + "\n"
-        if part
-        else read_foreign(path / "experiment.json").decode()
-    )
+    cells = [cell for cell in index.cells if cell.run in names]
+    part = len(cells) < len(index.cells)
+    text = index.model_copy(update={"cells": cells}).text() if part else read_foreign(path / "experiment.json").decode()
     files = {"experiment.json": text.encode(), "report.html": page.encode()}
     for name in ("profile.yaml", "claims.json"):
         # Claims are about all runs of the experiment.
