@@ -38,7 +38,7 @@ _MOST_ROWS = 40
 
 @dataclass
 class PlottedLine:
-    """``low`` and ``high`` are ends of whiskers, NaN where there is none."""
+    """``low`` and ``high`` are ends of whiskers, NaN where it is missing."""
 
     label: str
     colour: str
