@@ -199,7 +199,9 @@ def test_more_files_than_can_be_unpacked_are_not_packed(
     assert list(tmp_path.glob("*.zst")) == []
 
 
-def test_one_run_of_several_is_packed_with_its_row(recorded: RunDirectory, tmp_path: Path) -> None:
+def test_one_run_of_several_is_packed_with_its_row(
+    recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = recorded.path.parent
     other = RunDirectory(root / "other")
     shutil.copytree(recorded.path, other.path)
@@ -210,6 +212,10 @@ def test_one_run_of_several_is_packed_with_its_row(recorded: RunDirectory, tmp_p
     unpack(packed.file, tmp_path / "x")
     assert [cell["run"] for cell in read_json(tmp_path / "x" / "recorded" / "experiment.json")["cells"]] == ["recorded"]
     assert not (tmp_path / "x" / "recorded" / "other").exists()
+    main(["verify", str(packed.file), "--json"])
+    own = json.loads(capsys.readouterr().out)["reports"][0]
+    assert "report.html against the runs" in own["checked"]
+    assert [each["what"] for each in own["findings"] if each["file"] == "report.html"] == []
 
 
 def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp_path: Path) -> None:
