@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from howdah.assets import data
 from howdah.publish.scrape import scrape
 from howdah.publish.server import Server, running
 from howdah.record.directory import write_json
@@ -153,16 +154,18 @@ def test_panels_fill_as_the_run_goes_on(live: Live) -> None:
     expect(page.locator("#status")).to_have_text("recorded: flows")
     # Something is drawn: pixels of the first colour, not an empty frame.
     page.get_by_label("Last").select_option(label="minute")
+    first = data("palette.yaml")["others"][0]["light"]
     page.wait_for_function(
-        """() => {
+        """(colour) => {
           const canvas = document.querySelector("#panel-cwnd canvas");
           const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
           let count = 0;
           for (let at = 0; at < pixels.length; at += 4) {
-            if (pixels[at + 3] > 200 && pixels[at + 1] < 110 && pixels[at + 2] > 180) count++;
+            if (pixels[at + 3] > 200 && colour.every((each, i) => Math.abs(pixels[at + i] - each) < 30)) count++;
           }
           return count > 40;
         }""",
+        arg=list(bytes.fromhex(first.removeprefix("#"))),
         timeout=_SLOW_MS,
     )
     assert live.complaints == []
