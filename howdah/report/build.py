@@ -72,12 +72,13 @@ def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Pa
     return build_experiment(experiment, program, beside if whole else spare / experiment.name)
 
 
-def report(experiment_dir: Path, prometheus: str = "auto") -> Path:
+def report(experiment_dir: Path, prometheus: str = "auto", shown: Experiment | None = None) -> Path:
     """Write ``report.html`` into an experiment (or run) directory and return its path.
 
-    Raises HowdahError when the directory holds no experiment or cannot be written.
+    ``shown`` is what ``read_shown`` gave, where it was read already. Raises HowdahError when the directory holds no
+    experiment or cannot be written.
     """
-    experiment = read_shown(experiment_dir)
+    experiment = shown or read_shown(experiment_dir)
     with source_for([experiment], prometheus) as (source, note):
         page = render(experiment.name, experiment.description, [experiment], source, note)
     return write(page, experiment_dir / "report.html")
