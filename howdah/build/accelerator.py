@@ -75,8 +75,8 @@ def why_no_kvm(image: Path) -> str | None:
         return f"there is no {KVM}"
     if shutil.which(QEMU) is None:
         return f"{QEMU} is not installed"
-    with scratch("howdah-kvm-") as name:
-        console, initrd = name / "console", name / "initrd"
+    with scratch("howdah-kvm-") as place:
+        console, initrd = place / "console", place / "initrd"
         with initrd.open("wb") as file:
             archive = Writer(file)
             archive.directory("dev")

@@ -15,7 +15,6 @@ from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
-from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
 from howdah.record.memory import memory_place
@@ -119,7 +118,7 @@ def execute(options: argparse.Namespace) -> int:
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
     guests = sweep(runtime_base(), *memory.directories())
-    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_scratch(), *sweep_left()):
+    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_left()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):

@@ -28,7 +28,8 @@ from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
-_ENOUGH_BYTES = 1 << 30  # of address space; the libraries of tables take half of it
+_ENOUGH_BYTES = 1 << 30  # of address space; the libraries of tables alone take 700 MiB
+_MET = (MemoryError, OSError, ImportError)
 _NO_MAPPING = "failed to map segment"  # of ld.so, where memory is limited
 _UNENCODABLE = "howdah-unencodable"
 
@@ -78,12 +79,11 @@ def main(arguments: list[str] | None = None) -> int:
                 return _end(argparse.Namespace(json="--json" in words), error)
             except KeyboardInterrupt:  # a command takes a moment to load
                 return _interrupted("nothing was begun", as_data="--json" in words)
-            except MemoryError:
-                return _end(argparse.Namespace(json="--json" in words), _too_little_memory())
-            except OSError as error:
-                return _end(argparse.Namespace(json="--json" in words), _refused(error))
-            except (ImportError, OverflowError) as error:  # the latter: modules that read a clock far in the future
-                return _end(argparse.Namespace(json="--json" in words), _not_loaded(error))
+            except (
+                *_MET,
+                OverflowError,
+            ) as error:  # the latter: a clock far in the future
+                return _end(argparse.Namespace(json="--json" in words), _in_words(error))
             return _execute(options)
     except WrongUsageError as error:
         if "--json" in words:
@@ -149,29 +149,19 @@ def _execute(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 0
-    except MemoryError:
-        return _end(options, _too_little_memory())
-    except OSError as error:
-        return _end(options, _refused(error))
-    except ImportError as error:
-        return _end(options, _not_loaded(error))
+    except _MET as error:
+        return _end(options, _in_words(error))
 
 
-def _too_little_memory() -> HowdahError:
-    hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
-    return HowdahError("there is not enough memory", hint=hint)
-
-
-def _not_loaded(error: ImportError | OverflowError) -> HowdahError:
-    """A module or a library of howdah's that cannot be loaded, in words."""
-    if _NO_MAPPING in str(error):
-        return _too_little_memory()
-    hint = "See that the clock is right (date), or install howdah again."
-    return HowdahError(f"howdah cannot be loaded: {error}", hint=hint)
-
-
-def _refused(error: OSError) -> HowdahError:
-    """What the system refused, in words."""
+def _in_words(error: Exception) -> HowdahError:
+    """What a command met while it was loaded or ran: of the system's, or a library that is missing."""
+    if isinstance(error, MemoryError) or _NO_MAPPING in str(error):
+        hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
+        return HowdahError("there is not enough memory", hint=hint)
+    if isinstance(error, OverflowError):
+        return HowdahError(f"the clock cannot be read: {error}", hint="Set it right (date).")
+    if not isinstance(error, OSError):
+        return HowdahError(f"howdah cannot be loaded: {error}", hint="Install it again.")
     return HowdahError(explain(error), where=str(error.filename) if error.filename else None, hint=remedy(error))
 
 

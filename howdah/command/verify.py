@@ -14,7 +14,7 @@ from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import unpack
 from howdah.pack.page import check_page
 from howdah.record.digest import MANIFEST
-from howdah.scratch import scratch, sweep_left
+from howdah.scratch import scratch
 from howdah.verify.compiled import check_plan
 from howdah.verify.experiment import runs_below, verify_experiment
 from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report
@@ -48,7 +48,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
-    sweep_left()
     with scratch(PREFIX) as place:
         return _execute(options, place)
 

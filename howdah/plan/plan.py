@@ -21,7 +21,8 @@ from howdah.plan.shares import KernelShare, MachineShare
 from howdah.plan.traffic import Exchange, HttpRequests, PlannedStack, Programs
 from howdah.trait import Traits, traits
 
-PLAN_FORMAT = 2  # in format 1 flows counted from 0
+PLAN_FORMAT = 3  # in format 1 flows counted from 0; in 2 each interval was a field of `collect`
+_OLDER = 2  # is read, too
 
 
 @planned
@@ -353,7 +354,7 @@ class Plan:
     def from_json(text: str) -> Plan:
         value = json.loads(text)
         found = value.get("format")
-        if found != PLAN_FORMAT:
+        if found not in (PLAN_FORMAT, _OLDER):
             raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}; run the profile again")
         if "traits" not in value:  # of a run made before plans had them
             value["traits"] = encoded(traits(value["engine"], real_time=value.get("real_time") is not None))
@@ -363,9 +364,9 @@ class Plan:
 def of_today(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     """A plan's JSON, with the forms of older versions replaced; as it is where it has none."""
     collect = plan.get("collect")
-    if not isinstance(collect, Mapping) or "intervals_us" in collect:
+    if plan.get("format") != _OLDER or not isinstance(collect, Mapping):
         return plan
-    return {**plan, "collect": _intervals_together(collect)}
+    return {**plan, "format": PLAN_FORMAT, "collect": _intervals_together(collect)}
 
 
 def collect_of(value: Mapping[str, Any]) -> Collect:

@@ -79,10 +79,8 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
             blocks = work / "blocks"
             blocks.mkdir()
             command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(blocks)]
-            environment = {
-                **os.environ,
-                "TMPDIR": str(work),
-            }  # what a killed one leaves goes with the rest
+            # What it leaves in TMPDIR when it is killed goes with the rest.
+            environment = {**os.environ, "TMPDIR": str(work)}
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=environment
             )

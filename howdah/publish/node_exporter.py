@@ -51,8 +51,8 @@ def fetch() -> Path:
                 return found
             for stale in target.parent.glob(f".{PACKAGE}-*"):  # of commands that were killed: the lock is ours
                 shutil.rmtree(stale, ignore_errors=True)
-            with scratch(f".{PACKAGE}-", target.parent) as name:
-                unpack(PACKAGE, name, target)
+            with scratch(f".{PACKAGE}-", target.parent) as place:
+                unpack(PACKAGE, place, target)
     except OSError as error:
         raise PrometheusUnavailableError(
             f"node_exporter cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."

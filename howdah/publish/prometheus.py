@@ -86,8 +86,8 @@ def fetch() -> Prometheus:
                 return found
             for stale in target.parent.glob(".prometheus-*"):  # of commands that were killed: the lock is ours
                 shutil.rmtree(stale, ignore_errors=True)
-            with scratch(".prometheus-", target.parent) as name:
-                unpack(PACKAGE, name, target)
+            with scratch(".prometheus-", target.parent) as place:
+                unpack(PACKAGE, place, target)
     except OSError as error:
         raise PrometheusUnavailableError(
             f"prometheus cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."

@@ -234,8 +234,7 @@ class Surroundings(Trials):
         if self.canary.exists():
             faults.append("a program of the directory ran")
             self.canary.unlink()
-        told = {str(self.place / (around.environment.get(name) or ".")) for name in ("HOWDAH_CACHE", "XDG_CACHE_HOME")}
-        told |= {str(self.sandbox.root / (around.environment.get("HOWDAH_CACHE") or "."))}
+        told = {str(self.sandbox.root / (around.environment.get("HOWDAH_CACHE") or "."))}  # a relative one is made here
         if new := sorted(self._seen() - before - told):
             faults.append(f"written outside of where it was told to: {new[:3]}")
         faults += [*self.sandbox.at_once(), *self.sandbox.left()]

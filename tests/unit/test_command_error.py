@@ -166,6 +166,7 @@ def test_an_argument_that_is_missing_or_too_many_is_named_with_its_command(
         OSError(errno.EMFILE, "Too many open files", "howdah"),
         OverflowError("timestamp too large to convert to C _PyTime_t"),
         ImportError("libarrow.so.23: failed to map segment from shared object"),
+        ImportError("No module named 'pyarrow'"),
     ],
 )
 def test_limits_met_while_a_command_loads_are_told(

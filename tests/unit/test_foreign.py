@@ -42,7 +42,7 @@ from howdah.record.raw import read_raw_bytes
 from howdah.record.result import load_experiment
 from howdah.record.table import opened
 from howdah.report.kernelsaid import said_runs
-from howdah.scratch import scratch, sweep_left
+from howdah.scratch import scratch
 from howdah.verify.run import PREFIX, verify_run
 from howdah.work.analysis import evaluate
 from tests.unit.recorded_run import make_recorded_experiment
@@ -284,35 +284,12 @@ def test_a_run_that_is_a_link_is_not_packed(recorded: RunDirectory, tmp_path: Pa
         pack([recorded.path.parent], tmp_path / "x.tar.zst")
 
 
-def test_what_a_killed_command_left_goes_with_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    hexadecimal = "0123456789abcdef"
-    left, used = tmp_path / f"{PREFIX}{hexadecimal}-{gone.pid}", tmp_path / f"{PREFIX}{hexadecimal}-{os.getppid()}"
-    others = tmp_path / f"howdah-notes-{gone.pid}"
-    link = tmp_path / f"howdah-{hexadecimal}-{gone.pid}"
-    for directory in (left, used, others):
-        directory.mkdir()
-    link.symlink_to(used)
-    assert sweep_left() == [left]
-    assert not left.exists()
-    assert used.exists(), "another command is at work in it"
-    assert others.exists(), "no name that howdah gives"
-    assert link.is_symlink()
-    with scratch("howdah-") as place:
-        assert sweep_left() == []
-        assert place.is_dir()
-    assert not place.exists()
-
-
 def test_a_verification_without_a_place_is_not_swept_by_another(
     recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def beside_another(*what: Any) -> None:
-        sweep_left()
         with scratch(PREFIX):
             evaluate(*what)
 

@@ -278,7 +278,7 @@ def test_a_slow_sender_gets_the_time_to_fill_the_buffer(tmp_path: Path) -> None:
 
 def test_a_plan_whose_intervals_were_fields_is_read(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "collect: {qdisc: off, tcp_info: 50 ms}\n")
-    value = json.loads(plan.to_json())
+    value = {**json.loads(plan.to_json()), "format": 2}
     found = value["collect"].pop("intervals_us")
     value["collect"] |= {f"{name}_us": found.get(name) for name in ("tcp_info", "qdisc", "interface", "counters")}
     file = tmp_path / "plan.json"
