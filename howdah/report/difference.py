@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from howdah.layout import aligned, folded
 from howdah.measure.statistics import Statistic
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
@@ -85,14 +86,15 @@ def _apart(statistic: Statistic | None, factor: float) -> str:
     return between(about.low * factor, about.high * factor, _RATIO_DIGITS) if about else ""
 
 
-def difference_text(said: list[Subject]) -> str:
-    """For a terminal: the measures that answer the profile, at each point; empty where there are no two sides."""
+def difference_text(said: list[Subject], width: int | None = None) -> str:
+    """For a terminal of that many columns: the measures that answer the profile, at each point; empty where there are
+    no two sides."""
     found = contrasts(*leading(said))
     if not found:
         return ""
     places = list(dict.fromkeys(each.place for each in found))
     several = len({(each.side, each.other) for each in found}) > 1
-    lines = [f"B against A = {found[0].other}" if several else f"B = {found[0].side} against A = {found[0].other}"]
+    sides = f"B against A = {found[0].other}" if several else f"B = {found[0].side} against A = {found[0].other}"
     cells = [["", "B", "A", "B − A", "B / A"]]
     for place in places[:_MOST_POINTS]:
         cells += [[f"[{place}]"]] if place else []
@@ -104,20 +106,30 @@ def difference_text(said: list[Subject]) -> str:
                 for number, apart in ((row.difference, row.difference_apart), (row.ratio or "—", row.ratio_apart))
             ]
             cells.append([name, row.mine, row.other, *both])
-    widths = [max(len(line[index]) for line in cells if len(line) > 1) for index in range(5)]
-    for line in cells:
-        if len(line) == 1:
-            lines.append(line[0])
-            continue
-        padded = [
-            text.rjust(width) if number in (1, 2) else text.ljust(width)
-            for number, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip())
+    lines = [*folded(sides, width), *_lines(cells, width)]
     if len(places) > _MOST_POINTS:
-        lines.append(f"and {len(places) - _MOST_POINTS} more points: 'howdah table --of differences' has them")
-    lines.append("in pairs of equal repetitions; in brackets least and largest of few pairs, else the 95 % interval")
-    return "\n".join(lines)
+        more = f"and {len(places) - _MOST_POINTS} more points: 'howdah table --of differences' has them"
+        lines += folded(more, width)
+    note = "in pairs of equal repetitions; in brackets least and largest of few pairs, else the 95 % interval"
+    return "\n".join([*lines, *folded(note, width)])
+
+
+def _lines(cells: list[list[str]], width: int | None) -> list[str]:
+    """Rows with their columns below each other; the name of each above its numbers where both are too wide."""
+    rows = [line for line in cells if len(line) > 1]
+    found = iter(aligned(rows, right=(1, 2)))
+    lines = [next(found) if len(line) > 1 else line[0] for line in cells]
+    if width is None or max(map(len, lines)) <= width:
+        return lines
+    found = iter(aligned([line[1:] for line in rows], right=(0, 1)))
+    lines = []
+    for line in cells:
+        if line[0]:
+            lines += folded(line[0], width)
+        if len(line) > 1:
+            numbers = f"  {next(found)}"
+            lines += [numbers] if len(numbers) <= width else folded(numbers, width, "    ", "  ")
+    return lines
 
 
 def difference_table(said: list[Subject]) -> Tabular:

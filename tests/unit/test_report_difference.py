@@ -60,6 +60,10 @@ def test_text_and_page_have_the_same_cells(experiment: Experiment) -> None:
     text = difference_text(said)
     assert "B = reno against A = cubic" in text
     assert "+20 (10 … 30)  3 (2 … 4)" in text
+    for width in (80, 60, 45):
+        narrow = difference_text(said, width)
+        assert max(map(len, narrow.splitlines())) <= width
+        assert sorted(narrow.split()) == sorted(text.split()), "nothing is left out"
     page = render("paired", "", [experiment], TableSource(), "")
     assert "<td>+20<small>10 … 30</small></td>" in page
     assert "<td>3<small>2 … 4</small></td>" in page
