@@ -79,6 +79,26 @@ class PairedShape(Shape):
     run: str | None = Field(description="the run of the side with the median pair")
 
 
+class CompletionShape(Shape):
+    experiment: str
+    algorithm: str
+    kernel: str
+    point: dict[str, Scalar]
+    group: str = Field(description="name of the group, or of the flow")
+    sizes: str = Field(description="the class of size in words; all: every one of them")
+    least_bytes: int
+    most_bytes: int
+    transfers: int = Field(description="of all repetitions that count")
+    completed: int
+    percentile: str
+    time_s: float | None = Field(description="null where fewer than one transfer is beyond it")
+    time_low_s: float | None = Field(description="95 % interval of order statistics; null where it has no bound")
+    time_high_s: float | None
+    slowdown: float | None = Field(description="time over the ideal one; null where the path has no one rate")
+    slowdown_low: float | None
+    slowdown_high: float | None
+
+
 class LeftOut(Shape):
     run: str
     verdict: str
@@ -91,6 +111,7 @@ class Compare(Shape):
     found: list[str] = Field(description="what was found, in sentences, as the page begins with")
     rows: list[ResultRow]
     differences: list[PairedShape] = Field(description="each side against the first, at each point")
+    completion: list[CompletionShape] = Field(description="how long transfers took, by their size")
     left_out: list[LeftOut] = Field(description="runs that enter no row")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah table``: results or differences for a paper, as LaTeX, Markdown, CSV or text."""
+"""``howdah table``: results, differences or completion times for a paper, as LaTeX, Markdown, CSV or text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from howdah.command.common import add_runs_option, cores
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
 from howdah.record.directory import write_whole
+from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
 from howdah.report.ending import results
 from howdah.report.resulttable import result_table
 from howdah.report.source import TableSource
 from howdah.report.subject import subjects
-from howdah.report.tabular import FORMS
+from howdah.report.tabular import FORMS, Tabular
+from howdah.report.transfer import completion_table
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
-_KINDS = ("results", "differences")
+_RESULTS, _DIFFERENCES, _COMPLETION = _KINDS = ("results", "differences", "completion")
+_LACKS = {
+    _RESULTS: "no run that counts",
+    _DIFFERENCES: "one side alone: there is nothing to compare",
+    _COMPLETION: "no measured flow of a fixed size in a run that counts",
+}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,8 +36,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--of",
         choices=_KINDS,
-        default=_KINDS[0],
-        help="the main measures, or each side against the first at each point (default: results)",
+        default=_RESULTS,
+        help="the main measures, each side against the first at each point, or how long transfers took by their size "
+        "(default: results)",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to this file (default: standard output)")
     add_runs_option(parser)
@@ -40,12 +48,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
-    found = results(experiments, TableSource())
-    names = ", ".join(dict.fromkeys(each.name for each in experiments))
-    table = result_table(found, names) if options.of == _KINDS[0] else difference_table(subjects(found))
+    table = _table(options.of, experiments)
     if not table.rows:
-        lacks = "no run that counts" if options.of == _KINDS[0] else "one side alone: there is nothing to compare"
-        raise HowdahError(f"the table would be empty: there is {lacks}", where=str(paths[0]))
+        raise HowdahError(f"the table would be empty: there is {_LACKS[options.of]}", where=str(paths[0]))
     text = FORMS[options.format](table.used())
     if options.output is None:
         write_stdout(text)
@@ -53,3 +58,12 @@ def execute(options: argparse.Namespace) -> int:
         write_whole(options.output, text)
         write_stdout(f"{options.output}\n")
     return 0
+
+
+def _table(kind: str, experiments: list[Experiment]) -> Tabular:
+    if kind == _COMPLETION:
+        return completion_table(experiments)
+    found = results(experiments, TableSource())
+    if kind == _DIFFERENCES:
+        return difference_table(subjects(found))
+    return result_table(found, ", ".join(dict.fromkeys(each.name for each in experiments)))

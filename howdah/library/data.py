@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError
+from howdah.library.completion import completion_table
 from howdah.library.difference import difference_table
 from howdah.library.gathered import Gathered
 from howdah.library.joined import axes_of_all, joined_table
@@ -103,6 +104,12 @@ class Data:
         """A row for every main measure of each side against the first, at each point: ``difference`` (side - other) and
         ``ratio`` (side / other) over pairs of equal repetitions, each with ``_low`` and ``_high``."""
         return of_table("differences", lambda: difference_table(self._experiments))
+
+    @cached_property
+    def completion(self) -> Rows:
+        """A row for each percentile of the times in which transfers of a class of size were completed: ``time_s`` and
+        ``slowdown``, each with ``_low`` and ``_high``."""
+        return of_table("completion", lambda: completion_table(self._experiments))
 
     @property
     def acks(self) -> Rows:

@@ -37,6 +37,7 @@ def write_tables(
         "exits": lambda: data.exits,
         "checks": lambda: data.checks,
         "differences": lambda: data.differences,
+        "completion": lambda: data.completion,
     }
     known |= {name: partial(data.table, name) for name in data.tables}
     for name in only or ():

@@ -46,10 +46,12 @@ from howdah.report.source import Source, Summary
 from howdah.report.subject import subjects
 from howdah.report.table import table
 from howdah.report.template import templates_of
+from howdah.report.transfer import completion_table
 from howdah.report.variant import Variants
 
 _MOST_REASONS = 4
 _MOST_DIFFERENCES = 600  # rows of a page
+_LEAST_TRANSFERS = 10  # of a class of size in the table of completion times
 _FEW_STRIPS = 3  # which all have an axis of their own
 
 
@@ -127,6 +129,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         arranged=[] if many else _strips(ordinary, variants, across),
         stayed=_stayed(shown),
         groups=[] if many else _groups(ordinary, variants),
+        completion=completion_table([] if many else ordinary, least=_LEAST_TRANSFERS).used(),
         many=overview(summed, variants) if many else None,
         curves_of=len(data["runs"]),
         declared=declared_figures(experiments),

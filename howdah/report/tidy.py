@@ -14,11 +14,12 @@ from howdah.report.ending import results
 from howdah.report.found import found
 from howdah.report.source import Group, TableSource
 from howdah.report.subject import subjects
+from howdah.report.transfer import completion_data
 
 
 def result_data(experiments: list[Experiment]) -> dict[str, Any]:
-    """``found`` in sentences, ``rows`` of the runs that count, ``differences`` of each side and the first, and
-    ``left_out``: the runs that do not count, and why."""
+    """``found`` in sentences, ``rows`` of the runs that count, ``differences`` of each side and the first,
+    ``completion`` times by size, and ``left_out``: the runs that do not count, and why."""
     shown = without_controls(experiments)
     source = TableSource()
     rows = [row for experiment in shown for row in _rows(experiment, source)]
@@ -36,6 +37,7 @@ def result_data(experiments: list[Experiment]) -> dict[str, Any]:
         "found": sentences,
         "rows": rows,
         "differences": difference_data(subjects(table)),
+        "completion": completion_data(experiments),
         "left_out": left_out,
     }
 

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long transfers of each class of size took: percentiles with intervals, and how many times the ideal time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.measure.quantile import Quantile, quantile
+from howdah.number import between, significant
+from howdah.number import size as size_words
+from howdah.plan.path import Path
+from howdah.plan.plan import Flow
+from howdah.record.axis import swept
+from howdah.record.result import Experiment, Run, without_controls
+from howdah.report.tabular import Tabular
+
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+MOST_OWN_CLASSES = 8  # where there are no more sizes, each is a class
+_ALL = "all"
+_DIGITS = 3
+
+
+@dataclass
+class SizeClass:
+    """Transfers of one class of size of a group, of all repetitions that count. ``times_s`` are those of the completed
+    ones and ``slowdowns`` their times over the ideal ones, both in order of size; ``count`` has the others, too."""
+
+    experiment: str
+    algorithm: str
+    kernel: str
+    point: dict[str, Any]
+    group: str
+    least_bytes: int
+    most_bytes: int
+    words: str
+    count: int = 0
+    times_s: list[float] = field(default_factory=list)
+    slowdowns: list[float] = field(default_factory=list)
+
+    def times(self) -> dict[str, Quantile]:
+        return {name: quantile(self.times_s, share) for name, share in SHARES.items()}
+
+    def slowed(self) -> dict[str, Quantile]:
+        return {name: quantile(self.slowdowns, share) for name, share in SHARES.items()}
+
+
+def ideal_s(flow: Flow, path: Path) -> float | None:
+    """The least time of a transfer: a round trip for the handshake, the delay to its receiver, and its frames at the
+    rate of the bottleneck. None where there is no one rate on its way, or that changes."""
+    reverse = flow.direction == "reverse"
+    rate = path.reverse_rate_bits_per_second if reverse else path.rate_bits_per_second
+    if flow.size_bytes is None or rate is None or path.rate_steps:
+        return None
+    frames = -(-flow.size_bytes // path.mss_bytes)
+    on_wire_bytes = flow.size_bytes + frames * (path.frame_bytes - path.mss_bytes)
+    there_us = flow.reverse_delay_us if reverse else flow.forward_delay_us
+    return (flow.rtt_us + there_us) / 1e6 + on_wire_bytes * 8 / rate
+
+
+def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
+    """Of every algorithm at every point, those of each group and each single flow, and ``all`` where there are several.
+
+    Up to eight sizes are a class each; more are put together by powers of ten.
+    """
+    runs = [run for each in without_controls(experiments) for run in each.runs if run.counts and run.plan is not None]
+    sizes = sorted({size for run in runs for _flow, size, _time in _transfers(run)})
+    bounds = {each: (each, each, size_words(each)) for each in sizes}
+    if len(sizes) > MOST_OWN_CLASSES:
+        bounds = {each: _decade(each) for each in sizes}
+    found: dict[tuple[Any, ...], SizeClass] = {}
+    for run in runs:
+        assert run.plan is not None
+        for flow, size, time in _transfers(run):
+            ideal = ideal_s(flow, run.plan.path)
+            for least, most, words in (bounds[size], (sizes[0], sizes[-1], _ALL)):
+                name = (run.experiment, run.point, run.algorithm, run.kernel, flow.group or flow.name, words == _ALL)
+                if (*name, least) not in found:
+                    about = (run.experiment, run.algorithm, run.kernel, swept(run.axes), flow.group or flow.name)
+                    found[*name, least] = SizeClass(*about, least, most, words)
+                one = found[*name, least]
+                one.count += 1
+                if time is not None:
+                    one.times_s.append(time)
+                    one.slowdowns += [] if ideal is None else [time / ideal]
+    several: dict[tuple[Any, ...], int] = {}
+    for key in found:
+        several[key[:5]] = several.get(key[:5], 0) + 1
+    kept = [each for key, each in sorted(found.items()) if each.words != _ALL or several[key[:5]] > 2]
+    for each in kept:
+        each.times_s.sort()
+        each.slowdowns.sort()
+    return kept
+
+
+def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None]]:
+    """Measured flows of a fixed size, with the time of each; None where it was not completed."""
+    assert run.plan is not None
+    flows = {flow.id: flow for flow in run.plan.flows}
+    for row in run.metrics:
+        if row["metric"] != "completion_time_s" or row["flow"] is None:
+            continue
+        flow = flows[row["flow"]]
+        if flow.size_bytes is not None:
+            value = row["value"]
+            yield flow, flow.size_bytes, float(value) if isinstance(value, int | float) else None
+
+
+def _decade(size_bytes: int) -> tuple[int, int, str]:
+    least = 10 ** (len(str(size_bytes)) - 1)
+    return least, 10 * least - 1, f"{size_words(least)} … {size_words(10 * least)}"
+
+
+def completion_data(experiments: list[Experiment]) -> list[dict[str, Any]]:
+    """A row for each percentile of each class of size, in seconds; ``slowdown`` is a time over the ideal one."""
+    rows = []
+    for each in size_classes(experiments):
+        for name, time in each.times().items():
+            slowed = each.slowed()[name]
+            rows.append(
+                {
+                    "experiment": each.experiment,
+                    "algorithm": each.algorithm,
+                    "kernel": each.kernel,
+                    "point": each.point,
+                    "group": each.group,
+                    "sizes": each.words,
+                    "least_bytes": each.least_bytes,
+                    "most_bytes": each.most_bytes,
+                    "transfers": each.count,
+                    "completed": len(each.times_s),
+                    "percentile": name,
+                    "time_s": time.value,
+                    "time_low_s": time.low,
+                    "time_high_s": time.high,
+                    "slowdown": slowed.value,
+                    "slowdown_low": slowed.low,
+                    "slowdown_high": slowed.high,
+                }
+            )
+    return rows
+
+
+def completion_table(experiments: list[Experiment], least: int = 1) -> Tabular:
+    """A row for each class of size with ``least`` completed transfers; percentiles in seconds with their intervals, and
+    two of the slowdown."""
+    found = [each for each in size_classes(experiments) if len(each.times_s) >= least]
+    several = {name: len({getattr(each, name) for each in found}) > 1 for name in ("experiment", "kernel", "group")}
+    columns = ["experiment", "point", "algorithm", "kernel", "group", "sizes", "n", "completed"]
+    columns += [cell for name in SHARES for cell in (f"{name} (s)", "")]
+    columns += [cell for name in ("p50", "p99") for cell in (f"slowdown, {name}", "")]
+    rows = []
+    for each in found:
+        said = {name: str(getattr(each, name)) if several[name] else "" for name in several}
+        point = ", ".join(f"{key}={value}" for key, value in each.point.items() if key != "algorithm")
+        head = [said["experiment"], point, each.algorithm, said["kernel"], said["group"], each.words]
+        counts = [str(each.count), "" if len(each.times_s) == each.count else str(len(each.times_s))]
+        slowed = each.slowed()
+        shown = [*each.times().values(), slowed["p50"], slowed["p99"]]
+        rows.append([*head, *counts, *(cell for one in shown for cell in _cells(one))])
+    return Tabular("Completion times by size, with 95 % intervals (order statistics)", columns, rows)
+
+
+def _cells(one: Quantile) -> tuple[str, str]:
+    if one.value is None:
+        return "", ""
+    both = one.low is not None and one.high is not None
+    return significant(one.value, _DIGITS), between(one.low, one.high, _DIGITS) if both else ""

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Completion times by size: classes, percentiles with intervals, and slowdowns, against numbers by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howdah.command.main import main
+from howdah.library import load
+from howdah.measure.quantile import quantile
+from howdah.profile import load as load_profile
+from howdah.record.result import Experiment, Run, load_experiment
+from howdah.report.page import render
+from howdah.report.source import TableSource
+from howdah.report.transfer import completion_data, completion_table, ideal_s, size_classes
+from howdah.work.compiled import compile_plans
+from tests.experiment_factory import Scenario, make_experiment
+
+PROFILE = """\
+howdah: 1
+name: transfers
+path: {rate: 10 Mbit/s, one_way_delay: {forward: 30 ms, reverse: 10 ms}, buffer: 1 bdp}
+duration: 5 s
+flows: []
+groups: [{name: web, connections: 60, start: 0 s, interval: 50 ms, sizes: {listed: [LISTED]}}]
+"""
+
+
+def test_an_interval_has_the_true_value_as_often_as_it_says() -> None:
+    draws = np.random.default_rng(1)
+    for count, share in ((20, 0.5), (100, 0.9), (1000, 0.99)):
+        true = -np.log(1 - share)
+        found = [quantile(np.sort(draws.exponential(size=count)).tolist(), share) for _ in range(1000)]
+        ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
+        assert len(ends) == len(found)
+        assert 0.94 <= np.mean([low <= true <= high for low, high in ends]) <= 0.995
+
+
+def test_what_so_few_values_do_not_say_is_not_said() -> None:
+    assert quantile([], 0.5).value is None
+    assert quantile([1.0], 0.5).value == 1.0
+    assert quantile([1.0] * 99, 0.99).value is None
+    thousand = quantile([float(each) for each in range(1000)], 0.999)
+    assert thousand.value == pytest.approx(998.001)
+    assert thousand.low is not None
+    assert thousand.high is None, "the largest of a thousand does not bound it"
+
+
+def _experiment(place: Path, *listed: str) -> Experiment:
+    """One run, whose plan has the group; a connection takes a second and a hundredth of its number."""
+    profile = place / "transfers.yaml"
+    profile.write_text(PROFILE.replace("LISTED", ", ".join(f"{{size: {size}}}" for size in listed)), encoding="utf-8")
+    plan = next(iter(compile_plans(load_profile(profile))))
+    experiment = load_experiment(make_experiment(place / "runs", Scenario(name="transfers", algorithms=("cubic",))))
+    model = {key: value for key, value in experiment.runs[0].metrics[0].items() if key != "why"}
+
+    def with_times(run: Run) -> Run:
+        common = {**model, "metric": "completion_time_s", "unit": "s", "group": "web"}
+        rows: list[dict[str, Any]] = [
+            {**common, "flow": flow.id, "value": None if flow.id == plan.flows[-1].id else 1 + flow.id / 100}
+            for flow in plan.flows
+        ]
+        return replace(run, plan=plan, metrics=rows)
+
+    return replace(experiment, runs=[with_times(run) for run in experiment.runs[:1]])
+
+
+def test_few_sizes_are_a_class_each_and_all_stands_below(tmp_path: Path) -> None:
+    found = size_classes([_experiment(tmp_path, "10 kB", "1 MB")])
+    assert [each.words for each in found] == ["10 kB", "1 MB", "all"]
+    small, large, every = found
+    assert small.count + large.count == every.count == 60
+    assert len(every.times_s) == 59, "one was not completed"
+    assert every.times_s == sorted(small.times_s + large.times_s)
+
+
+def test_many_sizes_are_put_together_by_powers_of_ten(tmp_path: Path) -> None:
+    listed = [f"{number} kB" for number in (5, 7, 9, 20, 30, 40, 50, 60, 70, 800)]
+    found = size_classes([_experiment(tmp_path, *listed)])
+    assert [each.words for each in found] == ["1 kB … 10 kB", "10 kB … 100 kB", "100 kB … 1 MB", "all"]
+    assert (found[1].least_bytes, found[1].most_bytes) == (10_000, 99_999)
+
+
+def test_the_ideal_time_is_that_of_the_empty_path(tmp_path: Path) -> None:
+    experiment = _experiment(tmp_path, "14480 B")  # ten full segments
+    plan = experiment.runs[0].plan
+    assert plan is not None
+    flow = plan.flows[0]
+    # A handshake of 40 ms, 30 ms to the receiver, and ten frames of 1514 bytes at 10 Mbit/s.
+    assert ideal_s(flow, plan.path) == pytest.approx(0.040 + 0.030 + 10 * 1514 * 8 / 10e6)
+    (only,) = size_classes([experiment])
+    assert only.slowdowns[0] == pytest.approx(only.times_s[0] / (0.070 + 0.012112))
+    assert ideal_s(flow, replace(plan.path, rate_steps=[[0, 5_000_000]])) is None
+    assert ideal_s(replace(flow, direction="reverse"), plan.path) is None, "the way back has no rate"
+
+
+def test_data_table_and_page_have_the_same_numbers(tmp_path: Path) -> None:
+    experiment = _experiment(tmp_path, "10 kB", "1 MB")
+    rows = completion_data([experiment])
+    (median,) = (row for row in rows if row["sizes"] == "all" and row["percentile"] == "p50")
+    times = sorted(1 + number / 100 for number in range(1, 60))
+    assert (median["transfers"], median["completed"]) == (60, 59)
+    assert median["time_s"] == pytest.approx(times[29])
+    assert (median["time_low_s"], median["time_high_s"]) == (pytest.approx(times[21]), pytest.approx(times[37]))
+    assert {row["percentile"]: row["time_s"] for row in rows if row["sizes"] == "all"}["p99.9"] is None
+    table = completion_table([experiment]).used()
+    row = dict(zip(table.columns, table.rows[-1], strict=True))
+    assert (row["sizes"], row["n"], row["completed"], row["p50 (s)"]) == ("all", "60", "59", "1.3")
+    page = render("transfers", "", [experiment], TableSource(), "")
+    assert "Completion times by size" in page
+    assert "<td>1.3<small>1.22 … 1.38</small></td>" in page
+
+
+def test_the_command_the_library_and_json_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = make_experiment(tmp_path / "runs", Scenario(name="none", algorithms=("cubic",), repetitions=1))
+    assert main(["table", str(root), "--of", "completion"]) == 1
+    assert "no measured flow of a fixed size" in capsys.readouterr().err
+    assert len(load(root).completion) == 0
+    assert main(["report", str(root), "--json", "--without-prometheus"]) == 0
+    assert json.loads(capsys.readouterr().out)["completion"] == []
