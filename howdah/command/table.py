@@ -8,7 +8,7 @@ from pathlib import Path
 
 from howdah.command.common import add_runs_option, cores
 from howdah.errors import HowdahError
-from howdah.layout import write_stdout
+from howdah.layout import terminal_width, write_stdout
 from howdah.record.directory import write_whole
 from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
@@ -16,7 +16,7 @@ from howdah.report.ending import results
 from howdah.report.resulttable import result_table
 from howdah.report.source import TableSource
 from howdah.report.subject import subjects
-from howdah.report.tabular import FORMS, Tabular
+from howdah.report.tabular import FORMS, Tabular, text
 from howdah.report.transfer import completion_table
 from howdah.work.experiment import find
 from howdah.work.results import read_results
@@ -51,12 +51,13 @@ def execute(options: argparse.Namespace) -> int:
     table = _table(options.of, experiments)
     if not table.rows:
         raise HowdahError(f"the table would be empty: there is {_LACKS[options.of]}", where=str(paths[0]))
-    text = FORMS[options.format](table.used())
-    if options.output is None:
-        write_stdout(text)
-    else:
-        write_whole(options.output, text)
+    if options.output is not None:
+        write_whole(options.output, FORMS[options.format](table.used()))
         write_stdout(f"{options.output}\n")
+    elif FORMS[options.format] is text:
+        write_stdout(text(table.used(), terminal_width()))
+    else:
+        write_stdout(FORMS[options.format](table.used()))
     return 0
 
 

@@ -8,6 +8,9 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from howdah.layout import folded
+
+_GAP = "  "
 _SPACES = str.maketrans({"\u2009": "", "\u202f": "", "\xa0": " "})  # between digits and units
 _PLAIN = str.maketrans({"\u2212": "-", "\u2009": "", "\u202f": ""})  # what a program takes for a number
 _TEX = {
@@ -82,19 +85,57 @@ def comma_separated(table: Tabular) -> str:
     return written.getvalue()
 
 
-def text(table: Tabular) -> str:
-    """Aligned, for a terminal."""
-    lines = [table.columns, *table.rows]
+def text(table: Tabular, width: int | None = None) -> str:
+    """Aligned, for a terminal: where it has fewer columns, those of the table follow in parts below each other.
+
+    The leading columns that are no numbers say what a row is. They are repeated in every part, or stand on a line of
+    their own above each row where they leave no room.
+    """
+    lines = [[cell.translate(_SPACES) for cell in line] for line in (table.columns, *table.rows)]
+    numbers = [number for number in range(len(table.columns)) if table.is_number(number)]
     widths = [max(len(line[number]) for line in lines) for number in range(len(table.columns))]
-    right = [table.is_number(number) for number in range(len(table.columns))]
-    rows = [
-        "  ".join(
-            cell.translate(_SPACES).rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
-    return "\n".join([table.title, *rows]) + "\n"
+    labels = list(range(numbers[0] if numbers else len(widths)))
+    together = _together(table.columns, len(labels))
+    room = (width or _total([*range(len(widths))], widths)) - _total(labels, widths) - len(_GAP)
+    above = bool(together) and max(_total(each, widths) for each in together) > room
+    if above:
+        room = (width or 0) - len(_GAP)
+    text_lines = folded(table.title, width)
+    for number, part in enumerate(_parts(together, widths, room) or [[]]):
+        text_lines += [""] if number else []
+        shown = part if above else [*labels, *part]
+        for line in lines:
+            if above and any(line[each] for each in labels):
+                text_lines += folded(", ".join(filter(None, (line[each] for each in labels))), width)
+            cells = [
+                line[each].rjust(widths[each]) if each in numbers else line[each].ljust(widths[each]) for each in shown
+            ]
+            text_lines.append((_GAP if above else "") + _GAP.join(cells).rstrip())
+    return "\n".join(text_lines) + "\n"
+
+
+def _together(columns: list[str], first: int) -> list[list[int]]:
+    """The columns from ``first`` on; one without a heading belongs to that before it."""
+    found: list[list[int]] = []
+    for number in range(first, len(columns)):
+        if columns[number] or not found:
+            found.append([])
+        found[-1].append(number)
+    return found
+
+
+def _total(columns: list[int], widths: list[int]) -> int:
+    return sum(widths[each] for each in columns) + len(_GAP) * (len(columns) - 1)
+
+
+def _parts(together: list[list[int]], widths: list[int], room: int) -> list[list[int]]:
+    """As many columns in each part as have room, at least those of one heading."""
+    parts: list[list[int]] = []
+    for each in together:
+        if not parts or _total([*parts[-1], *each], widths) > room:
+            parts.append([])
+        parts[-1] += each
+    return parts
 
 
 FORMS: dict[str, Callable[[Tabular], str]] = {

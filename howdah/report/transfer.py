@@ -165,5 +165,5 @@ def completion_table(experiments: list[Experiment], least: int = 1) -> Tabular:
 def _cells(one: Quantile) -> tuple[str, str]:
     if one.value is None:
         return "", ""
-    both = one.low is not None and one.high is not None
-    return significant(one.value, _DIGITS), between(one.low, one.high, _DIGITS) if both else ""
+    value = significant(one.value, _DIGITS)
+    return (value, "") if one.low is None or one.high is None else (value, between(one.low, one.high, _DIGITS))

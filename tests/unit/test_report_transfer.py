@@ -18,6 +18,7 @@ from howdah.profile import load as load_profile
 from howdah.record.result import Experiment, Run, load_experiment
 from howdah.report.page import render
 from howdah.report.source import TableSource
+from howdah.report.tabular import text
 from howdah.report.transfer import completion_data, completion_table, ideal_s, size_classes
 from howdah.work.compiled import compile_plans
 from tests.experiment_factory import Scenario, make_experiment
@@ -112,6 +113,11 @@ def test_data_table_and_page_have_the_same_numbers(tmp_path: Path) -> None:
     table = completion_table([experiment]).used()
     row = dict(zip(table.columns, table.rows[-1], strict=True))
     assert (row["sizes"], row["n"], row["completed"], row["p50 (s)"]) == ("all", "60", "59", "1.3")
+    whole = text(table)
+    for width in (80, 40):
+        narrow = text(table, width)
+        assert max(map(len, narrow.splitlines())) <= width
+        assert set(narrow.replace(",", " ").split()) == set(whole.replace(",", " ").split()), "nothing is left out"
     page = render("transfers", "", [experiment], TableSource(), "")
     assert "Completion times by size" in page
     assert "<td>1.3<small>1.22 … 1.38</small></td>" in page

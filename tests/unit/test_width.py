@@ -80,6 +80,8 @@ def test_every_command_fits_80_columns(bench: Bench, tmp_path: Path, monkeypatch
     howdah("compare", real.name, "--without-prometheus", "--output", "page.html")
     howdah("verify", "made", codes=(6,))
     assert "howdah-verify-" not in howdah("verify", real.name, codes=(6,)), "where it computed is nobody's concern"
+    for kind in ("results", "differences"):
+        howdah("table", real.name, "--of", kind)
     howdah("export", real.name, "--output", "exported")
     howdah("plan", "quick", runs=False)
     howdah("doctor", runs=False)
