@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from howdah.linux.netlink.discipline import queues
 from howdah.measure import group, outside, overshoot, queue, throughput
 from howdah.measure.bdp import buffer_drain_ns
 from howdah.measure.blind import ends_unseen, unseen_at_the_end
@@ -249,7 +250,7 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
     sheet.add(None, "bottleneck_drops_packets", total, "the queue was not read")
     ratio = queue.drop_ratio(data.bottleneck)
     sheet.add(None, "bottleneck_drop_ratio", ratio, "the queue was not read, or nothing came to it")
-    if plan.path.ecn or plan.path.queue == "cake":
+    if plan.path.ecn or queues()[plan.path.queue].marks_always:
         marks = data.bottleneck["marks_packets"] if data.bottleneck.has("marks_packets") else None
         count = int(marks[-1] - marks[0]) if marks is not None else None
         sheet.add(None, "bottleneck_marks_packets", count, "the queue was not read")

@@ -10,9 +10,10 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink import qdisc
+from howdah.linux.netlink.discipline import made
+from howdah.linux.netlink.discipline.red_numbers import RedNumbers, red_numbers
 from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
-from howdah.plan.red import RedNumbers, red_numbers
 from howdah.profile import load
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 
@@ -57,7 +58,7 @@ def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expec
     plan = make_one(tmp_path, overrides=overrides)
     assert text(plan) == expected
     item = leaf(plan).arguments
-    assert qdisc.qdisc_request(2, item["parent"], item["handle"], item["kind"], item["options"])
+    assert qdisc.qdisc_request(2, item["parent"], item["handle"], made(item["kind"], item["options"]))
 
 
 @pytest.mark.parametrize("queue", ["red", "choke", "gred", "codel", "fq_codel", "pie", "cake"])
