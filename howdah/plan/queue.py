@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from howdah.errors import ProfileError
-from howdah.linux.netlink.discipline import queues
 from howdah.linux.netlink.discipline.bfifo import Bfifo
 from howdah.linux.netlink.discipline.discipline import HopQueue, Room, UnfitError
 from howdah.linux.netlink.discipline.pfifo import Pfifo
@@ -19,21 +16,17 @@ from howdah.quantity import format_duration, format_rate
 def leaf(cell: Cell, buffer_bytes: int, rate_bits_per_second: int, hop: int | None = None) -> HopQueue:
     """The queue of the bottleneck, or of one of the further hops by its place from 0. Raises ProfileError."""
     path = cell.scenario.path
-    section = path if hop is None else path.hops[hop]
-    kind = queues()[section.queue]
-    at = "" if hop is None else f" of path.hops.{hop + 1}"
+    place: tuple[str | int, ...] = ("path",)
+    queue, at = path.queue, ""
+    if hop is not None:
+        place = ("path", "hops", hop)
+        queue, at = path.hops[hop].queue, f" of path.hops.{hop + 1}"
     room = Room(buffer_bytes, rate_bits_per_second, path.frame_bytes, path.bdp(), path.ecn, at)
-    parameters = getattr(path, section.queue, None)
-    asked = kind.asked(**{name: getattr(parameters, name) for name in fields_of(kind.asked)})
     try:
-        return kind.settled(asked, room)
+        return queue.discipline.settled(queue.parameters(), room)
     except UnfitError as error:
-        where = cell.place("path", "buffer" if error.of_buffer else section.queue)
+        where = cell.place(*place, "buffer" if error.of_buffer else "queue")
         raise ProfileError(str(error), where=where, hint=error.hint) from None
-
-
-def fields_of(kind: type) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]
 
 
 def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int | None]:

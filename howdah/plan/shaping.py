@@ -75,7 +75,7 @@ def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
     for hop in asked:
         interface = next(waiting[hop.place])
         buffer = max(hop.buffer.to_bytes(path.bdp(hop.rate), frame), frame)
-        hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue, hop.place))
+        hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue.kind, hop.place))
     return hops
 
 

@@ -21,8 +21,7 @@ def discipline(kind: str) -> type[Discipline]:
 
 
 def made(kind: str, options: Mapping[str, Any]) -> Discipline:
-    """A discipline with the options of a plan. Raises ValueError for a kind, and TypeError for options, that there are
-    not."""
+    """A discipline with the options of a plan. Raises ValueError for an unknown kind, TypeError for wrong options."""
     return discipline(kind)(**options)
 
 

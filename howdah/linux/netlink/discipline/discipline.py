@@ -60,7 +60,7 @@ class Discipline:
         return []
 
     def words(self) -> Words:
-        """The options as tc is told them, behind the kind."""
+        """The options as tc takes them, behind the kind."""
         raise NotImplementedError
 
     def further_words(self) -> list[Words]:
