@@ -30,6 +30,7 @@ _TC_H_ROOT = 0xFFFFFFFF
 _TC_H_INGRESS = 0xFFFFFFF1
 TCA_KIND = 1
 _TCA_OPTIONS = 2
+_NLA_F_NESTED = 1 << 15
 TCA_STATS = 3
 TCA_STATS2 = 7
 TCA_STATS_BASIC = 1
@@ -82,8 +83,8 @@ def header(index: int, handle: str = "0:", parent: str = "0:") -> bytes:
 
 
 def qdisc_request(index: int, parent: str, handle: str, discipline: Discipline) -> bytes:
-    kind = text(TCA_KIND, discipline.kind)
-    return header(index, handle, parent) + kind + attribute(_TCA_OPTIONS, discipline.encode())
+    kind, nests = text(TCA_KIND, discipline.kind), _NLA_F_NESTED if discipline.strict else 0
+    return header(index, handle, parent) + kind + attribute(_TCA_OPTIONS | nests, discipline.encode())
 
 
 def class_request(index: int, parent: str, classid: str, kind: str, of_class: Discipline) -> bytes:

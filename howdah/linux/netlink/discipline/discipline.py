@@ -44,6 +44,7 @@ class Discipline:
     classes: ClassVar[type[Discipline] | None] = None
     notes: ClassVar[Mapping[str, str]] = NOTHING  # what the table of options says of some of them
     of_module: ClassVar[str] = ""  # of this project, with its page, where it is not the kernel's
+    strict: ClassVar[bool] = False  # whether the kernel takes options only where they say that they nest
     # What tc calls the options that the kernel must say as the plan does.
     told: ClassVar[Mapping[str, str]] = NOTHING
     # Where the count of marked packets, 32 bits, begins in the kind's own statistics: in attributes of attributes, at
