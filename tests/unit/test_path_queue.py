@@ -51,6 +51,11 @@ def error(directory: Path, extra: str, overrides: list[str] | None = None) -> Pr
             "fq_codel limit 67 target 5ms interval 100ms flows 1024 quantum 1514 memory_limit 33554432b ecn",
         ),
         (["path.queue={kind: pie, alpha: 3}"], "pie limit 67 target 15ms tupdate 15ms alpha 3 beta 20 noecn"),
+        (
+            ["path.queue={kind: fq_pie, flows: 64}"],
+            "fq_pie limit 67 flows 64 target 15ms tupdate 15ms alpha 2 beta 20 quantum 1514 "
+            "memory_limit 33554432b noecn",
+        ),
         (["path.queue=cake"], "cake unlimited besteffort triple-isolate rtt 100ms memlimit 220000b"),
     ],
 )
