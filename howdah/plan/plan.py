@@ -226,9 +226,6 @@ class RealTime:
     accelerator: str
 
 
-PROCESSOR_KIND = "howdah_cpu"  # the queueing discipline of a processor; such a name has at most 15 letters
-
-
 @planned
 class Processor:
     """What arrives at ``interface`` of ``host`` waits for a processor; howdah/profile/processor.py says what each

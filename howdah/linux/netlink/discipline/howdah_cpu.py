@@ -15,7 +15,7 @@ from howdah.linux.netlink.discipline.discipline import Discipline, Words
 class HostProcessor(Discipline):
     """Of our own module, which tc does not know: its words are as they would be written."""
 
-    kind: ClassVar[str] = "howdah_cpu"
+    kind: ClassVar[str] = "howdah_cpu"  # the kernel's names have 15 letters at most
     of_module: ClassVar[str] = "of the module `howdah_processor` ([processor.md](processor.md))"
     notes: ClassVar[Mapping[str, str]] = {"search": "0 nothing, 1 each-block, 2 one-pass"}
 
