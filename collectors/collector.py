@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
@@ -96,3 +97,27 @@ class Collector:
 
     def stop(self, now_ns: int) -> None:
         """Take the last reading and close everything; called once, after the network fell silent."""
+
+
+class IntervalCollector(Collector):
+    """One that ``collect:`` of a profile names with the interval of its readings; howdah/registered.py finds it.
+
+    ``says`` is its line in the profile reference; ``default`` is its interval where a profile names none (None: off).
+    """
+
+    says: ClassVar[str]
+    default: ClassVar[str | None] = None
+
+    def __init__(self, surroundings: Surroundings, interval_us: int | None) -> None:
+        super().__init__(surroundings)
+        self.interval_ns = None if interval_us is None else interval_us * 1000
+
+    @classmethod
+    def planned_for(cls, _plan: Plan) -> bool:
+        """Whether a run of the plan has what it reads."""
+        return True
+
+    @classmethod
+    def works_in(cls, _surroundings: Surroundings) -> bool:
+        """Whether what it reads is in this kernel."""
+        return True

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collectors.batch import Batch
-from collectors.collector import Collector, Surroundings
+from collectors.collector import IntervalCollector, Surroundings
 from howdah.linux import clock
 from howdah.linux.output import FramedFile
 
 
-class PolledCollector(Collector):
+class PolledCollector(IntervalCollector):
     """Writes a framed file: per reading and node the answers to the node's batch, where there are any.
 
     ``file`` and ``kind`` name the file and the kind of its records; ``questions`` says what each node is asked.
@@ -20,9 +20,8 @@ class PolledCollector(Collector):
     file: str
     kind: int
 
-    def __init__(self, surroundings: Surroundings, interval_us: int) -> None:
-        super().__init__(surroundings)
-        self.interval_ns = interval_us * 1000
+    def __init__(self, surroundings: Surroundings, interval_us: int | None) -> None:
+        super().__init__(surroundings, interval_us)
         self._batches: list[tuple[int, Batch]] = []
         self._file: FramedFile | None = None
         # Elsewhere what is read before this reading takes time of its own, by which the wake-up is too early.

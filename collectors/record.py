@@ -20,8 +20,8 @@ from pathlib import Path
 
 from collectors.batch import Batch
 from collectors.collector import Collector, Surroundings
-from collectors.counters import CountersCollector
-from collectors.interface import InterfaceCollector
+from collectors.interval.counters import CountersCollector
+from collectors.interval.interface import InterfaceCollector
 from collectors.polled import PolledCollector
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag

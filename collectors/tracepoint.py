@@ -27,11 +27,11 @@ _LENGTH = (1 << 20) - 1
 
 # Lines of per_cpu/cpuN/stats and what the account calls them.
 _STATISTICS = {
-    "entries": "entries",
-    "read events": "read",
+    "read events": "entries",
+    "entries": "unread",
     "overrun": "overrun",
-    "commit overrun": "commit_overrun",
     "dropped events": "dropped_events",
+    "commit overrun": "commit_overrun",
 }
 
 
@@ -224,11 +224,7 @@ class TracepointCollector(Collector):
             {
                 "subbuffer_bytes": self._subbuffer_bytes,
                 "clock": "mono",
-                "entries": totals["read"],
-                "unread": totals["entries"],
-                "overrun": totals["overrun"],
-                "dropped_events": totals["dropped_events"],
-                "commit_overrun": totals["commit_overrun"],
+                **totals,
                 "bytes_lost": 0,
                 "cpus": processors,
             },

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from ruamel.yaml import YAML
 
 from howdah.errors import HowdahError
+from howdah.extension import Extension, extensions
 from howdah.place import REPORTS
 from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, QuantityError
 
@@ -151,7 +152,18 @@ def known_metrics() -> dict[str, Metric]:
         if metric.name in found:
             raise HowdahError(f"{TABLE}: {metric.name} has two rows")
         found[metric.name] = metric
-    return found
+    return found | {name: _added(each) for name, each in extensions("measures", found).items()}
+
+
+def _added(extension: Extension) -> Metric:
+    """That of a package's measure. Raises HowdahError where it has another name than its entry point."""
+    metric: Metric = extension.guarded(lambda: extension.load().metric)
+    if metric.name != extension.name:
+        raise HowdahError(
+            f"the package {extension.package} calls a metric {metric.name!r} and its entry point {extension.name!r}",
+            hint=f"Install a version that calls both alike, or remove it: pip uninstall {extension.package}",
+        )
+    return metric
 
 
 def metric_of(name: str) -> Metric:

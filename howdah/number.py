@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-_GROUP = "\u2009"  # thin space, as the SI brochure groups digits
+_GROUP = "\u202f"  # a narrow space that no line breaks at; the SI brochure groups digits by such
 _MINUS = "\u2212"
 
 

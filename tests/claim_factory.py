@@ -70,7 +70,8 @@ def make_runs(
         if verdict(plan) != "pending":
             _make_run(experiment.path / cell.directory_name, plan, text, list(measured(plan)), verdict(plan))
     (experiment.path / "profile.yaml").write_text(loaded.text, encoding="utf-8")
-    experiment.write_index(loaded.text, str(profile), "", cells, quick=loaded.is_quick, axes=loaded.axes)
+    rows = experiment.indexed(cells)
+    experiment.write_index(loaded.text, str(profile), "", rows, quick=loaded.is_quick, axes=loaded.axes)
     return experiment.path
 
 

@@ -140,10 +140,7 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
         ),
         collect=Collect(
             tcp_probe=True,
-            tcp_info_us=100_000,
-            qdisc_us=20_000,
-            interface_us=100_000,
-            counters_us=1_000_000,
+            intervals_us={"tcp_info": 100_000, "qdisc": 20_000, "interface": 100_000, "counters": 1_000_000},
             ss=True,
             pcap=[],
             trace_buffer_bytes=1 << 20,

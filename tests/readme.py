@@ -20,6 +20,7 @@ from howdah.metric import known_metrics
 from howdah.place import PROFILES
 from howdah.profile import load
 from howdah.record.directory import RunDirectory
+from howdah.record.index import ProfileSource
 from howdah.record.result import Experiment, Run
 from howdah.report.ending import results, text_table
 from howdah.report.found import found
@@ -63,7 +64,7 @@ def of_golden(data: dict[str, Any]) -> Experiment:
         )
         for plan in compile_plans(load(PROFILE))
     ]
-    return Experiment(ROOT / "var", PROFILE.stem, "", {}, "", runs)
+    return Experiment(ROOT / "var", PROFILE.stem, "", ProfileSource(), "", runs)
 
 
 def block(experiment: Experiment) -> str:

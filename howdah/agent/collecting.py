@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from collectors.collector import Collector, CollectorError, Surroundings
-from collectors.counters import CountersCollector
-from collectors.interface import InterfaceCollector
+from collectors.collector import Collector, CollectorError, IntervalCollector, Surroundings
+from collectors.interval.counters import CountersCollector
 from collectors.pcap import PcapCollector
-from collectors.processor import ProcessorCollector
-from collectors.qdisc import QdiscCollector
 from collectors.slow_start import SlowStartCollector
 from collectors.ss import SsCollector
-from collectors.tcp_info import TcpInfoCollector
 from collectors.tcp_probe import TcpProbeCollector
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop, align_to_tick
@@ -29,21 +26,18 @@ class Collecting:
     def __init__(self, surroundings: Surroundings) -> None:
         collect = surroundings.planned.collect
         self._output = surroundings.output
-        self.counters = CountersCollector(surroundings, collect.counters_us)
+        intervals_us = dict(collect.intervals_us)
+        self.counters = CountersCollector(surroundings, intervals_us.pop("counters", None))
         self._intervals: list[int] = []
         self._collectors: list[Collector] = [self.counters]
         if collect.tcp_probe and surroundings.connections:
             self._collectors.append(TcpProbeCollector(surroundings))
         if collect.slow_start and surroundings.connections and SlowStartCollector.exists():
             self._collectors.append(SlowStartCollector(surroundings))
-        if collect.tcp_info_us and surroundings.connections:
-            self._collectors.append(TcpInfoCollector(surroundings, collect.tcp_info_us))
-        if collect.qdisc_us:
-            self._collectors.append(QdiscCollector(surroundings, collect.qdisc_us))
-        if collect.interface_us:
-            self._collectors.append(InterfaceCollector(surroundings, collect.interface_us))
-        if collect.processor_us:
-            self._collectors.append(ProcessorCollector(surroundings, collect.processor_us))
+        for name, interval_us in intervals_us.items():
+            kind = collector_class(name)
+            if kind.works_in(surroundings):
+                self._collectors.append(kind(surroundings, interval_us))
         self._ss = SsCollector(surroundings) if collect.ss and surroundings.connections else None
         if self._ss is not None:
             self._collectors.append(self._ss)
@@ -74,6 +68,15 @@ class Collecting:
         """``memory`` of agent.json; the least is over the readings of the counters, at least two."""
         total = parse_meminfo(Path("/proc/meminfo").read_text())["MemTotal_bytes"]
         return {"total_bytes": total, "available_bytes_least": self.counters.least_available_bytes}
+
+
+def collector_class(name: str) -> type[IntervalCollector]:
+    """By its file; that of an installed package was put beside howdah's. Raises AgentError without it."""
+    try:
+        found: type[IntervalCollector] = importlib.import_module(f"collectors.interval.{name}").COLLECTOR
+    except ModuleNotFoundError as error:
+        raise AgentError(name, f"there is no such collector here: {error}") from error
+    return found
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class KernelPartRun(AgentRun):
         super().__init__(plan, inputs, output, wiring)
         assert plan.part is not None
         self._part = plan.part
-        self.report |= {"machine": self._part.name, "part": self._part.hosts}
+        self.report.machine, self.report.part = self._part.name, self._part.hosts
 
     def _here(self, wiring: Wiring) -> dict[str, Namespace]:
         lives = {*self._part.hosts}

@@ -81,7 +81,7 @@ class PartRun(AgentRun):
         self._taken: list[socket.socket] = []
         self._progress = SaidProgress(session, output, self._end_us() - plan.epoch_us, lambda: self._epoch_ns)
         self._epoch_ns = now_ns() + plan.epoch_us * 1000  # until the engine names it
-        self.report |= {"machine": self._part.machine, "part": self._part.nodes}
+        self.report.machine, self.report.part = self._part.machine, self._part.nodes
 
     def execute(self) -> bool:
         """As a whole run; then the engine hears of it and asks what it still wants to know."""
@@ -115,7 +115,7 @@ class PartRun(AgentRun):
             return False
         went_well = super().execute()
         try:
-            self._session.say("done", ok=went_well, error=self.report["error"])
+            self._session.say("done", ok=went_well, error=self.report.error)
             self._session.wait("end")
         except AgentError:
             return False
@@ -134,7 +134,7 @@ class PartRun(AgentRun):
         tell(self._settings.begin())
         modules = self._load_installed()
         wiring = super()._set_up()
-        self.report["modules"] |= describe_modules(modules)
+        self.report.modules |= describe_modules(modules)
         return wiring
 
     def _load_installed(self) -> list[str]:
@@ -224,7 +224,7 @@ class PartRun(AgentRun):
         now = now_ns()
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
-        self.report["processor"] = self._lateness.stop()
+        self.report.processor = self._lateness.stop()
         for flow in self._flows.values():
             flow.close()
         self._loop.run_until(deadline - quiet_ns)

@@ -21,6 +21,7 @@ from howdah.agent.keptlog import KeptLog
 from howdah.agent.loop import Loop
 from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
 from howdah.agent.own import OwnModules
+from howdah.agent.report import AgentReport
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
 from howdah.agent.traffic import make_flow
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from howdah.agent.profiling import Profiling
     from howdah.agent.timer_lateness import TimerLateness
 
-AGENT_FORMAT = 1
 _PROGRESS_NS = 1 * SECOND
 _POLL_NS = 20 * MS
 _LONGEST_POLL_NS = 160 * MS  # between two looks at the links, each of which lists all of every namespace
@@ -67,8 +67,7 @@ class AgentRun:
         self._log: KeptLog | None = None
         self._processor_watch = _processor_watch(plan)
         self._profiling = _profiling(plan, output)
-        self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
-        self.report |= {"run": plan.run, "seed": plan.seed}  # whose records these are
+        self.report = AgentReport(plan)
 
     def _end_us(self) -> int:
         return self._epoch_ns // 1000 + self.plan.end_us
@@ -78,21 +77,21 @@ class AgentRun:
         self._log = log = KeptLog(self._output, whole=not self._traits.outlives_run)
         try:
             self._phases()
-            self.report["status"] = "ok"
+            self.report.status = "ok"
         except AgentError as error:
-            self.report["error"] = {"operation": error.operation, "message": error.message}
+            self.report.failed(error.operation, error.message)
             sys.stderr.write(f"howdah-agent: {error}\n")
         except Exception as error:  # noqa: BLE001 - whatever it is, agent.json must say so
             import traceback
 
             traceback.print_exc()
             operation = f"phase {self._progress.phase}"
-            self.report["error"] = {"operation": operation, "message": f"{type(error).__name__}: {error}"}
+            self.report.failed(operation, f"{type(error).__name__}: {error}")
         finally:
             self._clean_up()
-            self.report["kernel_log"] = log.end()
-        self._output.json("agent.json", self.report)
-        return bool(self.report["status"] == "ok")
+            self.report.kernel_log = log.end()
+        self._output.json("agent.json", self.report.to_json())
+        return self.report.status == "ok"
 
     def _clean_up(self) -> None:
         """Leave a machine that goes on living as it was; a guest ends with everything in it."""
@@ -127,12 +126,12 @@ class AgentRun:
         with self._phase("quiesce"):
             self._accounting["silent"] = self._quiesce(wiring)
             if self._processor_watch is not None:
-                self.report["processor"] = self._processor_watch.stop()
+                self.report.processor = self._processor_watch.stop()
             if self._profiling is not None:
                 self._profiling.stop(self._loop)
             collecting.stop(self._loop, now_ns())
             self._accounting["after"] = self._snapshot(wiring)
-        self.report["flows"] = [flow.record(self._epoch_ns) for flow in self._flows.values()]
+        self.report.flows = [flow.record(self._epoch_ns) for flow in self._flows.values()]
         if calibration.enabled:
             with self._phase("calibrate-after"):
                 self._calibrate(wiring, "after", calibration.after_us)
@@ -140,9 +139,9 @@ class AgentRun:
             self._output.json("accounting.json", self._accounting)
             self._collect_last()
             for name, facts in self._own.record().items():
-                self.report["modules"][name] |= facts
-            self.report["algorithms"] = provenance.algorithms(self.plan.flows, self._own.providers())
-            self.report["memory"] = collecting.memory()
+                self.report.modules[name] |= facts
+            self.report.algorithms = provenance.algorithms(self.plan.flows, self._own.providers())
+            self.report.memory = collecting.memory()
             if self._profiling is not None:
                 self._profiling.finish()
             elif self.plan.collect.cpu:
@@ -171,7 +170,7 @@ class AgentRun:
             times = {"start_ns": start - self._epoch_ns, "end_ns": now_ns() - self._epoch_ns}
             wall = {"wall_us": self._output.host_clock_us() - wall_us}
             self._keep_log()
-            self.report["phases"].append({"phase": name, **times, **wall})
+            self.report.phases.append({"phase": name, **times, **wall})
 
     def _set_up(self) -> Wiring:
         """Modules, network, flows' sockets, provenance; then the epoch is known."""
@@ -196,7 +195,7 @@ class AgentRun:
             give_entropy(plan.seed)
         self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs, self._settings)
         wiring.apply(plan.operations)
-        self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
+        self.report.operations_wall_us = self._output.host_clock_us() - wall_us
         if self._processor_watch is not None:
             self._processor_watch.start()
         if not self._traits.exact_uptime and plan.collect.tcp_info_us:
@@ -207,22 +206,22 @@ class AgentRun:
             self._flows[description.id] = flow
             flow.prepare()
         kernel_modules = [name.partition(".")[0] for name in plan.kernel_parameters]
-        self.report |= provenance.kernel()
-        self.report["modules"] = describe_modules([*modules, *kernel_modules], in_kernel)
+        self.report.add(**provenance.kernel())
+        self.report.modules = describe_modules([*modules, *kernel_modules], in_kernel)
         for name, control in self._controls.items():
-            self.report["modules"][name] = {"srcversion": None, "parameters": {}, "programs": control.programs}
-        self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan.operations)
-        self.report["qdiscs"] = provenance.qdisc_dump(wiring.namespaces)
-        self.report["links"] = provenance.link_dump(wiring.namespaces)
-        self.report["routes"] = provenance.route_dump(wiring.namespaces)
+            self.report.modules[name] = {"srcversion": None, "parameters": {}, "programs": control.programs}
+        self.report.sysctls = provenance.sysctls(wiring.namespaces, plan.operations)
+        self.report.qdiscs = provenance.qdisc_dump(wiring.namespaces)
+        self.report.links = provenance.link_dump(wiring.namespaces)
+        self.report.routes = provenance.route_dump(wiring.namespaces)
         kinds = {flow.traffic for flow in plan.flows}
         programs = ["iperf3"] * ("iperf3" in kinds) + ["nginx", "curl"] * ("http" in kinds)
         programs += ["flent", "iperf"] * ("flent" in kinds)
-        self.report["tools"] = provenance.tool_versions(["tc", *programs])
+        self.report.tools = provenance.tool_versions(["tc", *programs])
         if self._profiling is not None:
             self._profiling.prepare()
         self._choose_epoch()
-        self.report["epoch_monotonic_ns"] = self._epoch_ns
+        self.report.epoch_monotonic_ns = self._epoch_ns
         return wiring
 
     def _here(self, wiring: Wiring) -> dict[str, Namespace]:

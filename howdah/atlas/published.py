@@ -185,7 +185,7 @@ def publish(
     if failed:
         what = f"{experiment.name} cannot be published: {len(failed)} of {len(experiment.runs)} runs failed"
         raise HowdahError(what, where=str(failed[0].directory.path))
-    if experiment.profile["sha256"] != sha256_text(profile_text):
+    if experiment.profile.sha256 != sha256_text(profile_text):
         raise HowdahError(
             f"{experiment.name} cannot be published: its runs are of another version of the profile",
             where=str(experiment.path),

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from howdah.atlas.catalogue import ATLAS, Catalogue
 from howdah.atlas.cause import CLASSES
 from howdah.atlas.finding import STATUSES, Findings
 from howdah.atlas.record import Record, provenance
-from howdah.atlas.tally import ClaimTally, tally
+from howdah.atlas.tally import ClaimTally, cause_of, tally
 from howdah.atlas.verdict import WORDS, claims_text, count, count_words, sentence, word
 from howdah.atlas.view import ClaimView, View, anchor_of
 from howdah.errors import HowdahError, explain
@@ -57,6 +59,8 @@ def _environment() -> Environment:
     environment.filters["anchor"] = anchor_of
     environment.filters["sentence"] = sentence
     environment.globals.update(
+        bar=bar,
+        causes_of=causes_of,
         version=__version__,
         style=Markup(_style()),
         scripts=[Markup(script.text) for script in _scripts()],
@@ -112,6 +116,7 @@ def write_site(
         inconsistencies=catalogue.inconsistencies,
         causes=tally_of(views),
         classes=list(CLASSES.values()),
+        all_claims=[claim for _, claim in _each_claim(views)],
         pages=pages,
         findings=findings,
         cost=[*cost(record, views, quick=quick), Fact("Software", made_by)],
@@ -126,26 +131,52 @@ def _badges(views: list[View]) -> list[tuple[str, str, int]]:
     return [(states[called], called, number) for called, number in count_words(view.verdict for view in views).items()]
 
 
+@dataclass(frozen=True)
+class BarPart:
+    """Claims of one word: its width in percent, and the state that gives it its colour."""
+
+    state: str
+    word: str
+    number: int
+    percent: float
+
+
+def bar(claims: Sequence[ClaimView]) -> list[BarPart]:
+    """The claims by words in their order, as parts of one bar."""
+    states = {word(claim.verdict): claim.verdict for claim in claims}
+    counts = count_words(claim.verdict for claim in claims)
+    return [BarPart(states[each], each, number, 100 * number / len(claims)) for each, number in counts.items()]
+
+
+def causes_of(view: View) -> list[str]:
+    """Why claims of an entry are not plainly reproduced, each once."""
+    return [each for each in dict.fromkeys(cause_of(claim.data, claim.cause) for claim in view.claims) if each]
+
+
+def _each_claim(views: list[View]) -> list[tuple[View, ClaimView]]:
+    """Each claim once, under the first entry that it belongs to."""
+    found: dict[str, tuple[View, ClaimView]] = {}
+    for view in views:
+        for claim in view.claims:
+            found.setdefault(claim.name, (view, claim))
+    return list(found.values())
+
+
 def tally_of(views: list[View]) -> list[ClaimTally]:
     """Verdicts and causes of the claims that are shown, each once."""
-    claims = {claim.name: claim for view in views for claim in view.claims}
-    causes = {name: claim.cause for name, claim in claims.items() if claim.cause is not None}
-    return tally(((name, claim.data) for name, claim in claims.items()), causes)
+    claims = [claim for _, claim in _each_claim(views)]
+    causes = {claim.name: claim.cause for claim in claims if claim.cause is not None}
+    return tally(((claim.name, claim.data) for claim in claims), causes)
 
 
 def verdicts_of(views: list[View]) -> list[str]:
     """The verdicts of the claims that are shown, each once."""
-    return list({claim.name: claim.verdict for view in views for claim in view.claims}.values())
+    return [claim.verdict for _, claim in _each_claim(views)]
 
 
 def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]]:
     """Claims of a verdict, each once, under the first entry it belongs to."""
-    found: dict[str, tuple[View, ClaimView]] = {}
-    for view in views:
-        for claim in view.claims:
-            if claim.verdict == verdict:
-                found.setdefault(claim.anchor, (view, claim))
-    return list(found.values())
+    return [(view, claim) for view, claim in _each_claim(views) if claim.verdict == verdict]
 
 
 def _headline(views: list[View], *, quick: bool) -> str:

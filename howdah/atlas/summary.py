@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.md: entries by verdict, what differs and why, what fails, and the time it took."""
+"""summary.md: entries by verdict, what differs and why, what fails, and the time it took; and its ten lines for a
+terminal."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from howdah.atlas.record import Record
 from howdah.atlas.site import cost, tally_of, verdicts_of, with_verdict
@@ -43,6 +46,26 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
     if problems:
         lines += ["", "## Not made", "", *(f"- {problem}" for problem in problems)]
     return "\n".join(lines) + "\n"
+
+
+_MOST_PROBLEMS = 3
+
+
+def brief(views: list[View], record: Record, problems: list[str], page: Path, *, quick: bool) -> str:
+    """All claims, those of each paper, what was not made, and where to read on: some ten lines."""
+    papers: dict[str, list[View]] = {view.entry.paper.key: [] for view in views}
+    for view in views:
+        papers[view.entry.paper.key].append(view)
+    width = max(map(len, papers), default=0)
+    lines = [f"The {'quick ' if quick else ''}atlas: {len(views)} entries; {claims_text(verdicts_of(views))}."]
+    for paper, mine in papers.items():
+        verdicts = verdicts_of(mine)
+        lines.append(f"  {paper.ljust(width)}  {claims_text(verdicts)}")
+    lines += [f"{fact.name}: {fact.value}" for fact in cost(record, views, quick=quick)[:1]]
+    lines += [f"not made: {problem}" for problem in problems[:_MOST_PROBLEMS]]
+    if len(problems) > _MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - _MOST_PROBLEMS} more that were not made: summary.md has them")
+    return "\n".join([*lines, f"summary: {page.with_name('summary.md')}", f"site: {page}"]) + "\n"
 
 
 def _by_paper(views: list[View]) -> list[str]:

@@ -20,22 +20,23 @@ class Word:
 
 _NOT_MEASURABLE = "not measurable here"
 
-# The one table of them, in the order in which pages list them. The states on the left are those of claims.json.
+# The one table of them, in the order in which everything lists them: what holds comes first. The states on
+# the left are those of claims.json.
 WORDS: dict[str, Word] = {
-    "fail": Word("not reproduced", "it was not measured; why, or that nothing explains it, stands beside it"),
-    "invalid": Word("invalid", "too few of the runs it needs passed their checks"),
-    "depends": Word(
-        "depends on what is left open",
-        "it was not measured, and it is at some value of what the paper leaves open; no value decides it, or its "
-        "reverse is measured at as many",
-    ),
+    "pass": Word("reproduced", "what is claimed was measured"),
+    "implemented": Word("implemented", "a definition that the implementation has, as it says of itself"),
     "differs": Word(
         "differs (mechanism shown)",
         "it was not measured, and it is when the mechanism named is switched off, with the algorithm of the period, "
         "or where what the paper leaves open has another value that decides it",
     ),
-    "pass": Word("reproduced", "what is claimed was measured"),
-    "implemented": Word("implemented", "a definition that the implementation has, as it says of itself"),
+    "depends": Word(
+        "depends on what is left open",
+        "it was not measured, and it is at some value of what the paper leaves open; no value decides it, or its "
+        "reverse is measured at as many",
+    ),
+    "fail": Word("not reproduced", "it was not measured; why, or that nothing explains it, stands beside it"),
+    "invalid": Word("invalid", "too few of the runs it needs passed their checks"),
     "unsupported": Word(_NOT_MEASURABLE, "for the reason given"),
     "not run": Word("not run", "its runs have not been made"),
     "definition": Word(_NOT_MEASURABLE, "a map, a drawing or pseudo-code"),

@@ -19,14 +19,14 @@ from howdah.errors import HowdahError
 from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection
 from howdah.profile.control import ControlSection, axis_key
-from howdah.profile.experiment import read_sections
+from howdah.profile.experiment import ExperimentSections, read_sections
 from howdah.profile.load import load
 from howdah.profile.source import Document, read_document
 from howdah.record.brief import brief
 from howdah.record.claims import CLAIMS_FORMAT, CLAIMS_NAME
 from howdah.record.directory import read_json, write_json
+from howdah.record.index import ExperimentIndex, read_index
 from howdah.record.provenance import sha256_text
-from howdah.record.reading import read_index
 from howdah.record.result import load_experiment
 
 
@@ -48,6 +48,8 @@ def judge_claims(directory: Path, profile: Path | None = None) -> dict[str, Any]
 
 def judged(directory: Path, profile: Path | None = None) -> dict[str, Any] | None:
     """What claims.json has to say, or None without claims; nothing is written."""
+    if profile is None and not _declared(directory)[2].claims:
+        return None  # before any run is read
     field, quick, claims = field_of(directory)
     if profile is not None:
         loaded = load(profile)
@@ -94,29 +96,24 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
-    """The runs of an experiment, whether they are those of --quick, and the claims that were made of them."""
+def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
+    """An experiment's index and profile, and what the profile says of the experiment as a whole."""
     index_file = directory / "experiment.json"
     if not index_file.exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(directory))
-    index = read_index(index_file)
     file = directory / "profile.yaml"
     document = read_document(file) if file.exists() else Document({})
-    sections = read_sections(document)
+    return read_index(index_file), document, read_sections(document)
+
+
+def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
+    """The runs of an experiment, whether they are those of --quick, and the claims that were made of them."""
+    index, document, sections = _declared(directory)
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
-    cells = [
-        Made(
-            cell["run"],
-            cell.get("axes", {}),
-            cell.get("algorithm", ""),
-            cell.get("repetition", 0),
-            runs.get(cell["run"]),
-        )
-        for cell in index["cells"]
-    ]
-    axes = {str(name): list(values) for name, values in index.get("axes", {}).items()}
+    cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
+    axes = {name: [str(value) for value in values] for name, values in index.axes.items()}
     field = Field(cells, document.data, sections.controls, axes, sections.unknown)
-    return field, bool(index.get("quick")), sections.claims
+    return field, index.quick, sections.claims
 
 
 def _judged(claim: ClaimSection, field: Field, quick: bool) -> dict[str, Any]:

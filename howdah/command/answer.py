@@ -16,8 +16,6 @@ from typing import Any
 
 SHAPE = "shape"
 VERSIONS = {
-    "atlas": 2,
-    "atlas-list": 1,
     "bisect": 1,
     "build": 1,
     "bundle": 1,
@@ -56,9 +54,13 @@ VERSIONS = {
 }
 
 
-def answer(name: str, value: Mapping[str, Any]) -> None:
-    """Print the object of a command. ``value`` holds no number that JSON lacks: those become null."""
-    _write(json.dumps({SHAPE: f"{name}/{VERSIONS[name]}", **_plain(value)}, allow_nan=False))
+def answer(name: str, value: Mapping[str, Any], version: int | None = None) -> None:
+    """Print the object of a command. ``value`` holds no number that JSON lacks: those become null.
+
+    ``version`` is that of a command which an extension adds; the others are in the table.
+    """
+    shape = f"{name}/{VERSIONS[name] if version is None else version}"
+    _write(json.dumps({SHAPE: shape, **_plain(value)}, allow_nan=False))
 
 
 def tell(event: Mapping[str, Any]) -> None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from howdah.hooks import CommandEntry
 
 
 class Command(NamedTuple):
@@ -29,8 +32,8 @@ COMMANDS = {
     "plan": Command("plan", "print every operation of a profile's runs, without running anything"),
     "report": Command("report", "make the HTML report of an experiment again; needs no kernel"),
     "figure": Command("figure", "draw figures for a paper: PDF, SVG or PNG, a column wide"),
+    "table": Command("table", "print results or differences as LaTeX, Markdown or CSV"),
     "claims": Command("claims", "judge an experiment's claims again; needs no kernel"),
-    "atlas": Command("atlas", "run the published experiments, judge their claims, write the site"),
     "compare": Command("compare", "put algorithms, kernels, experiments or runs side by side"),
     "score": Command("score", "score an experiment's runs against thresholds; needs no kernel"),
     "rerun": Command("rerun", "replay a run and compare tables, measures and verdict"),
@@ -58,11 +61,19 @@ COMMANDS = {
 
 
 class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
-    """The subcommands of ``howdah``: a parser that is added under a name of the table has its line."""
+    """The subcommands of ``howdah``: a parser that is added under a name of the table has its line.
+
+    ``added`` has the commands that packages add.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.added: dict[str, CommandEntry] = {}
 
     def add_parser(self, name: str, **settings: Any) -> Any:
-        if name in COMMANDS:
-            settings.setdefault("help", COMMANDS[name].says)
+        known = COMMANDS.get(name) or self.added.get(name)
+        if known is not None:
+            settings.setdefault("help", known.says)
         return super().add_parser(name, **settings)
 
 
@@ -74,5 +85,27 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser], 
             continue  # its module has two of them
         if command.module in wanted:
             importlib.import_module(f"howdah.command.{command.module}").add_parser(commands)
+        else:
+            commands.add_parser(name)
+    if _may_be_added(words):
+        _add_extensions(commands, words)
+
+
+def _may_be_added(words: Collection[str] | None) -> bool:
+    """A line whose command is howdah's own does not ask what packages add, nor does ``howdah --version``."""
+    if words is None:
+        return True
+    first = next((word for word in words if not word.startswith("-")), None)
+    return first not in COMMANDS if first is not None else "--version" not in words
+
+
+def _add_extensions(commands: Any, words: Collection[str] | None) -> None:
+    from howdah.extension import extensions  # which most lines have no use for
+
+    for name, extension in extensions("commands", COMMANDS).items():
+        entry: CommandEntry = extension.load()
+        commands.added[name] = entry
+        if words is None or name in words:
+            extension.guarded(entry.add_parser, commands)
         else:
             commands.add_parser(name)

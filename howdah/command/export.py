@@ -10,15 +10,18 @@ from typing import cast
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from howdah.export.flent import write_flent
 from howdah.export.pcapng import write_pcapng
 from howdah.export.qlog import write_qlog
 from howdah.export.xplot import write_xplot
+from howdah.extension import extensions
+from howdah.hooks import WriteRun
 from howdah.layout import write_stderr, write_stdout
 from howdah.library.data import Data
 from howdah.library.files import Format, write_tables
 from howdah.record.result import Run
+from howdah.work.display import Display
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -29,6 +32,7 @@ _BY_RUN: dict[str, Callable[[Run, Path], list[Path]]] = {
     "pcapng": write_pcapng,
     "qlog": write_qlog,
 }
+_TABLES = ("csv", "parquet")
 _HELP = """flent: a data file that flent plots (default);
 csv, parquet: every table with the rows of all runs, axes as columns;
 xplot: a time-sequence graph of each flow, as tcptrace draws it;
@@ -41,9 +45,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("run", nargs="?", default="latest", help="a run or an experiment (default: latest)")
     parser.add_argument(
         "--format",
-        choices=["csv", "parquet", *_BY_RUN],
+        choices=[*_TABLES, *_BY_RUN, *extensions("exports", (*_TABLES, *_BY_RUN))],
         default="flent",
         help=_HELP,
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="TABLE",
+        help="with csv or parquet, only this table (runs, metrics, exits, checks, tcp_probe …); may be repeated",
     )
     parser.add_argument(
         "--output",
@@ -60,12 +70,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     """Write what can be written, say what cannot; an error when that is everything."""
     path = find(options.runs, options.run)
+    if options.only and options.format not in ("csv", "parquet"):
+        raise UsageError(f"--only names tables, and {options.format} has none", hint="Add --format csv or parquet.")
     directory: Path = options.output or Path(f"{path.name}-{options.format}")
     made = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
-    if options.format in ("csv", "parquet"):
-        written = write_tables(Data([path]), directory, cast("Format", options.format))
+    if options.format in _TABLES:
+        with Display(quiet=options.json) as display:
+            written = write_tables(Data([path]), directory, cast("Format", options.format), options.only, display.build)
     else:
         written = _by_run(options.format, read_results(path).runs, directory, refused)
     if not written:
@@ -82,11 +95,19 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
+def _added(form: str) -> WriteRun:
+    """What a package adds."""
+    extension = extensions("exports")[form]
+    write: WriteRun = extension.load()
+    return lambda run, directory: list(extension.guarded(lambda: write(run, directory)))
+
+
 def _by_run(form: str, runs: list[Run], directory: Path, refused: list[HowdahError]) -> list[Path]:
     written: list[Path] = []
+    write = _BY_RUN.get(form) or _added(form)
     for run in runs:
         try:
-            written += _BY_RUN[form](run, directory)
+            written += write(run, directory)
         except HowdahError as error:
             refused.append(error)
     return written

@@ -4,13 +4,29 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError, UsageError
 from howdah.layout import folded, terminal_width, write_stderr, write_stdout
-from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, check_choice, draw, parse_length_inches
+from howdah.record.directory import write_whole
+from howdah.record.result import Experiment
+from howdah.report.paper import (
+    FORMATS,
+    NAMES,
+    Choice,
+    FigureSheet,
+    available,
+    caption_of,
+    check_choice,
+    data_of,
+    draw,
+    parse_length_inches,
+    shows,
+)
 from howdah.sourcedate import source_date
 from howdah.work.experiment import find
 from howdah.work.results import read_results
@@ -60,6 +76,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--repetition", type=int, default=None, metavar="N", help="draw this repetition (default: the first)"
     )
+    parser.add_argument("--data", action="store_true", help="also write what is drawn, as CSV beside each figure")
     parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)
     add_json_option(parser)
@@ -73,7 +90,8 @@ def execute(options: argparse.Namespace) -> int:
     choice = Choice(tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole)
     check_choice(experiments, choice)
     if options.list:
-        return _list(available(experiments, choice), options.json)
+        possible = available(experiments, choice)
+        return _list(possible, {name: shows(name, experiments) for name in possible}, options.json)
     sheet = FigureSheet(
         parse_length_inches(options.width), None if options.height is None else parse_length_inches(options.height)
     )
@@ -90,22 +108,40 @@ def execute(options: argparse.Namespace) -> int:
     written = [
         draw(name, experiments, choice, sheet, target, format_) for name, target in zip(names, targets, strict=True)
     ]
+    beside = _beside(dict(zip(names, written, strict=True)), experiments, choice, with_data=options.data)
     if options.json:
-        answer("figure", {"written": [str(file) for file in written], "passed_over": refused})
+        told = {"written": [str(file) for file in written], "beside": [str(file) for file in beside]}
+        answer("figure", {**told, "passed_over": refused})
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
     return 0
 
 
-def _list(possible: dict[str, str | None], as_json: bool) -> int:
+def _beside(figures: dict[str, Path], experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Path]:
+    """The caption of each figure, and what is drawn where that is wanted."""
+    found = []
+    for name, figure in figures.items():
+        caption = figure.with_name(f"{figure.stem}.caption.txt")
+        write_whole(caption, caption_of(name, experiments, choice))
+        found.append(caption)
+        if with_data:
+            data = figure.with_suffix(".csv")
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows(data_of(name, experiments, choice))
+            write_whole(data, text.getvalue())
+            found.append(data)
+    return found
+
+
+def _list(possible: dict[str, str | None], words: dict[str, str], as_json: bool) -> int:
     if as_json:
-        rows = [{"figure": name, "shows": NAMES[name], "problem": problem} for name, problem in possible.items()]
+        rows = [{"figure": name, "shows": words[name], "problem": problem} for name, problem in possible.items()]
         answer("figure-list", {"figures": rows})
         return 0
     column = max(map(len, possible)) + 2
     for name, problem in possible.items():
-        text = NAMES[name] if problem is None else f"not here: {problem}"
+        text = words[name] if problem is None else f"not here: {problem}"
         write_stdout("\n".join(folded(text, terminal_width(), " " * column, name.ljust(column))) + "\n")
     return 0
 
@@ -130,4 +166,4 @@ def _targets(names: list[str], stem: str, format_: str, output: Path | None) -> 
                 hint="Name one with --figure, or a directory with --output.",
             )
         output.mkdir(parents=True, exist_ok=True)
-    return [directory / f"{stem}-{name}.{format_}" for name in names]
+    return [directory / f"{stem}-{name.replace(':', '-')}.{format_}" for name in names]

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from howdah.atlas.catalogue import read_catalogue
 from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
 from howdah.command.common import (
@@ -23,6 +22,8 @@ from howdah.command.common import (
 from howdah.command.interruption import RUNS_KEPT
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ExitCode, HowdahError, UsageError, nearest
+from howdah.extension import extensions
+from howdah.hooks import NameProfiles
 from howdah.layout import fitted, terminal_width, write_stdout
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
@@ -232,11 +233,14 @@ def _suite(options: argparse.Namespace) -> Suite:
 
 
 def _profiles(names: list[str]) -> dict[str, Path]:
-    """The profiles of these names; the name of an atlas' entry stands for those that measure it."""
+    """The profiles of these names; that of a set, such as an atlas' entry, stands for several."""
     found: dict[str, Path] = {}
-    entries = {entry.id: entry.section.profiles for entry in read_catalogue().entries}
+    sets: dict[str, list[str]] = {}
+    for each in extensions("sets").values():
+        name_profiles: NameProfiles = each.load()
+        sets |= each.guarded(name_profiles)
     for name in names:
-        for profile in entries.get(name.removeprefix("atlas/")) or [name]:
+        for profile in sets.get(name) or [name]:
             file = find_profile(profile)
             found[file.stem] = file
     return found

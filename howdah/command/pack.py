@@ -14,6 +14,7 @@ from howdah.number import counted
 from howdah.pack.archive import SUFFIX, size_on_disk
 from howdah.pack.pack import default_name, pack, unpack
 from howdah.record.digest import file_sha256
+from howdah.work.display import Display
 from howdah.work.experiment import find
 
 
@@ -21,11 +22,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("pack")
     parser.add_argument("what", nargs="*", default=["latest"], help="runs or experiments (default: latest)")
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=f"the file (default: NAME{SUFFIX})")
-    parser.add_argument(
-        "--raw",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="include what the guest wrote, to recompute tables from it (default); --no-raw leaves out large files",
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--results",
+        dest="kind",
+        action="store_const",
+        const="results",
+        default="everything",
+        help="results, report, profile and provenance alone, small enough for a mail; nothing can be recomputed",
+    )
+    kind.add_argument(
+        *("--tables", "--no-raw"),
+        dest="kind",
+        action="store_const",
+        const="tables",
+        help="leave out large records of the guest: tables cannot be recomputed, measures and verdict can",
     )
     add_runs_option(parser)
     add_json_option(parser)
@@ -41,10 +52,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _pack(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     target = options.output or Path(f"{default_name(paths)}{SUFFIX}")
-    packed = pack(paths, target, raw=options.raw)
+    with Display(quiet=options.json) as display:
+        packed = pack(paths, target, kind=options.kind, tell=display.build)
     index, size = packed.index, packed.file.stat().st_size
     if options.json:
-        told = {name: index[name] for name in ("runs", "raw", "rewritten", "left_out")}
+        told = {name: index[name] for name in ("runs", "kind", "raw", "rewritten", "left_out")}
         whole = sum(each["bytes"] for each in index["files"].values())
         found = {"file": str(target), "bytes": size, "sha256": file_sha256(target), "files": len(index["files"])}
         answer("pack", {**found, "content_bytes": whole, **told})
@@ -54,7 +66,7 @@ def _pack(options: argparse.Namespace) -> int:
     if index["rewritten"]:
         lines.append(f"  paths of this machine were replaced in {len(index['rewritten'])} files (pack.json lists them)")
     if index["left_out"]:
-        lines.append(f"  left out: {len(index['left_out'])} files (pack.json lists them)")
+        lines.append(f"  left out: {len(index['left_out'])} files or folders (pack.json lists them)")
     signed = [name for name in index["left_out"] if "manifest.sha256" in name]
     if signed:
         lines.append(

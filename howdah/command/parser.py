@@ -29,9 +29,9 @@ EXIT_CODES: dict[int, str] = {
 # How `howdah --help` orders the commands. One that is in none of these follows under OTHER.
 GROUPS: dict[str, tuple[str, ...]] = {
     "make experiments": ("new", "list", "plan", "run", "build", "bundle"),
-    "read results": ("report", "compare", "claims", "score", "figure", "explain", "export"),
+    "read results": ("report", "compare", "claims", "score", "figure", "table", "explain", "export"),
     "check and share results": ("verify", "rerun", "sign", "pack", "unpack", "validate"),
-    "run many experiments": ("atlas", "nightly", "bisect", "search", "cluster", "attach"),
+    "run many experiments": ("nightly", "bisect", "search", "cluster", "attach"),
     "watch": ("serve", "exporter"),
     "machines and this installation": ("machines", "doctor", "clean", "completion", "schema"),
 }
@@ -194,8 +194,13 @@ def grouped(
 ) -> list[tuple[str, list[argparse.Action]]]:
     """Every command in the group that has its name, those of none under ``OTHER``."""
     entries = entries_of(commands)
-    placed = {name for names in GROUPS.values() for name in names}
-    groups = {**GROUPS, OTHER: tuple(name for name in entries if name not in placed)}
+    added = commands.added if isinstance(commands, Commands) else {}
+    groups = {
+        title: (*names, *(name for name, entry in added.items() if entry.heading == title))
+        for title, names in GROUPS.items()
+    }
+    placed = {name for names in groups.values() for name in names}
+    groups[OTHER] = tuple(name for name in entries if name not in placed)
     found = [(title, [entries[name] for name in names if name in entries]) for title, names in groups.items()]
     return [(title, members) for title, members in found if members]
 

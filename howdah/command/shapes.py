@@ -13,7 +13,6 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
-from howdah.command.atlas_shapes import Atlas, AtlasList
 from howdah.command.build_shapes import Build, BundleWritten
 from howdah.command.explain_shapes import Explain
 from howdah.command.list_shapes import (
@@ -29,7 +28,9 @@ from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, N
 from howdah.command.search_shapes import Search
 from howdah.command.shape import Shape
 from howdah.compact import compact_json
+from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
+from howdah.hooks import CommandEntry
 from howdah.plan.plan import Plan
 
 Scalar = str | int | float | bool | None
@@ -54,6 +55,30 @@ class ResultRow(Shape):
     counts: dict[str, int] | None = Field(description="how often each word came up; null for a number")
 
 
+class PairedShape(Shape):
+    """One measure of one side against the first, over pairs of equal repetitions, in the unit of metrics.json."""
+
+    side: str
+    other: str = Field(description="the first side, which the others are compared with")
+    place: str = Field(description="the sweep point in words")
+    flow: str | None = Field(description="name of the flow or of the group; null for a measure of whole runs")
+    metric: str = Field(description="docs/measures.md")
+    unit: str | None
+    mine: float = Field(description="median of the side")
+    others: float = Field(description="median of the other")
+    difference: float = Field(description="median of the pairs' differences, side - other")
+    difference_low: float | None = Field(
+        description="least of fewer than six pairs, else the median's 95 % interval begins here; null for equal pairs"
+    )
+    difference_high: float | None
+    ratio: float | None = Field(description="median of side / other; null where one side alone is 0")
+    ratio_low: float | None
+    ratio_high: float | None
+    pairs: int = Field(description="0: no repetition is on both sides, so medians are compared")
+    better: str | None = Field(description="the side that is better beyond the spread")
+    run: str | None = Field(description="the run of the side with the median pair")
+
+
 class LeftOut(Shape):
     run: str
     verdict: str
@@ -65,6 +90,7 @@ class Compare(Shape):
     experiments: list[str]
     found: list[str] = Field(description="what was found, in sentences, as the page begins with")
     rows: list[ResultRow]
+    differences: list[PairedShape] = Field(description="each side against the first, at each point")
     left_out: list[LeftOut] = Field(description="runs that enter no row")
 
 
@@ -171,6 +197,7 @@ class Pack(Shape):
     runs: list[str]
     files: int
     content_bytes: int
+    kind: Literal["everything", "tables", "results"]
     raw: bool = Field(description="whether raw/ is in it whole")
     rewritten: list[str] = Field(description="files in which paths of this machine were replaced")
     left_out: list[str]
@@ -192,6 +219,7 @@ class New(Shape):
 
 class Figure(Shape):
     written: list[str]
+    beside: list[str] = Field(description="captions, and with --data what is drawn as CSV")
     passed_over: dict[str, str]
 
 
@@ -267,9 +295,20 @@ class Error(Shape):
     error: _Error
 
 
+def _added() -> dict[str, tuple[int, type[Shape]]]:
+    """Of the commands that packages of howdah's own add."""
+    found: dict[str, tuple[int, type[Shape]]] = {}
+    for each in extensions("commands").values():
+        if each.is_own:
+            entry: CommandEntry = each.load()
+            found |= entry.answers()
+    return found
+
+
+_ADDED = _added()
+ALL_VERSIONS = {**VERSIONS, **{name: version for name, (version, _shape) in _ADDED.items()}}
 SHAPES: dict[str, type[Shape]] = {
-    "atlas": Atlas,
-    "atlas-list": AtlasList,
+    **{name: shape for name, (_version, shape) in _ADDED.items()},
     "bisect": Bisect,
     "search": Search,
     "build": Build,
@@ -311,7 +350,7 @@ SHAPES: dict[str, type[Shape]] = {
 def schema(name: str) -> dict[str, Any]:
     """JSON Schema of one shape, its name and version included."""
     found: dict[str, Any] = SHAPES[name].model_json_schema()
-    found["properties"] = {SHAPE: {"const": f"{name}/{VERSIONS[name]}"}, **found.get("properties", {})}
+    found["properties"] = {SHAPE: {"const": f"{name}/{ALL_VERSIONS[name]}"}, **found.get("properties", {})}
     found["required"] = [SHAPE, *found.get("required", [])]
     if name == "plan":
         plan = TypeAdapter(Plan).json_schema(ref_template="#/$defs/{model}")
@@ -325,7 +364,7 @@ def document() -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     for name in SHAPES:
         one = schema(name)
-        text = f"{name}/{VERSIONS[name]}"
+        text = f"{name}/{ALL_VERSIONS[name]}"
         definitions[text] = {**one, "$id": f"urn:howdah:json:{text}", "title": text}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -81,6 +81,7 @@ class HostEngine:
         try:
             share.copy_agent(agent, "mininet")
             share.stage(directory, agent, [])
+            share.stage_collectors(directory, plan)
         finally:
             shutil.rmtree(agent, ignore_errors=True)
         try:

@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from howdah.engine.engine import Engine
 from howdah.errors import EngineUnavailableError
+from howdah.extension import extensions
+from howdah.hooks import EngineEntry
+from howdah.registered import declare_engines
 from howdah.trait import Traits, declare, known_engines
 
 Factory = Callable[[], Engine]
@@ -57,9 +60,19 @@ def register(name: str, traits: Traits, factory: Factory) -> None:
     _FACTORIES[name] = factory
 
 
+def _installed(name: str) -> Factory | None:
+    """That of an engine which an installed package adds."""
+    found = extensions("engines", _FACTORIES).get(name)
+    if found is None:
+        return None
+    entry: EngineEntry = found.load()
+    return lambda: found.guarded(entry.make)
+
+
 def engine(name: str) -> Engine:
     """The engine of that name. Raises EngineUnavailableError for an unknown name."""
-    factory = _FACTORIES.get(name)
+    declare_engines()
+    factory = _FACTORIES.get(name) or _installed(name)
     if factory is None:
         raise EngineUnavailableError(
             f"there is no engine called {name!r}", hint=f"The engines are {known_engines(name)}."

@@ -22,6 +22,7 @@ from howdah.place import PLAN_FILES, file_of, name_of
 from howdah.plan.named import MOST_PROGRAM_BYTES, programs_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.registered import FOLDER, collector_named
 
 GUEST_SHARE = "/howdah/in"  # what the guest calls share/
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
@@ -74,6 +75,16 @@ def stage(
         _link_or_copy(str(file), str(place / f"{name}{suffix}"))
     for name, entry in stacks:
         shutil.copytree(entry, directory.share / "stacks" / name, dirs_exist_ok=True, copy_function=_link_or_copy)
+
+
+def stage_collectors(directory: RunDirectory, plan: Plan) -> None:
+    """Put the guest's files of collectors that installed packages bring beside those of howdah.
+
+    Raises HowdahError for a collector that nobody here brings.
+    """
+    for each in map(collector_named, plan.collect.intervals_us):
+        if each.extension is not None:
+            shutil.copyfile(each.guest_file, directory.share / name_of(FOLDER) / f"{each.name}.py")
 
 
 def stage_programs(directory: RunDirectory, plan: Plan) -> None:

@@ -7,9 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.errors import HowdahError
+from howdah.hooks import Reader
 from howdah.ingest.source import Context, SourceReport
 from howdah.record import table as store
 from howdah.record.raw import raw_value, read_raw_bytes
+from howdah.record.schema import COUNTER
 
 _LARGEST = (1 << 63) - 1  # what a column holds; larger values saturate
 
@@ -62,3 +64,6 @@ def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
     )
     report.rows = table.num_rows
     return table, report
+
+
+READER = Reader(COUNTER, ingest_counters, table="counter")

@@ -9,12 +9,27 @@ import struct
 
 import pyarrow as pa
 
+from howdah.hooks import Reader
 from howdah.ingest.framed import Frames, Records, parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.link import IFLA_IFNAME, IFLA_STATS64, RTM_NEWLINK
 from howdah.record import table as store
+from howdah.record.schema import TEXT
 
+SCHEMA = pa.schema(
+    [
+        ("node", TEXT),
+        ("interface", TEXT),
+        ("time_ns", pa.int64()),
+        ("rx_bytes", pa.int64()),
+        ("rx_packets", pa.int64()),
+        ("rx_dropped_packets", pa.int64()),
+        ("tx_bytes", pa.int64()),
+        ("tx_packets", pa.int64()),
+        ("tx_dropped_packets", pa.int64()),
+    ]
+)
 _IFINFOMSG = struct.Struct("<BxHiII")
 # struct rtnl_link_stats64 begins with these; all are 64 bits.
 _ORDER = (
@@ -82,8 +97,9 @@ def interface_names(context: Context, records: Records) -> dict[tuple[int, int],
     return names
 
 
-def ingest_interface(context: Context, frames: Frames, records: Records) -> tuple[pa.Table, SourceReport]:
+def ingest_interface(context: Context) -> tuple[pa.Table, SourceReport]:
     """One row a reading and interface."""
+    frames, records = context.once(read_interfaces)
     report = SourceReport()
     report.problems.extend(str(item) for item in frames.damage)
     columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}
@@ -95,3 +111,6 @@ def ingest_interface(context: Context, frames: Frames, records: Records) -> tupl
     table = store.table_of("interface", columns)
     report.rows = table.num_rows
     return table, report
+
+
+READER = Reader(SCHEMA, ingest_interface)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from howdah.errors import HowdahError
 from howdah.ingest.kernels import add_up, own_counters
 from howdah.ingest.source import Context, Made, SourceReport, agent_record
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Plan, collect_of
 from howdah.record.clock import Correction, correction_of
 from howdah.record.directory import RunDirectory
 from howdah.record.raw import raw_value, read_raw_bytes
@@ -59,8 +59,9 @@ def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
     """What of the plan was collected there; its flows are all of the plan's, since rows of all may be there."""
     value = _read(place.raw / "part.json")
     try:
+        part = collect_of(value["collect"])
         collect = dataclasses.replace(
-            plan.collect, **{name: value["collect"][name] for name in ("tcp_probe", "slow_start", "qdisc_us", "pcap")}
+            plan.collect.at(qdisc=part.qdisc_us), tcp_probe=part.tcp_probe, slow_start=part.slow_start, pcap=part.pcap
         )
         here = {flow["id"] for flow in value["flows"]}
     except (KeyError, TypeError) as error:

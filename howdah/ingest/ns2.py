@@ -20,7 +20,7 @@ from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.raw import open_raw, read_raw_text
-from howdah.record.schema import INTERFACE, SLOW_START, TABLES, TCP_INFO
+from howdah.record.schema import SLOW_START, TABLES, TCP_INFO
 
 ACKS, QUEUE, INFO, FLOWS, LINKS = "acks.tr", "queue.tsv", "info.tsv", "flows.tsv", "links.tsv"
 _SRTT_BITS = 3  # T_SRTT_BITS: srtt_ is in eighths of a tick
@@ -129,7 +129,7 @@ def _rows(raw: Path, name: str) -> list[list[str]]:
 
 def ingest_model(context: Context) -> Made:
     """The tables of a simulation. It has no interfaces and no modules, and of a kernel's counters that of timeouts."""
-    empty = {"slow_start": SLOW_START, "interface": INTERFACE}
+    empty = {"slow_start": SLOW_START, "interface": TABLES["interface"]}
     made: Made = {name: (schema.empty_table(), SourceReport()) for name, schema in empty.items()}
     raw, plan = context.directory.raw, context.plan
     for name, read in (("tcp_probe", _tcp_probe), ("tcp_info", _tcp_info), ("qdisc", _qdisc), ("counter", _counter)):

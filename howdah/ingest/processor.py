@@ -1,98 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was seen of a processor of finite speed to the tables ``cpu`` and ``cpu_sample``.
+"""processor.bin to the table ``processor``: what the hosts' processors did, from RTM_NEWQDISC.
 
-``cpu`` is of the exact source where there is one: the instructions that the counter outside the machine saw, each of
-them 2**shift ns long. ``cpu_sample`` then is of the other one, perf's samples in the guest, each worth its period.
-Without the counter ``cpu`` is perf's.
+Layout: struct tcmsg, TCA_KIND and, in TCA_STATS2, TCA_STATS_APP: struct processor_stats of
+modules/processor/processor.h.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 import pyarrow as pa
 
-from howdah.ingest.source import Context, SourceReport, texts
+from howdah.hooks import Reader
+from howdah.ingest.framed import parse, read_frames
+from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
+from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
+from howdah.linux.netlink.qdisc import RTM_NEWQDISC, TCA_KIND, TCA_STATS2, TCA_STATS_APP, TCMSG
 from howdah.record import table as store
-from howdah.record.raw import open_raw, raw_value, read_raw_bytes
+from howdah.record.schema import TEXT
 
-ACCOUNT_FILE, INSTRUCTIONS_FILE, SAMPLES_FILE = "processor.json", "instructions.jsonl", "samples.jsonl"
-_TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "throttled", "functions")
-
-
-def ingest_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport]]:
-    """Both tables; ``counts`` of ``cpu`` has ``why`` (null: there is a profile), ``source`` ("counter" or "perf") and
-    ``stat``: [[ns from the epoch, idle ns, ns in all]] of /proc/stat, both from the machine's start."""
-    report, second = SourceReport(), SourceReport()
-    raw = context.directory.raw
-    tables = {"cpu": _table([], [], context, 1), "cpu_sample": _table([], [], context, 1)}
-    try:
-        if context.plan.processor_shift is None:
-            raise ValueError("in real time the processor has no declared speed")
-        account = raw_value(read_raw_bytes(raw / ACCOUNT_FILE))
-        report.counts = {"why": None, **{key: account.get(key) for key in _TOLD}}
-        report.counts["stat"] = [_idle(time_ns - context.epoch_ns, kinds) for time_ns, kinds in account["stat"]]
-        ways = {
-            "counter": (account["counter_why"], INSTRUCTIONS_FILE, 1 << (context.plan.processor_shift or 0)),
-            "perf": (account["perf_why"], SAMPLES_FILE, int(account["perf_period_ns"])),
-        }
-        there = [name for name, (why, _file, _worth) in ways.items() if why is None]
-        if not there:
-            report.counts["why"] = "; ".join(str(why) for why, _file, _worth in ways.values())
-        for name, target in zip(there, ("cpu", "cpu_sample"), strict=False):
-            _why, file, worth = ways[name]
-            places, intervals = _read(raw / file)
-            if name == "counter":
-                _add_idle(places, intervals, worth)
-            tables[target] = _table(places, intervals, context, worth)
-            (report if target == "cpu" else second).counts["source"] = name
-    except FileNotFoundError as error:
-        report.counts["why"] = f"there is no {error.filename and str(error.filename).rpartition('/')[2]}"
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        report.counts["why"] = f"the profile cannot be read: {error}"
-    report.rows, second.rows = tables["cpu"].num_rows, tables["cpu_sample"].num_rows
-    return {"cpu": (tables["cpu"], report), "cpu_sample": (tables["cpu_sample"], second)}
+# From when the processor was made; all columns of a row are of one instant.
+SCHEMA = pa.schema(
+    [
+        ("node", TEXT),
+        ("time_ns", pa.int64()),
+        ("arrived_packets", pa.int64()),  # = served + dropped + waiting
+        ("served_packets", pa.int64()),
+        ("dropped_packets", pa.int64()),  # at a full queue
+        ("waiting_packets", pa.int64()),  # with the one in service
+        ("begun_packets", pa.int64()),  # served, and the one in service
+        ("acks_packets", pa.int64()),  # without data, of those begun
+        ("searched_packets", pa.int64()),  # passed in searches for those begun
+        ("cost_ns", pa.int64()),  # of those begun
+        ("busy_ns", pa.int64()),  # what of it is done
+        ("rests", pa.int64()),  # times that nothing was left to do
+    ]
+)
+_NAMES = (
+    "arrived_packets",
+    "served_packets",
+    "dropped_packets",
+    "waiting_packets",
+    "begun_packets",
+    "acks_packets",
+    "searched_packets",
+    "cost_ns",
+    "busy_ns",
+    "rests",
+)
 
 
-_USER_HZ_NS = 10_000_000
+def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
+    """Map one answer; there is one processor at a node, so nothing else tells them apart."""
+    if kind != RTM_NEWQDISC:
+        return None
+    if end - start < TCMSG.size:
+        raise MalformedMessageError(f"an answer of {end - start} bytes about a processor")
+    found = attributes(answer, start + TCMSG.size, end)
+    name = text_of(answer, found.get(TCA_KIND)) or "?"
+    if name != HostProcessor.kind:
+        raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a processor")
+    offset, length = found[TCA_KIND]
+    fixed = [*skeleton_of(found), (offset, offset + length)]
+    slots: dict[str, Slot] = {}
+    if TCA_STATS2 in found:
+        offset, length = found[TCA_STATS2]
+        inner = attributes(answer, offset, offset + length)
+        fixed += skeleton_of(inner)
+        offset, length = inner.get(TCA_STATS_APP, (0, 0))
+        slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(_NAMES) if 8 * (n + 1) <= length}
+    return Item((name,), slots, fixed)
 
 
-def _idle(time_ns: int, kinds: dict[str, int]) -> list[int]:
-    return [time_ns, (kinds["idle"] + kinds["iowait"]) * _USER_HZ_NS, sum(kinds.values()) * _USER_HZ_NS]
+def ingest_processor(context: Context) -> tuple[pa.Table, SourceReport]:
+    """One row a reading and host."""
+    report = SourceReport()
+    frames = read_frames(context.directory.raw / "processor.bin")
+    records = parse(frames, locate, _NAMES)
+    report.problems.extend(str(item) for item in frames.damage)
+    columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}
+    columns |= {"node": texts(records.node, context.node_names()), "time_ns": records.time_ns - context.epoch_ns}
+    table = store.table_of("processor", columns)
+    report.rows = table.num_rows
+    return table, report
 
 
-def _read(file: Path) -> tuple[list[list[str]], list[dict[str, Any]]]:
-    with io.TextIOWrapper(open_raw(file), encoding="utf-8") as lines:
-        places = raw_value(next(lines))["places"]
-        return places, [raw_value(line) for line in lines]
-
-
-def _add_idle(places: list[list[str]], intervals: list[dict[str, Any]], worth_ns: int) -> None:
-    """What is left of each interval was without an instruction."""
-    for interval in intervals:
-        busy_ns = worth_ns * sum(number for _place, number in interval["counts"])
-        left_ns = max(interval["end_ns"] - interval["begin_ns"] - busy_ns, 0)
-        interval["counts"].append([len(places), left_ns // worth_ns])
-    places.append(["idle", "?", ""])
-
-
-def _table(places: list[list[str]], intervals: list[dict[str, Any]], context: Context, worth_ns: int) -> pa.Table:
-    def of(name: str) -> Iterator[int]:
-        return (interval[name] for interval in intervals)
-
-    lengths = [len(interval["counts"]) for interval in intervals]
-    pairs = np.array([pair for interval in intervals for pair in interval["counts"]], dtype=np.int64).reshape(-1, 2)
-    begins = np.fromiter(of("begin_ns"), dtype=np.int64, count=len(intervals))
-    durations = np.fromiter(of("end_ns"), dtype=np.int64, count=len(intervals)) - begins
-    columns: dict[str, Any] = {
-        "time_ns": np.repeat(begins - context.epoch_ns, lengths),
-        "duration_ns": np.repeat(durations, lengths),
-        "cpu_ns": pairs[:, 1] * worth_ns,
-    }
-    for number, name in enumerate(("domain", "symbol", "inlined")):
-        columns[name] = texts(pairs[:, 0], [place[number] for place in places])
-    return store.table_of("cpu", columns)
+# howdah/judge/host_processor.py says what must be there of it.
+READER = Reader(SCHEMA, ingest_processor, must_have_rows=lambda _plan: False, whole_run=False)

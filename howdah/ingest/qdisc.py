@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
+from howdah.ingest.interface import interface_names, read_interfaces
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.discipline import statistics_of
@@ -27,6 +29,7 @@ from howdah.linux.netlink.qdisc import (
     TCMSG,
 )
 from howdah.record import table as store
+from howdah.record.schema import QDISC
 
 _ROOT = 0xFFFFFFFF
 _INGRESS = 0xFFFFFFF1
@@ -125,8 +128,10 @@ def _stats(offset: int) -> dict[str, Slot]:
     }
 
 
-def ingest_qdisc(context: Context, interfaces: dict[tuple[int, int], str]) -> tuple[pa.Table, SourceReport]:
-    """One row a reading and queue. ``interfaces`` maps (node, interface index) to the interface's name."""
+def ingest_qdisc(context: Context) -> tuple[pa.Table, SourceReport]:
+    """One row a reading and queue."""
+    _frames, links = context.once(read_interfaces)
+    interfaces = interface_names(context, links)
     report = SourceReport()
     frames = read_frames(context.directory.raw / "qdisc.bin")
     records = parse(frames, locate, _NAMES)
@@ -176,3 +181,6 @@ def _parents(context: Context) -> dict[tuple[str, str, str], str]:
             arguments = operation.arguments
             found[(arguments["node"], arguments["interface"], arguments["handle"])] = arguments["parent"]
     return found
+
+
+READER = Reader(QDISC, ingest_qdisc)

@@ -11,23 +11,18 @@ import pyarrow.compute as pc
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.ingest import pcap, quic
-from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
+from howdah.ingest.finite_processor import ingest_finite_processor
 from howdah.ingest.flow import ingest_flow
-from howdah.ingest.host_processor import ingest_host_processor
-from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
 from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
 from howdah.ingest.own_stack import add_own_stacks
-from howdah.ingest.processor import ingest_processor
-from howdah.ingest.qdisc import ingest_qdisc
 from howdah.ingest.quic import add_quic
 from howdah.ingest.segment import ingest_segments
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport, Made, agent_record
-from howdah.ingest.tcp_info import ingest_tcp_info
 from howdah.ingest.tcp_probe import ingest_tcp_probe
 from howdah.plan.plan import Plan
 from howdah.record import table as store
@@ -37,6 +32,10 @@ from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
 from howdah.record.raw import raw_value, read_raw_bytes
+from howdah.registered import Registered, collector_named
+
+# There is a table of these in every run, empty where nothing was collected.
+ALWAYS = ("tcp_info", "qdisc", "interface", "counters")
 
 
 def ingest(directory: RunDirectory) -> IngestReport:
@@ -65,7 +64,7 @@ def ingest(directory: RunDirectory) -> IngestReport:
     if qlogs is not None:
         report.sources[quic.NAME] = qlogs
     if context.plan.collect.cpu and context.plan.traits.finite_processor:
-        made |= ingest_processor(context)
+        made |= ingest_finite_processor(context)
     elif context.plan.collect.cpu:
         made["cpu"] = ingest_cpu(context)
     log = ingest_kernel_log(context)
@@ -86,21 +85,20 @@ def ingest(directory: RunDirectory) -> IngestReport:
 
 def _sources(context: Context) -> Made:
     """What the collectors of one kernel left."""
-    frames, links = read_interfaces(context)
-    made: Made = {
-        "tcp_probe": ingest_tcp_probe(context),
-        "slow_start": ingest_slow_start(context),
-        "tcp_info": ingest_tcp_info(context),
-        "qdisc": ingest_qdisc(context, interface_names(context, links)),
-        "interface": ingest_interface(context, frames, links),
-        "counter": ingest_counters(context),
-    }
-    if context.plan.collect.processor_us is not None:
-        made["processor"] = ingest_host_processor(context)
+    made: Made = {"tcp_probe": ingest_tcp_probe(context), "slow_start": ingest_slow_start(context)}
+    for name in dict.fromkeys((*ALWAYS, *context.plan.collect.intervals_us)):
+        made |= _table_of(collector_named(name), context)
     segments = ingest_segments(context)
     if segments is not None:
         made["segment"] = segments
     return made
+
+
+def _table_of(each: Registered, context: Context) -> Made:
+    reader = each.reader
+    if each.extension is None:
+        return {reader.table or each.name: reader.read(context)}
+    return {each.name: each.extension.guarded(reader.read, context)}
 
 
 def _clocks(directory: RunDirectory) -> dict[str, Any] | None:

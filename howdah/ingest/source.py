@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import pyarrow as pa
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import RunDirectory
 
+_Kind = TypeVar("_Kind")
 Integers = npt.NDArray[np.int64]
 
 
@@ -78,6 +80,14 @@ class Context:
     plan: Plan
     agent: dict[str, Any]
     epoch_ns: int
+    _made: dict[Callable[[Context], Any], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, make: Callable[[Context], _Kind]) -> _Kind:
+        """What ``make`` makes of this run: once, where several tables come from it."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        made: _Kind = self._made[make]
+        return made
 
     @property
     def flow_records(self) -> dict[int, dict[str, Any]]:

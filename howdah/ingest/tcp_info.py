@@ -16,6 +16,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
+from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
@@ -26,8 +27,9 @@ from howdah.linux.netlink.diag import (
     SOCK_DIAG_BY_FAMILY,
     TCP_LISTEN,
 )
+from howdah.plan.plan import Plan
 from howdah.record import table as store
-from howdah.record.schema import INFINITE_SSTHRESH
+from howdah.record.schema import INFINITE_SSTHRESH, TCP_INFO
 
 _AF_INET = 2
 _SOCKET_ID = struct.Struct(">HH4s12x4s12x")
@@ -198,3 +200,10 @@ def ingest_tcp_info(context: Context) -> tuple[pa.Table, SourceReport]:
     table = store.table_of("tcp_info", columns)
     report.rows = table.num_rows
     return table, report
+
+
+def _has_tcp(plan: Plan) -> bool:
+    return any(flow.is_tcp and flow.sender_stack is None for flow in plan.flows)
+
+
+READER = Reader(TCP_INFO, ingest_tcp_info, must_have_rows=_has_tcp, whole_run=False)

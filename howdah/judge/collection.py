@@ -7,11 +7,13 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.hooks import Reader
 from howdah.ingest.source import IngestReport
 from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import COLLECTION, Check, none_of
 from howdah.judge.qlog import qlog_checks
 from howdah.plan.plan import Plan
+from howdah.registered import registered
 
 _GAP = 2.5  # intervals between two readings of a collector at which one is missing
 
@@ -122,16 +124,21 @@ def _event_names(report: IngestReport) -> Check:
 def _rows(plan: Plan, report: IngestReport) -> Check:
     """Every collector that was switched on left something."""
     tcp = any(flow.is_tcp and flow.sender_stack is None for flow in plan.flows)
-    wanted = {
-        "tcp_probe": plan.collect.tcp_probe and tcp,
-        "tcp_info": plan.collect.tcp_info_us is not None and tcp,
-        "qdisc": plan.collect.qdisc_us is not None,
-        "interface": plan.collect.interface_us is not None,
-        "counter": True,
-    }
-    empty = [name for name, on in wanted.items() if on and plan.flows and not report.sources[name].rows]
+    wanted = ["tcp_probe"] if plan.collect.tcp_probe and tcp else []
+    wanted += [name for name, reader in readers(plan).items() if reader.must_have_rows(plan)]
+    empty = [name for name in wanted if plan.flows and not report.sources[name].rows]
     message = f"nothing was collected for {', '.join(empty)}" if empty else "every collector has readings"
     return Check("collectors", COLLECTION, not empty, message, 0, len(empty), 0, "tables")
+
+
+def readers(plan: Plan) -> dict[str, Reader]:
+    """Of the collectors that read at an interval in a run of the plan, by table. Counters are read even if that is
+    off: once before and once after the flows."""
+    found: dict[str, Reader] = {}
+    for name, each in registered().items():
+        if name in plan.collect.intervals_us or name == "counters":
+            found[each.reader.table or name] = each.reader
+    return found
 
 
 def reading_gaps(name: str, interval_us: int | None, times_ns: list[int], idle: Idle | None = None) -> Check:

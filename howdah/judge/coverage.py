@@ -13,6 +13,7 @@ from howdah.ingest.pcap import NAME as PCAP
 from howdah.ingest.source import IngestReport
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import COLLECTION, Check
+from howdah.judge.collection import readers
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING
@@ -41,15 +42,11 @@ def coverage_checks(
 
 def readings(plan: Plan, report: IngestReport) -> Iterable[Check]:
     """Collectors that read at an interval begin with the run and read once more when the network is silent."""
-    intervals = {
-        "qdisc": plan.collect.qdisc_us,
-        "interface": plan.collect.interface_us,
-        "counter": plan.collect.counters_us,
-    }
     end_ns = plan.duration_us * 1000
-    for name, interval_us in intervals.items():
-        if (interval_us is None and name != "counter") or name not in report.sources:
+    for name, reader in readers(plan).items():
+        if not reader.whole_run or name not in report.sources:
             continue
+        interval_us = plan.collect.intervals_us.get("counters" if name == "counter" else name)
         counts = report.sources[name].counts
         first_ns, last_ns = counts.get("first_ns"), counts.get("last_ns")
         label = f"{name} from begin to end"

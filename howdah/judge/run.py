@@ -18,6 +18,7 @@ from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.coverage import coverage_checks
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
+from howdah.judge.extension import extension_checks
 from howdah.judge.host_processor import processor_checks
 from howdah.judge.kernel_log import kernel_log_checks
 from howdah.judge.limits import limit_checks
@@ -50,6 +51,7 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         checks = model_checks(directory, data, read_report(directory), agent, tolerance)
     else:
         checks = _kernel_checks(directory, data, agent, tolerance)
+    checks += extension_checks(directory, data)
     invalid = any(check.ok is False for check in checks)
     verdict = {
         "format": 1,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError
+from howdah.library.difference import difference_table
 from howdah.library.gathered import Gathered
 from howdah.library.joined import axes_of_all, joined_table
 from howdah.library.rows import Rows, of_table
@@ -96,6 +97,12 @@ class Data:
     def checks(self) -> Rows:
         """A row for every check of every verdict, of all runs."""
         return of_table("checks", lambda: joined_table("checks", self._gathered, every=True))
+
+    @cached_property
+    def differences(self) -> Rows:
+        """A row for every main measure of each side against the first, at each point: ``difference`` (side - other) and
+        ``ratio`` (side / other) over pairs of equal repetitions, each with ``_low`` and ``_high``."""
+        return of_table("differences", lambda: difference_table(self._experiments))
 
     @property
     def acks(self) -> Rows:

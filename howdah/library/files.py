@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from howdah.errors import UsageError
 from howdah.library.data import Data
 from howdah.library.rows import Rows
 from howdah.record.directory import writing_name
@@ -17,11 +20,35 @@ from howdah.record.directory import writing_name
 Format = Literal["csv", "parquet"]
 
 
-def write_tables(data: Data, directory: Path, form: Format) -> list[Path]:
-    """Write runs, metrics, exits, checks and every table that a run has; the files. Rows stream: memory stays small."""
-    tables = {"runs": data.runs, "metrics": data.metrics, "exits": data.exits, "checks": data.checks}
-    tables |= {name: data.table(name) for name in data.tables}
-    return [_write(rows, directory / f"{name}.{form}", form) for name, rows in tables.items()]
+def write_tables(
+    data: Data,
+    directory: Path,
+    form: Format,
+    only: list[str] | None = None,
+    tell: Callable[[str, int, int], None] | None = None,
+) -> list[Path]:
+    """Write runs, metrics, exits, checks and every table that a run has, or ``only`` some of them; the files.
+
+    Rows stream: memory stays small. Raises UsageError for a table that no run has.
+    """
+    known: dict[str, Callable[[], Rows]] = {
+        "runs": lambda: data.runs,
+        "metrics": lambda: data.metrics,
+        "exits": lambda: data.exits,
+        "checks": lambda: data.checks,
+        "differences": lambda: data.differences,
+    }
+    known |= {name: partial(data.table, name) for name in data.tables}
+    for name in only or ():
+        if name not in known:
+            raise UsageError.unknown(f"no run has the table {name!r}", name, known, "the tables are")
+    tables = {name: of() for name, of in known.items() if only is None or name in only}
+    written = []
+    for number, (name, rows) in enumerate(tables.items()):
+        if tell is not None:
+            tell("write tables", number, len(tables))
+        written.append(_write(rows, directory / f"{name}.{form}", form))
+    return written
 
 
 def _write(rows: Rows, target: Path, form: Format) -> Path:

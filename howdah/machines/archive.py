@@ -28,7 +28,7 @@ _PROGRAMS = (
     "howdah/publish/metric.py",
     "howdah/publish/page.py",
     "howdah/publish/text.py",
-    "collectors/*.py",
+    "collectors/**/*.py",
 )
 _MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip file can tell

@@ -15,6 +15,7 @@ from howdah.measure.detector import detector_rows
 from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
+from howdah.measure.extension import extension_rows
 from howdah.measure.footprint import footprint_rows
 from howdah.measure.growth import growth_end_rows
 from howdah.measure.held_rows import Together, collect, held_rows, is_told, together_rows
@@ -89,6 +90,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     receiver_rows(sheet, directory, data)
     own_stack_rows(sheet, directory, data)
     footprint_rows(sheet, directory)
+    extension_rows(sheet, directory, data)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)
         if plan.traits.finite_processor:

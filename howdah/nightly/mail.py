@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The night as a plain text to mail: a subject, a line for each regression, what was found in the runs of
-cells that fail, the table of cells, how to see it again.
+"""The night as a plain text to mail.
+
+It has a subject, a line for each regression, and what was found in the runs of cells that fail.
+Then come the table of cells with a summary as of ``git diff --stat``, kernels and paths, and how to see it again.
 
 Lines are in order of their names and hold no times, so that ``git diff`` of two nights shows what has changed.
 """
@@ -12,8 +14,10 @@ from collections.abc import Iterator
 
 from howdah.errors import HowdahError
 from howdah.nightly.cell import CellResult, label, one_line
-from howdah.nightly.change import Comparison, Outcome
+from howdah.nightly.change import Outcome, change_text
 from howdah.nightly.night import Night
+from howdah.number import counted, delay, rate, size
+from howdah.plan.path import Path
 from howdah.report.ending import results
 from howdah.report.found import found
 from howdah.report.results import read_shown
@@ -21,6 +25,7 @@ from howdah.report.source import TableSource
 
 _TOLD: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed", "unproven")
 _BETTER: tuple[Outcome, ...] = ("improvement",)
+_STAT_COLUMNS = 40  # of signs in the summary
 
 
 def mail(night: Night) -> str:
@@ -34,7 +39,8 @@ def mail(night: Night) -> str:
     for experiment in dict.fromkeys(cell.experiment for cell in sorted(failing, key=_order)):
         lines += _section(f"What was found in {experiment}", _found(night, experiment))
     lines += _section("Problems", sorted(_plain(each) for each in night.problems))
-    lines += [*_heading("Cells"), *_table(night), ""]
+    lines += [*_heading("Cells"), *_table(night), "", *_stat(night), ""]
+    lines += _section("Kernels and paths", _settings(night))
     commands = [f"{cell.id}\n  {night.command(cell)}" for cell in sorted(failing, key=_order) if cell.state != "gone"]
     lines += _section("Again", commands)
     lines.append(f"The baseline is {night.baseline_name}.")
@@ -66,7 +72,8 @@ def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult])
     for cell in cells:
         for each in cell.of(*outcomes):
             if each.outcome != "unproven" or (each.is_primary and not night.allow_unproven):
-                yield _plain(f"{cell.id}  {each.name}: {_change(each)}  {label(each.outcome)}")
+                word = "" if each.outcome == "unproven" else f"  {label(each.outcome)}"  # its text has it
+                yield _plain(f"{cell.id}  {change_text(each)}{word}")
 
 
 def _found(night: Night, experiment: str) -> list[str]:
@@ -85,22 +92,54 @@ def _plain(text: str) -> str:
     return one_line(text).strip()
 
 
-def _change(each: Comparison) -> str:
-    """``100.9 -> 120.3 packets (+19.2 %)``: four digits, so that a line changes where a result does."""
-    if isinstance(each.baseline, str) or isinstance(each.tonight, str) or each.baseline is None or each.tonight is None:
-        return f"{each.baseline} -> {each.tonight}"
-    unit = f" {each.unit}" if each.unit and each.unit != "ratio" else ""
-    share = (each.tonight - each.baseline) / abs(each.baseline) if each.baseline else math.inf
-    change = f" ({100 * share:+.1f} %)" if math.isfinite(share) else ""
-    return f"{each.baseline:.4g} -> {each.tonight:.4g}{unit}{change}"
-
-
 def _table(night: Night) -> list[str]:
     rows = [
         ("fails" if night.fails(cell) else "", label(cell.state), cell.id) for cell in sorted(night.cells, key=_order)
     ]
     width = max((len(state) for _sign, state, _id in rows), default=0)
     return [f"{sign:<5}  {state:<{width}}  {name}" for sign, state, name in rows]
+
+
+def _stat(night: Night) -> list[str]:
+    """As ``git diff --stat``: of each cell how many measures are worse (-) and better (+), and their sum."""
+    counts = [
+        (cell, len(cell.of(*_TOLD)), len(cell.of(*_BETTER)), len(cell.comparisons))
+        for cell in sorted(night.cells, key=_order)
+    ]
+    most = max((worse + better for _cell, worse, better, _all in counts), default=0)
+    scale = min(1.0, _STAT_COLUMNS / most) if most else 1.0
+    width = max((len(cell.id) for cell, *_counts in counts), default=0)
+    lines = []
+    for cell, worse, better, compared in counts:
+        signs = "-" * math.ceil(worse * scale) + "+" * math.ceil(better * scale)
+        if worse or better:
+            lines.append(f" {cell.id:<{width}} | {worse + better:>3} of {compared} {signs}")
+    worse, better, compared = (
+        (sum(column) for column in zip(*(each[1:] for each in counts), strict=True)) if counts else (0, 0, 0)
+    )
+    cells = counted(len(counts), "cell")
+    return [*lines, f" {cells}, {compared} comparisons, {worse} worse or unproven (-), {better} better (+)"]
+
+
+def _settings(night: Night) -> list[str]:
+    """A line for each experiment: the kernel that it asks for and that ran, and the paths of its runs."""
+    lines = []
+    for experiment, kernel in sorted({cell.experiment: cell.kernel for cell in night.cells}.items()):
+        words, path = [kernel], night.runs / experiment
+        if (path / "experiment.json").exists():
+            try:
+                runs = [run for run in read_shown(path).runs if run.plan]
+            except HowdahError:
+                runs = []  # the problems have it
+            words += sorted({run.kernel for run in runs} - {kernel})
+            words += dict.fromkeys(_path(run.plan.path) for run in runs if run.plan)
+        lines.append(_plain(f"{experiment}  {'; '.join(words)}"))
+    return lines
+
+
+def _path(path: Path) -> str:
+    """``50 Mbit/s, 40 ms, buffer 250 kB``."""
+    return f"{rate(path.rate_bits_per_second)}, {delay(path.rtt_us)}, buffer {size(path.buffer_bytes)}"
 
 
 def _section(title: str, lines: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Self, cast
@@ -37,7 +37,12 @@ class PackError(HowdahError):
 
 
 def write_archive(
-    target: Path, name: str, about: dict[str, Any], entries: list[PackedFile], check: IndexCheck = check_index
+    target: Path,
+    name: str,
+    about: dict[str, Any],
+    entries: list[PackedFile],
+    check: IndexCheck = check_index,
+    tell: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Write the archive below the top directory ``name``, the index first; the index, which ``check`` finds right."""
     entries = sorted(entries, key=lambda entry: entry.name)
@@ -50,7 +55,8 @@ def write_archive(
     first = PackedFile(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
     if first.size > _LARGEST_INDEX:
         raise PackError(
-            f"these are too many files for one pack: {len(entries)}", hint="Pack the runs in parts, or use --no-raw."
+            f"these are too many files for one pack: {len(entries)}",
+            hint="Pack parts, or use --tables or --results.",
         )
     temporary = writing_name(target)
     how = zstandard.ZstdCompressionParameters.from_level(
@@ -60,8 +66,10 @@ def write_archive(
     try:
         with temporary.open("wb") as opened, compressor.stream_writer(opened, closefd=False) as packed:
             with tarfile.open(fileobj=cast("BinaryIO", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive:
-                for entry in (first, *entries):
+                for number, entry in enumerate((first, *entries)):
                     _add(archive, f"{name}/{entry.name}", entry)
+                    if tell is not None:
+                        tell("pack files", number, len(entries))
             packed.flush(zstandard.FLUSH_FRAME)
         temporary.replace(target)
     except BaseException:

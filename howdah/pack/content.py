@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Literal, cast
 
 import zstandard
 
@@ -24,9 +24,10 @@ from howdah.foreign import open_foreign, read_foreign
 from howdah.pack.local import Paths, paths_in
 from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.index import read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
-from howdah.record.reading import read_index, read_record
-from howdah.record.retention import RAW_LEFT_OUT
+from howdah.record.reading import read_record
+from howdah.record.retention import PACKED_AS, RAW_LEFT_OUT, REMOVED
 
 _SIGNATURES = (MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
 _TEXTS = (".json", ".jsonl", ".log", ".txt", ".yaml", ".html", ".csv")
@@ -95,8 +96,15 @@ class Content:
         self.entries.append(PackedFile(name, held=(self.held, self.held.add(content), len(content))))
 
 
-def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, raw: bool) -> None:
+Kind = Literal["everything", "tables", "results"]
+_DATA = ("raw/", "tables/", "share/")
+
+
+def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, kind: Kind) -> None:
     """The files of one run; run.json names them as they are in the pack.
+
+    As ``results`` it has neither records nor tables, like a run whose data were removed; as ``tables`` it lacks large
+    records.
 
     Raises MismatchError for a file that is not the one that was recorded.
     """
@@ -107,9 +115,14 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, r
     known: dict[str, str] = dict(record.get(DIGESTS) or {})
     rewritten: dict[str, str | None] = {}
     dropped: list[str] = []
+    gone: list[str] = []  # of results: whole folders
     for name in covered(run):
         file = run.path / name
-        if not raw and _is_bulk(file, name):
+        if kind == "results" and name.startswith(_DATA):
+            known.pop(name, None)
+            gone.append(name)
+            continue
+        if kind == "tables" and _is_bulk(file, name):
             dropped.append(name)
             known.pop(name, None)
             continue
@@ -123,6 +136,10 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, r
         known[name] = entry.sha256()
         content.rewritten.append(entry.name)
     content.left_out += [f"{prefix}/{name}" for name in dropped]
+    if gone:
+        folders = sorted({name.partition("/")[0] for name in gone})
+        content.left_out += [f"{prefix}/{folder}/" for folder in folders]
+        record |= {REMOVED: True, PACKED_AS: kind}
     if "plan.json" in rewritten:
         record["plan_sha256"] = known["plan.json"]
     if DIGESTS in record:
@@ -133,7 +150,7 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, r
         record["rewritten"] = rewritten  # SHA-256 before paths were replaced
     text = json.dumps(record, indent=1) + "\n"
     content.add(f"{prefix}/run.json", paths.replaced(text.encode()))
-    differs = bool(rewritten or dropped) or paths.replaced(text.encode()) != text.encode()
+    differs = bool(rewritten or dropped or gone) or paths.replaced(text.encode()) != text.encode()
     _add_signature(content, run.path, prefix, changed=differs)
 
 
@@ -192,13 +209,9 @@ def add_experiment(
     """What an experiment has beside its runs, of which only ``runs`` are packed; its page is made for it."""
     index = read_index(path / "experiment.json")
     names = {run.name for run in runs}
-    cells = [cell for cell in index["cells"] if cell["run"] in names]
-    part = len(cells) < len(index["cells"])
-    text = (
-        json.dumps({**index, "cells": cells}, indent=1) + "\n"
-        if part
-        else read_foreign(path / "experiment.json").decode()
-    )
+    cells = [cell for cell in index.cells if cell.run in names]
+    part = len(cells) < len(index.cells)
+    text = index.model_copy(update={"cells": cells}).text() if part else read_foreign(path / "experiment.json").decode()
     files = {"experiment.json": text.encode(), "report.html": page.encode()}
     for name in ("profile.yaml", "claims.json"):
         # Claims are about all runs of the experiment.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.metric import known_metrics
 from howdah.pack.archive import SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Held, PackedFile, add_experiment, add_run, local_paths
+from howdah.pack.content import Content, Held, Kind, PackedFile, add_experiment, add_run, local_paths
 from howdah.pack.local import Paths
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SCHEMA_VERSION, TABLES
@@ -22,11 +23,14 @@ from howdah.report.page import render
 from howdah.report.results import read_all_shown
 from howdah.work.results import check_results, runs_of
 
+Tell = Callable[[str, int, int], None]  # a step, and how many of its parts are done
+
 _README = """\
 These are runs of howdah {version}, which measures how TCP starts up on long paths.
 
   {experiments}/report.html   the results as a page; it needs no network
   pack.json           every file with its SHA-256
+  figures             {figures}
   units.json          the unit and meaning of every measure, and of every column of a table
   */*/metrics.json    the measures of a run; tables/*.parquet are its records, raw/ what the guest wrote
 
@@ -44,46 +48,57 @@ class Packed:
     index: dict[str, Any]
 
 
+def _silent(_what: str, _done: int, _total: int) -> None:
+    """Where nobody waits."""
+
+
 def default_name(paths: list[Path]) -> str:
     return "-".join(dict.fromkeys(path.name for path in paths))[:100]
 
 
-def pack(paths: list[Path], target: Path, *, raw: bool = True) -> Packed:
-    """Write directories of runs or experiments to ``target``; without ``raw`` large raw records are left out.
+def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Tell | None = None) -> Packed:
+    """Write directories of runs or experiments to ``target``; of ``kind`` tables large raw records are left out, of
+    results all records and tables.
 
     Results are brought up to date first. Raises HowdahError for what cannot be read, and MismatchError for a file that
     is not the one that was recorded.
     """
     chosen = _chosen(paths)
     with Held(target.parent) as held:
-        return _packed(chosen, Content(held), target, raw)
+        return _packed(chosen, Content(held), target, kind, tell or _silent)
 
 
-def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, raw: bool) -> Packed:
+def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind, tell: Tell) -> Packed:
     names: dict[str, Path] = {}
+    count, read = sum(map(len, chosen.values())), 0
     for home, runs in chosen.items():
         if names.setdefault(home.name, home) != home:
             raise HowdahError(f"two experiments are called {home.name!r}", where=f"{names[home.name]} and {home}")
         hidden = Paths(home.parent, local_paths(runs))
         for run in runs:
-            add_run(content, run, f"{home.name}/{run.name}", hidden, raw=raw)
+            add_run(content, run, f"{home.name}/{run.name}", hidden, kind=kind)
+            read += 1
+            tell("check and read runs", read, count)
         if (home / "experiment.json").exists():
+            tell("report", 0, 0)
             whole = len(runs) == len(runs_of(home))
-            page = _page([home] if whole else [run.path for run in runs])
+            page = page_of([home] if whole else [run.path for run in runs])
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
-    readme = _README.format(version=__version__, experiments=" ".join(names))
+    figures = f"'howdah figure {next(iter(names))}' draws them all; '--list' says which there are"
+    readme = _README.format(version=__version__, experiments=" ".join(names), figures=figures)
     content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
     about = {
         "howdah": __version__,
         "experiments": list(names),
         "runs": [f"{home.name}/{run.name}" for home, runs in chosen.items() for run in runs],
-        "raw": raw or not content.left_out,
+        "kind": kind,
+        "raw": kind == "everything" or not content.left_out,
         "rewritten": sorted(content.rewritten),
         "left_out": sorted(content.left_out),
     }
     top = target.name.removesuffix(SUFFIX).removesuffix(".tar.zst") or "pack"
-    return Packed(target, write_archive(target, top, about, content.entries))
+    return Packed(target, write_archive(target, top, about, content.entries, tell=tell))
 
 
 def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
@@ -103,7 +118,8 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
     return {home: [RunDirectory(place) for place in sorted(runs)] for home, runs in sorted(found.items())}
 
 
-def _page(paths: list[Path]) -> str:
+def page_of(paths: list[Path]) -> str:
+    """The report of a pack: drawn from tables alone."""
     experiments = read_all_shown(paths)
     first = experiments[0]
     merged = replace(first, runs=[run for each in experiments for run in each.runs])

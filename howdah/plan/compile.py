@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -20,7 +21,7 @@ from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, Processor, RealTime
+from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, reverse_buffer
@@ -46,6 +47,7 @@ from howdah.profile.model import Scenario
 from howdah.profile.parameter import parameter_places
 from howdah.profile.written import written_path
 from howdah.quantity import exact_bdp
+from howdah.registered import registered
 from howdah.trait import Traits, engines, known_engines, traits
 
 VIRTUAL_SETUP_US = 3_000_000  # boot and building the network, in virtual time
@@ -129,7 +131,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         ],
         timeline=_timeline(flows, shaping),
         calibration=measured,
-        collect=_collect(cell, network, size, processors, flows),
+        collect=_collect(cell, network, size, flows),
         modules=[str(cell.absolute(module.file, "modules", index)) for index, module in enumerate(scenario.modules)],
         module_builds=module_builds(cell),
         module_parameters={
@@ -158,7 +160,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         processors=processors,
         parameter_places=parameter_places(cell) | program_places(cell, flows),
     )
-    whole = as_model(cell, whole)
+    whole = as_model(cell, dataclasses.replace(whole, collect=_of_what_is_there(whole)))
     divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
     return tune(divided, receivers)
 
@@ -308,7 +310,7 @@ def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
     return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))
 
 
-def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Processor], flows: list[Flow]) -> Collect:
+def _collect(cell: Cell, network: Network, size: Sizes, flows: list[Flow]) -> Collect:
     asked = cell.scenario.collect
     names = [f"{end.node}:{end.name}" for link in network.links for end in (link.a, link.b)]
     for index, name in enumerate(asked.pcap):
@@ -317,10 +319,7 @@ def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Process
             raise ProfileError(f"there is no interface {name!r}", where=cell.place("collect", "pcap", index), hint=hint)
     return Collect(
         tcp_probe=asked.tcp_probe,
-        tcp_info_us=asked.tcp_info,
-        qdisc_us=asked.qdisc,
-        interface_us=asked.interfaces,
-        counters_us=asked.counters,
+        intervals_us=asked.intervals_us,
         ss=asked.ss,
         # A qlog is a stack's own word: what left its host is captured beside it.
         # Of a TCP that is not the kernel's, the capture is all there is.
@@ -332,8 +331,13 @@ def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Process
         trace_buffer_bytes=size.trace_buffer_bytes,
         slow_start=asked.slow_start,
         cpu=asked.cpu,
-        processor_us=asked.processor if processors else None,
     )
+
+
+def _of_what_is_there(plan: Plan) -> Collect:
+    """Without the collectors of what the plan has not."""
+    asked = {name: registered()[name].collector for name in plan.collect.intervals_us}
+    return plan.collect.at(**{name: None for name, kind in asked.items() if not kind.planned_for(plan)})
 
 
 def _access(network: Network, host: str) -> str:

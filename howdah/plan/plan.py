@@ -10,7 +10,7 @@ Standard library only: guests read it, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -21,7 +21,8 @@ from howdah.plan.shares import KernelShare, MachineShare
 from howdah.plan.traffic import Exchange, HttpRequests, PlannedStack, Programs
 from howdah.trait import Traits, traits
 
-PLAN_FORMAT = 2  # in format 1 flows counted from 0
+PLAN_FORMAT = 3  # in format 1 flows counted from 0; in 2 each interval was a field of `collect`
+_OLDER = 2  # is read, too
 
 
 @planned
@@ -181,19 +182,33 @@ class Calibration:
 
 @planned
 class Collect:
-    """What is recorded. An interval of None switches the collector off."""
+    """What is recorded. ``intervals_us`` has the collectors that read at an interval, by name (howdah/registered.py);
+    one that is off is not there."""
 
     tcp_probe: bool
-    tcp_info_us: int | None
-    qdisc_us: int | None
-    interface_us: int | None
-    counters_us: int | None
+    intervals_us: dict[str, int]
     ss: bool
     pcap: list[str]  # "node:interface"
     trace_buffer_bytes: int
     slow_start: bool = True  # where the slow-start modules are loaded
     cpu: bool = field(default=False, metadata=OCCASIONAL)  # processor time by function
-    processor_us: int | None = field(default=None, metadata=OCCASIONAL)  # of the hosts' processors
+
+    @property
+    def tcp_info_us(self) -> int | None:
+        return self.intervals_us.get("tcp_info")
+
+    @property
+    def qdisc_us(self) -> int | None:
+        return self.intervals_us.get("qdisc")
+
+    @property
+    def processor_us(self) -> int | None:
+        return self.intervals_us.get("processor")
+
+    def at(self, **intervals_us: int | None) -> Collect:
+        """The same with other intervals; None switches a collector off."""
+        merged = {**self.intervals_us, **intervals_us}
+        return replace(self, intervals_us={name: us for name, us in merged.items() if us is not None})
 
     def on(self, hosts: Container[str], *, sends: bool) -> Collect:
         """What a part of the run with these hosts records; what the tracepoints report is a sender's."""
@@ -336,8 +351,30 @@ class Plan:
     def from_json(text: str) -> Plan:
         value = json.loads(text)
         found = value.get("format")
-        if found != PLAN_FORMAT:
+        if found not in (PLAN_FORMAT, _OLDER):
             raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}; run the profile again")
         if "traits" not in value:  # of a run made before plans had them
             value["traits"] = encoded(traits(value["engine"], real_time=value.get("real_time") is not None))
-        return decoded(Plan, value)
+        return decoded(Plan, of_today(value))
+
+
+def of_today(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A plan's JSON, with the forms of older versions replaced; as it is where it has none."""
+    collect = plan.get("collect")
+    if plan.get("format") != _OLDER or not isinstance(collect, Mapping):
+        return plan
+    return {**plan, "format": PLAN_FORMAT, "collect": _intervals_together(collect)}
+
+
+def collect_of(value: Mapping[str, Any]) -> Collect:
+    """From the JSON of a plan, today's or an older one's."""
+    return decoded(Collect, _intervals_together(value))
+
+
+def _intervals_together(collect: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those that were fields of older plans, such as ``qdisc_us``."""
+    if "intervals_us" in collect:
+        return collect
+    fields = {name.removesuffix("_us"): us for name, us in collect.items() if name.endswith("_us")}
+    rest = {name: value for name, value in collect.items() if not name.endswith("_us")}
+    return {**rest, "intervals_us": {name: us for name, us in fields.items() if us is not None}}

@@ -13,6 +13,7 @@ from howdah.plan.path import Path
 from howdah.plan.plan import Event, Plan, Processor
 from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
+from howdah.registered import registered
 
 _CHANGES_SHOWN = 2
 
@@ -261,10 +262,11 @@ def _collect(plan: Plan) -> Iterator[str]:
     rows: list[tuple[str, object]] = [
         ("tcp_probe", f"on, buffer {collect.trace_buffer_bytes >> 20} MiB" if collect.tcp_probe else "off"),
         ("slow_start", "on, where a module reports events" if collect.slow_start else "off"),
-        ("tcp_info", _interval(collect.tcp_info_us)),
-        ("qdisc", _interval(collect.qdisc_us)),
-        ("interfaces", _interval(collect.interface_us)),
-        ("counters", _interval(collect.counters_us)),
+        *(
+            (each.word, _interval(collect.intervals_us.get(name)))
+            for name, each in registered().items()
+            if each.collector.planned_for(plan)
+        ),
         ("ss", "at the beginning and the end" if collect.ss else "off"),
         ("pcap", ", ".join(collect.pcap) or "off"),
     ]

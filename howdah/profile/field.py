@@ -24,6 +24,7 @@ from howdah.quantity import (
     parse_ratio,
     parse_size,
 )
+from howdah.registered import declare_engines
 from howdah.trait import engines, known_engines
 
 QUANTITIES = {
@@ -124,6 +125,7 @@ def _packets_or_kernel(value: object) -> int | None:
 
 
 def _engine(value: object) -> str:
+    declare_engines()
     if value not in engines():
         raise QuantityError(f"expected one of {known_engines(value)}, not {value!r}")
     return str(value)
@@ -200,7 +202,7 @@ def fixed(default: Any = ..., **arguments: Any) -> Any:
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True, arbitrary_types_allowed=True)
 
 
 class ShortSection(Section):

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from howdah.default import DEFAULT_ENGINE, DEFAULT_KERNEL
+from howdah.profile.collect import CollectSection
 from howdah.profile.end import ReceiverSection, SenderSection
 from howdah.profile.field import (
     AlgorithmName,
@@ -19,7 +20,6 @@ from howdah.profile.field import (
     Duration,
     EngineName,
     FieldError,
-    IntervalOrOff,
     KernelName,
     Name,
     PositiveDuration,
@@ -185,40 +185,6 @@ class CrossCheckSection(Section):
 
     traffic: Literal["iperf3", "python"] = fixed(description="its source and sink")
     algorithm: AlgorithmName | None = fixed(None, description="algorithm of the further run; the first one by default")
-
-
-class CollectSection(Section):
-    """What is recorded. Intervals may be ``off``."""
-
-    tcp_probe: bool = Field(default=True, description="every ACK at the senders, by the tcp:tcp_probe tracepoint")
-    slow_start: bool = Field(default=True, description="exits and other events that loaded slow-start modules report")
-    tcp_info: IntervalOrOff = Field(
-        default=100_000, description="struct tcp_info of both ends", json_schema_extra={"x-default": "100 ms"}
-    )
-    qdisc: IntervalOrOff = Field(
-        default=100_000, description="backlog and drops of every queue", json_schema_extra={"x-default": "100 ms"}
-    )
-    interfaces: IntervalOrOff = Field(
-        default=100_000, description="bytes of every interface", json_schema_extra={"x-default": "100 ms"}
-    )
-    counters: IntervalOrOff = Field(
-        default=1_000_000,
-        description="SNMP, netstat, softnet and memory counters",
-        json_schema_extra={"x-default": "1 s"},
-    )
-    processor: IntervalOrOff = Field(
-        default=100_000,
-        description="work and queue of the hosts' processors, where the profile gives them one",
-        json_schema_extra={"x-default": "100 ms"},
-    )
-    ss: bool = Field(default=True, description="ss output of every host at the beginning and the end, as a cross-check")
-    pcap: list[Text] = Field(
-        default_factory=list, max_length=64, description="interfaces to capture, as node:interface"
-    )
-    cpu: bool = Field(
-        default=False,
-        description="processor time of the guest's kernel by function (engines uml and vm)",
-    )
 
 
 class WindowSection(Section):

@@ -70,10 +70,8 @@ class FlowSoFar:
             self._look_for_exit()
 
     def acks_per_second(self, step_ns: int) -> Reals:
-        """At each step, over the round trip before it: ACKs come in bursts, as the segments were sent."""
-        steps = max(1, round(self.flow.rtt_us * 1000 / step_ns))
-        sums = np.convolve(self.acks_of_step, np.ones(steps))[:_STEPS]
-        return np.asarray(sums / (steps * step_ns / 1e9), dtype=np.float64)
+        """At each step."""
+        return _rate(self.acks_of_step, self.flow.rtt_us, step_ns)
 
     def _look_for_exit(self) -> None:
         """By the rule of the analysis, over the whole start-up: a threshold that is raised again takes an exit back."""
@@ -89,8 +87,38 @@ class FlowSoFar:
         self.exit = SoFarExit((found.time_ns - start_ns) / 1e9, found.cwnd_packets) if found is not None else None
 
 
+@dataclass
+class GroupSoFar:
+    """The connections of a group together, since there may be thousands: how many have begun, and their ACKs."""
+
+    name: str
+    members: list[Flow]
+    acks: int = 0
+    time_ns: int = 0
+    begun: set[int] = field(default_factory=set)
+    acks_of_step: Integers = field(default_factory=lambda: np.zeros(_STEPS, dtype=np.int64))
+
+    def take(self, time_ns: Integers, connections: Integers, step_ns: int) -> None:
+        """Append records that follow the earlier ones."""
+        self.acks += time_ns.size
+        self.time_ns = int(time_ns[-1])
+        self.begun.update(np.unique(connections).tolist())
+        self.acks_of_step += np.bincount(np.clip(time_ns // step_ns, 0, _STEPS - 1), minlength=_STEPS)
+
+    def acks_per_second(self, step_ns: int) -> Reals:
+        """At each step, over the longest round trip of a member before it."""
+        return _rate(self.acks_of_step, max(each.rtt_us for each in self.members), step_ns)
+
+
+def _rate(acks_of_step: Integers, rtt_us: int, step_ns: int) -> Reals:
+    """ACKs a second at each step, over a round trip before it: ACKs come in bursts, as the segments were sent."""
+    steps = max(1, round(rtt_us * 1000 / step_ns))
+    sums = np.convolve(acks_of_step, np.ones(steps))[:_STEPS]
+    return np.asarray(sums / (steps * step_ns / 1e9), dtype=np.float64)
+
+
 class AckTrace:
-    """The trace of one run, read on at each ``look``. Flows of groups are left out: there may be thousands."""
+    """The trace of one run, read on at each ``look``: flows one by one, the connections of a group together."""
 
     def __init__(self, raw: Path, plan: Plan) -> None:
         self._raw = raw
@@ -100,6 +128,11 @@ class AckTrace:
         self._offset = 0
         self.step_ns = max(1, -(-plan.duration_us * 1000 // _STEPS))
         self.flows = [FlowSoFar(flow) for flow in plan.flows if flow.group is None]
+        members: dict[str, list[Flow]] = {}
+        for flow in plan.flows:
+            if flow.group is not None:
+                members.setdefault(flow.group, []).append(flow)
+        self.groups = [GroupSoFar(name, flows) for name, flows in members.items()]
         self.acks_per_second: float | None = None  # of simulated time, in what the last look found
 
     def look(self) -> None:
@@ -114,6 +147,7 @@ class AckTrace:
             return
         time_ns = trace.time_ns - self._epoch_ns
         taken = sum(self._take(flow, time_ns, trace.columns) for flow in self.flows)
+        taken += sum(self._take_group(group, time_ns, trace.columns) for group in self.groups)
         span_ns = int(time_ns[-1] - time_ns[0]) if time_ns.size > 1 else 0
         if span_ns > 0:
             self.acks_per_second = taken / span_ns * 1e9
@@ -127,14 +161,27 @@ class AckTrace:
         return new
 
     def _take(self, flow: FlowSoFar, time_ns: Integers, columns: dict[str, Integers]) -> int:
-        address = int.from_bytes(ipaddress.IPv4Address(flow.flow.source_address).packed, "little")
-        ours = (columns["address"] == address) & (columns["dport"] == flow.flow.destination_port)
+        ours = (columns["address"] == _address(flow.flow)) & (columns["dport"] == flow.flow.destination_port)
         exact = ours & (columns["sport"] == flow.flow.source_port)
         alone = sum(_ends(other.flow) == _ends(flow.flow) for other in self.flows) == 1
         rows = np.flatnonzero(exact if exact.any() or not alone else ours)
         if rows.size:
             flow.take(time_ns[rows], {name: values[rows] for name, values in columns.items()}, self.step_ns)
         return int(rows.size)
+
+    def _take_group(self, group: GroupSoFar, time_ns: Integers, columns: dict[str, Integers]) -> int:
+        """The records whose sender and port of the receiver a member has; the sender's port tells connections apart."""
+        ends = np.unique([(_address(each) << 16) | each.destination_port for each in group.members])
+        rows = np.flatnonzero(np.isin((columns["address"].astype(np.int64) << 16) | columns["dport"], ends))
+        if rows.size:
+            connections = (columns["address"][rows].astype(np.int64) << 16) | columns["sport"][rows]
+            group.take(time_ns[rows], connections, self.step_ns)
+        return int(rows.size)
+
+
+def _address(flow: Flow) -> int:
+    """The sender's address as the trace has it."""
+    return int.from_bytes(ipaddress.IPv4Address(flow.source_address).packed, "little")
 
 
 def _ends(flow: Flow) -> tuple[str, int]:

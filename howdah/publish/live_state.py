@@ -14,7 +14,7 @@ from typing import Any
 from howdah.errors import HowdahError
 from howdah.measure.trace import Reals
 from howdah.plan.path import Path as PlannedPath
-from howdah.publish.acktrace import AckTrace, FlowSoFar
+from howdah.publish.acktrace import AckTrace, FlowSoFar, GroupSoFar
 from howdah.publish.phase import PHASES, held_experiments
 from howdah.publish.underway import LiveRun, Watch
 from howdah.publish.waiting import Queue, Queues
@@ -105,6 +105,7 @@ def _underway(live: LiveRun) -> dict[str, Any]:
         "bdp_and_buffer_packets": path.full_packets,
         "acks_per_s": live.trace.acks_per_second if live.trace else None,
         "flows": [_flow(each, live.trace, path) for each in live.trace.flows] if live.trace else [],
+        "groups": [_group(each, live.trace) for each in live.trace.groups] if live.trace else [],
     }
 
 
@@ -130,7 +131,18 @@ def _flow(each: FlowSoFar, trace: AckTrace, path: PlannedPath) -> dict[str, Any]
     }
 
 
-def _until_now(course: Reals, each: FlowSoFar, trace: AckTrace) -> list[float | None]:
+def _group(each: GroupSoFar, trace: AckTrace) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "acks": each.acks,
+        "begun": len(each.begun),
+        "connections": len(each.members),
+        "step_s": trace.step_ns / 1e9,
+        "acks_per_s": _until_now(each.acks_per_second(trace.step_ns), each, trace),
+    }
+
+
+def _until_now(course: Reals, each: FlowSoFar | GroupSoFar, trace: AckTrace) -> list[float | None]:
     """The steps up to the newest ACK."""
     reached = min(len(course), each.time_ns // trace.step_ns + 1) if each.acks else 0
     return [None if math.isnan(value) else round(float(value), 3) for value in course[:reached]]

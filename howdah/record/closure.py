@@ -16,6 +16,7 @@ from pathlib import Path
 from howdah.place import name_of, root_of
 
 PACKAGES = ("howdah", "collectors", "topologies")
+_TYPES = "howdah.hooks"  # imports nothing when it runs, and says what all layers take
 _BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # where ast keeps the statements of a statement
 
 
@@ -41,7 +42,8 @@ def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool 
             continue
         found[name] = file
         waiting += _parents(name)
-        waiting += imported(file, name, deferred=deferred)
+        if name != _TYPES:
+            waiting += imported(file, name, deferred=deferred)
     return dict(sorted(found.items()))
 
 

@@ -14,15 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from howdah import __version__
+from howdah.extension import extensions
 from howdah.metric import TABLE
 from howdah.place import CHECKOUT
 from howdah.record.closure import modules_of
 from howdah.record.memory import remembered_sha256
+from howdah.registered import Registered, registered
 
 PROVENANCE_FORMAT = 1
 _REVISION = "# branch.oid "
 _ASK_EVERY_S = 1.0
 _asked: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)  # when, and what was said
+ANALYSIS = ("howdah.work.analysis", *modules_of("howdah.ingest"))  # those of the latter are found by name
+RESULTS = ("measures", "checks")  # what packages add to the results of every run
 ANALYSIS_DATA = (TABLE,)  # files that the analysis reads beside its modules
 
 
@@ -50,9 +54,12 @@ def agent_sha256() -> str:
 def analysis_sha256() -> str:
     """Version of the code that turns raw/ into tables, metrics and verdict: those are made again when it changes.
 
-    It covers ``howdah.work.analysis`` and all that it imports, the table schemas with it, and the table of metrics.
+    It covers ``howdah.work.analysis`` and all that it imports, what howdah/registered.py finds by name, the table
+    schemas with it, the table of metrics, and the packages that add collectors, measures or checks.
     """
-    return remembered_sha256(["howdah.work.analysis"], data=ANALYSIS_DATA)
+    own = remembered_sha256(ANALYSIS, data=ANALYSIS_DATA)
+    more = [each for kind in ("collectors", *RESULTS) for each in extensions(kind).values() if not each.is_own]
+    return sha256_text("\0".join([own, *(f"{each.to_json()} {each.sha256}" for each in more)])) if more else own
 
 
 def core_s(record: dict[str, Any]) -> float:
@@ -115,7 +122,24 @@ def run_key(plan_json: str, engine_identity: dict[str, Any]) -> str:
     Two runs with the same key have equal tables, so a finished run with the key need not be made again.
     """
     parts = [plan_json, repr(sorted(engine_identity.items())), agent_sha256()]
+    parts += [each.extension.sha256 for each in installed_collectors(plan_json) if each.extension]
     return sha256_text("\0".join(parts))
+
+
+def installed_collectors(plan_json: str) -> list[Registered]:
+    """Of the collectors that the plan asks for, those of installed packages."""
+    installed = [each for each in registered().values() if each.extension is not None]
+    asked = json.loads(plan_json)["collect"].get("intervals_us", {}) if installed else {}
+    return [each for each in installed if each.name in asked]
+
+
+def extensions_of(plan_json: str) -> list[dict[str, str]]:
+    """``extensions`` of run.json: what installed packages add to a run of the plan and to its results."""
+    plan = json.loads(plan_json)
+    taken = [each.extension for each in installed_collectors(plan_json) if each.extension]
+    taken += [each for kind in RESULTS for each in extensions(kind).values()]
+    taken += [each for each in extensions("engines").values() if each.name == plan["engine"]]
+    return [each.to_json() for each in taken if not each.is_own]
 
 
 def first_record(plan_json: str, key: str) -> dict[str, Any]:

@@ -7,67 +7,40 @@ RecordError, which names the file and the place in it. Fields that are not known
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from howdah.errors import RecordError
-from howdah.foreign import is_plain, read_foreign
+from howdah.foreign import read_foreign
 from howdah.plan.named import check_names
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import RunDirectory, read_json
 
 Scalar = str | int | float | bool | None
-_HINT = "The file is damaged, or another version of howdah wrote it."
-
-
-def _plain_name(name: str) -> str:
-    if not is_plain(name):
-        raise ValueError("this is not the name of a run")
-    return name
+Kind = TypeVar("Kind")
+HINT = "The file is damaged, or another version of howdah wrote it."
 
 
 _LEFT_OUT: Any = None  # a field that may be missing; where it is there, it is of its type
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+class FilePart(BaseModel):
+    """Of a file. Fields that this version does not know are kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
-class _Cell(_Part):
-    run: Annotated[str, AfterValidator(_plain_name)]
-    axes: dict[str, Scalar] = _LEFT_OUT
-    algorithm: str = _LEFT_OUT
-    repetition: int = _LEFT_OUT
-    status: str = _LEFT_OUT
-    verdict: str | None = _LEFT_OUT
-
-
-class _Source(_Part):
-    file: str = _LEFT_OUT
-    sha256: str = _LEFT_OUT
-
-
-class _Index(_Part):
-    format: Literal[1] = _LEFT_OUT
-    name: str = _LEFT_OUT
-    profile: _Source = _LEFT_OUT
-    description: str | None = _LEFT_OUT
-    created: str = _LEFT_OUT
-    quick: bool = _LEFT_OUT
-    axes: dict[str, list[Scalar]] = _LEFT_OUT
-    cells: list[_Cell]
-
-
-class _Stage(_Part):
+class _Stage(FilePart):
     stage: str
     wall_s: float = _LEFT_OUT
     core_s: float = _LEFT_OUT
 
 
-class _Kernel(_Part):
+class _Kernel(FilePart):
     release: str | None = _LEFT_OUT
     image_sha256: str | None = _LEFT_OUT
     config_sha256: str | None = _LEFT_OUT
@@ -76,12 +49,13 @@ class _Kernel(_Part):
     options_not_taken: list[str] = _LEFT_OUT
 
 
-class _Record(_Part):
+class _Record(FilePart):
     format: Literal[1] = _LEFT_OUT
     status: Literal["running", "finished", "failed"]
     key: str = _LEFT_OUT
     plan_sha256: str = _LEFT_OUT
     analysis_sha256: str | None = _LEFT_OUT
+    extensions: list[dict[str, str]] = _LEFT_OUT
     digests: dict[str, str] = _LEFT_OUT
     data_removed: bool = _LEFT_OUT
     error: str | None = _LEFT_OUT
@@ -99,7 +73,7 @@ class _Record(_Part):
     modules: dict[str, dict[str, Any]] = _LEFT_OUT
 
 
-class _Row(_Part):
+class _Row(FilePart):
     run: str = _LEFT_OUT
     engine: str = _LEFT_OUT
     kernel: str = _LEFT_OUT
@@ -114,7 +88,7 @@ class _Row(_Part):
     why: str | None = _LEFT_OUT
 
 
-class _CrossCheck(_Part):
+class _CrossCheck(FilePart):
     flow: int | str | None
     metric: str
     sources: dict[str, Any]
@@ -122,13 +96,13 @@ class _CrossCheck(_Part):
     message: str | None
 
 
-class _Metrics(_Part):
+class _Metrics(FilePart):
     format: Literal[1] = _LEFT_OUT
     rows: list[_Row]
     cross_checks: list[_CrossCheck] = _LEFT_OUT
 
 
-class _Check(_Part):
+class _Check(FilePart):
     name: str
     stage: str
     ok: bool | None
@@ -139,7 +113,7 @@ class _Check(_Part):
     message: str
 
 
-class _Verdict(_Part):
+class _Verdict(FilePart):
     format: Literal[1] = _LEFT_OUT
     verdict: Literal["pass", "fail", "invalid"]
     checks: list[_Check] = _LEFT_OUT
@@ -152,7 +126,7 @@ _Step = Annotated[list[float], Field(min_length=2, max_length=2)]
 class _Opened(BaseModel):
     """What the plan's types leave open, and later stages take by its name or place."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
 
 class _Asked(_Opened):
@@ -190,63 +164,59 @@ def prepare() -> None:
         _adapter(kind)
 
 
-def _checked(kind: Any, value: Any, path: Path) -> Any:
-    """The value itself, when it is of the kind. Raises RecordError."""
+def checked(kind: type[Kind], value: Any, path: Path) -> Kind:
+    """The value as one of the kind. Raises RecordError, which names the place of what is wrong."""
     try:
-        _adapter(kind).validate_python(value, strict=True)
+        found: Kind = _adapter(cast("Any", kind)).validate_python(value, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         shown = repr(first["input"])
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         what = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}, not {shown}" if place else first["msg"]
-        raise RecordError(what, where=str(path), hint=_HINT) from None
-    return value
+        raise RecordError(what, where=str(path), hint=HINT) from None
+    return found
 
 
-def read_index(path: Path) -> dict[str, Any]:
-    """experiment.json, checked. Raises RecordError, and OSError where it cannot be read at all."""
-    found: dict[str, Any] = _checked(_Index, read_json(path), path)
-    places: dict[str, int] = {}
-    for number, cell in enumerate(found["cells"]):
-        if (first := places.setdefault(cell["run"], number)) != number:
-            what = f"cells.{number}.run: {cell['run']!r} is already the run of cells.{first}"
-            raise RecordError(what, where=str(path), hint=_HINT)
+def _checked(kind: type[FilePart], value: Any, path: Path) -> dict[str, Any]:
+    """The value itself, where it is of the kind."""
+    checked(kind, value, path)
+    found: dict[str, Any] = value
     return found
 
 
 def read_record(directory: RunDirectory) -> dict[str, Any]:
     """run.json, checked."""
-    found: dict[str, Any] = _checked(_Record, read_json(directory.provenance), directory.provenance)
-    return found
+    return _checked(_Record, read_json(directory.provenance), directory.provenance)
 
 
 def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> dict[str, Any]:
     """metrics.json, checked; with the plan its flows, too, but for members of a group, which have no name."""
-    found: dict[str, Any] = _checked(_Metrics, read_json(directory.metrics), directory.metrics)
+    found = _checked(_Metrics, read_json(directory.metrics), directory.metrics)
     if plan is not None:
         flows = {None, *(flow.id for flow in plan.flows)}
         for number, row in enumerate(found["rows"]):
             if row["flow"] not in flows and row.get("group") is None:
                 what = f"rows.{number}.flow: the plan has no flow {row['flow']!r}"
-                raise RecordError(what, where=str(directory.metrics), hint=_HINT)
+                raise RecordError(what, where=str(directory.metrics), hint=HINT)
     return found
 
 
 def read_verdict(directory: RunDirectory) -> dict[str, Any]:
     """verdict.json, checked."""
-    found: dict[str, Any] = _checked(_Verdict, read_json(directory.verdict), directory.verdict)
-    return found
+    return _checked(_Verdict, read_json(directory.verdict), directory.verdict)
 
 
 def read_plan_file(path: Path) -> Plan:
     """plan.json, checked: types of every field, and that what it names is there."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise RecordError("this is not a plan", where=str(path), hint=_HINT)
+        raise RecordError("this is not a plan", where=str(path), hint=HINT)
     try:
         content = read_foreign(path)
-        _adapter(Plan).validate_json(content, strict=True)  # names the place of what is wrong
+        today = of_today(value)
+        text = content if today is value else json.dumps(today)
+        _adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
         _adapter(_OpenPlan).validate_python(value)
         _check_ends(plan)
@@ -254,11 +224,9 @@ def read_plan_file(path: Path) -> Plan:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise RecordError(
-            f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}", where=str(path), hint=_HINT
-        ) from None
+        raise RecordError(f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}", where=str(path), hint=HINT) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise RecordError(f"the plan cannot be read: {error}", where=str(path), hint=_HINT) from None
+        raise RecordError(f"the plan cannot be read: {error}", where=str(path), hint=HINT) from None
     return plan
 
 

@@ -15,7 +15,8 @@ from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
-from howdah.record.reading import read_index, read_metrics, read_plan_file, read_record, read_verdict
+from howdah.record.index import IndexedRun, ProfileSource, read_index
+from howdah.record.reading import read_metrics, read_plan_file, read_record, read_verdict
 from howdah.record.retention import REMOVED
 from howdah.record.schema import TABLES
 from howdah.record.table import check_columns, opened, whole
@@ -119,7 +120,7 @@ class Experiment:
     path: Path
     name: str
     description: str
-    profile: dict[str, Any]
+    profile: ProfileSource
     created: str
     runs: list[Run]
     pending: list[str] = field(default_factory=list)
@@ -136,16 +137,16 @@ def _seconds(text: object) -> float:
     return 0.0
 
 
-def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) -> Run:
+def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run:
     """Read one run directory; ``cell`` is its row in experiment.json, for what a run without a plan cannot say.
 
     Raises MismatchError when a file is not the one that run.json recorded.
     """
     directory = RunDirectory(path)
-    cell = cell or {}
+    cell = cell or IndexedRun(run=directory.name)
     provenance = read_record(directory) if directory.provenance.exists() else {}
     check(directory, provenance, [directory.plan, directory.metrics, directory.verdict])
-    status = str(provenance.get("status") or cell.get("status") or "unknown")
+    status = str(provenance.get("status") or cell.status)
     plan, problem = None, provenance.get("error")
     if directory.plan.exists():
         try:
@@ -158,9 +159,9 @@ def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) ->
     return Run(
         directory=directory,
         experiment=experiment,
-        algorithm=plan.algorithm if plan else str(cell.get("algorithm", "unknown")),
-        repetition=plan.repetition if plan else int(cell.get("repetition", 0)),
-        axes=plan.axes if plan else dict(cell.get("axes", {})),
+        algorithm=plan.algorithm if plan else cell.algorithm or "unknown",
+        repetition=plan.repetition if plan else cell.repetition,
+        axes=plan.axes if plan else dict(cell.axes),
         status=status,
         plan=plan,
         metrics=list(measured.get("rows", [])),
@@ -182,23 +183,23 @@ def load_experiment(
     index_file = path / "experiment.json"
     if index_file.exists():
         index = read_index(index_file)
-        name = str(index.get("name", path.name))
+        name = index.name or path.name
         runs, pending = [], []
-        for cell in index.get("cells", []):
-            directory = path / str(cell["run"])
+        for cell in index.cells:
+            directory = path / cell.run
             if only is not None and directory.name not in only:
                 continue
             if directory.is_dir():
                 run = load_run(directory, name, cell)
                 runs.append(kept(run) if kept else run)
             else:
-                pending.append(str(cell["run"]))
+                pending.append(cell.run)
         return Experiment(
             path=path,
             name=name,
-            description=str(index.get("description") or ""),
-            profile={"file": "", "sha256": ""} | index.get("profile", {}),
-            created=str(index.get("created", "")),
+            description=index.description or "",
+            profile=index.profile,
+            created=index.created,
             runs=_with_kernels(runs),
             pending=pending,
         )
@@ -209,7 +210,7 @@ def load_experiment(
             path=path,
             name=name,
             description="",
-            profile={"file": run.plan.profile if run.plan else "", "sha256": ""},
+            profile=ProfileSource(file=run.plan.profile if run.plan else ""),
             created=str(run.provenance.get("started", "")),
             runs=[kept(run) if kept else run],
         )

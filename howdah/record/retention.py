@@ -16,6 +16,7 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 
 Keep = Literal["everything", "first"]
 REMOVED = "data_removed"  # in run.json
+PACKED_AS = "packed_as"  # in run.json of a copy whose data were removed because it is of a pack of results
 RAW_LEFT_OUT = "raw_left_out"  # in run.json of a copy: files of raw/ that it was given away without (howdah/pack)
 
 

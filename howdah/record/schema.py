@@ -6,7 +6,11 @@ Every table in a file has the columns of its axes behind these (``howdah/record/
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import pyarrow as pa
+
+from howdah.registered import registered
 
 # 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_ in tcp_info,
 # 64 bits for cwnd_packets and srtt_us
@@ -17,7 +21,7 @@ SCHEMA_VERSION = 5
 MACHINE_TABLES = ("cpu", "cpu_sample")
 
 INFINITE_SSTHRESH = 0x7FFFFFFF  # packets: TCP_INFINITE_SSTHRESH, which is null in a table
-_TEXT = pa.dictionary(pa.int16(), pa.string())
+TEXT = pa.dictionary(pa.int16(), pa.string())
 
 TCP_PROBE = pa.schema(
     [
@@ -38,8 +42,8 @@ SLOW_START = pa.schema(
     [
         ("flow", pa.int16()),
         ("time_ns", pa.int64()),
-        ("event", _TEXT),  # of modules/include/slow_start_event.h: "exit", "phase" …
-        ("reason", _TEXT),  # "ack-train", "delay" …; the units of quantity and threshold follow from it
+        ("event", TEXT),  # of modules/include/slow_start_event.h: "exit", "phase" …
+        ("reason", TEXT),  # "ack-train", "delay" …; the units of quantity and threshold follow from it
         ("cwnd_packets", pa.int64()),  # of an exit by loss or timeout: before it was cut
         ("ssthresh_packets", pa.int64()),  # null while infinite (0x7fffffff)
         ("quantity", pa.int64()),
@@ -52,7 +56,7 @@ SLOW_START = pa.schema(
 TCP_INFO = pa.schema(
     [
         ("flow", pa.int16()),
-        ("end", _TEXT),  # "sender" or "receiver"
+        ("end", TEXT),  # "sender" or "receiver"
         ("time_ns", pa.int64()),
         ("state", pa.int16()),
         ("ca_state", pa.int16()),
@@ -98,11 +102,11 @@ TCP_INFO = pa.schema(
 
 QDISC = pa.schema(
     [
-        ("node", _TEXT),
-        ("interface", _TEXT),
-        ("handle", _TEXT),
-        ("parent", _TEXT),
-        ("kind", _TEXT),
+        ("node", TEXT),
+        ("interface", TEXT),
+        ("handle", TEXT),
+        ("parent", TEXT),
+        ("kind", TEXT),
         ("time_ns", pa.int64()),
         ("backlog_bytes", pa.int64()),
         ("backlog_packets", pa.int64()),
@@ -114,45 +118,13 @@ QDISC = pa.schema(
     ]
 )
 
-INTERFACE = pa.schema(
-    [
-        ("node", _TEXT),
-        ("interface", _TEXT),
-        ("time_ns", pa.int64()),
-        ("rx_bytes", pa.int64()),
-        ("rx_packets", pa.int64()),
-        ("rx_dropped_packets", pa.int64()),
-        ("tx_bytes", pa.int64()),
-        ("tx_packets", pa.int64()),
-        ("tx_dropped_packets", pa.int64()),
-    ]
-)
-
 COUNTER = pa.schema(
     [
-        ("node", _TEXT),
-        ("source", _TEXT),  # snmp, netstat, softnet, sockstat, meminfo
-        ("name", _TEXT),
+        ("node", TEXT),
+        ("source", TEXT),  # snmp, netstat, softnet, sockstat, meminfo
+        ("name", TEXT),
         ("time_ns", pa.int64()),
         ("value", pa.int64()),
-    ]
-)
-
-# Of a host's processor, from when it was made; all columns of a row are of one instant.
-PROCESSOR = pa.schema(
-    [
-        ("node", _TEXT),
-        ("time_ns", pa.int64()),
-        ("arrived_packets", pa.int64()),  # = served + dropped + waiting
-        ("served_packets", pa.int64()),
-        ("dropped_packets", pa.int64()),  # at a full queue
-        ("waiting_packets", pa.int64()),  # with the one in service
-        ("begun_packets", pa.int64()),  # served, and the one in service
-        ("acks_packets", pa.int64()),  # without data, of those begun
-        ("searched_packets", pa.int64()),  # passed in searches for those begun
-        ("cost_ns", pa.int64()),  # of those begun
-        ("busy_ns", pa.int64()),  # what of it is done
-        ("rests", pa.int64()),  # times that nothing was left to do
     ]
 )
 
@@ -160,8 +132,8 @@ PROCESSOR = pa.schema(
 SEGMENT = pa.schema(
     [
         ("flow", pa.int16()),
-        ("end", _TEXT),  # where it was captured: "sender" or "receiver"
-        ("sent_by", _TEXT),  # "sender" or "receiver"
+        ("end", TEXT),  # where it was captured: "sender" or "receiver"
+        ("sent_by", TEXT),  # "sender" or "receiver"
         ("time_ns", pa.int64()),
         ("flags", pa.int16()),  # of the TCP header: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR
         ("sequence_bytes", pa.int64()),  # of its first byte, relative to the first byte of data, unwrapped
@@ -199,24 +171,48 @@ CPU = pa.schema(
         ("duration_ns", pa.int64()),  # of the interval, virtual
         (
             "domain",
-            _TEXT,
+            TEXT,
         ),  # "kernel" (the image), "module", "library" (the kernel's process, outside its image), "user", "idle"
-        ("symbol", _TEXT),  # function whose code it was
-        ("inlined", _TEXT),  # functions inlined there, innermost first, joined by "<"; empty: none, or not known
+        ("symbol", TEXT),  # function whose code it was
+        ("inlined", TEXT),  # functions inlined there, innermost first, joined by "<"; empty: none, or not known
         ("cpu_ns", pa.int64()),  # processor time of the machine
     ]
 )
 
-TABLES: dict[str, pa.Schema] = {
+_OWN: dict[str, pa.Schema] = {
     "tcp_probe": TCP_PROBE,
     "slow_start": SLOW_START,
     "tcp_info": TCP_INFO,
     "qdisc": QDISC,
-    "interface": INTERFACE,
     "counter": COUNTER,
     "flow": FLOW,
-    "processor": PROCESSOR,  # only where hosts have processors
     "segment": SEGMENT,  # only where packets were captured
     "cpu": CPU,
     "cpu_sample": CPU,  # of the second source, where there are two
 }
+_HERE = {"tcp_info", "qdisc", "counters"}  # collectors whose tables are above: measures and judge are built on them
+
+
+class _Tables(Mapping[str, pa.Schema]):
+    """Those above, and a table for each further collector, whose host's file is read when its schema is asked for."""
+
+    def __getitem__(self, name: str) -> pa.Schema:
+        if name in _OWN:
+            return _OWN[name]
+        if name not in self._further():
+            raise KeyError(name)
+        return registered()[name].reader.schema
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _OWN
+        yield from self._further()
+
+    def __len__(self) -> int:
+        return len(_OWN) + len(self._further())
+
+    @staticmethod
+    def _further() -> list[str]:
+        return [name for name in registered() if name not in _HERE]
+
+
+TABLES: Mapping[str, pa.Schema] = _Tables()

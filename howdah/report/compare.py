@@ -11,9 +11,11 @@ from typing import Any
 from howdah.errors import HowdahError, nearest
 from howdah.record.result import Experiment
 from howdah.report.build import source_for
+from howdah.report.difference import difference_text
 from howdah.report.ending import ending, results
 from howdah.report.page import render, write
 from howdah.report.results import read_all_shown
+from howdah.report.subject import subjects
 from howdah.report.tidy import result_data
 
 
@@ -51,7 +53,8 @@ def compare(
         names = " and ".join(dict.fromkeys(experiment.name for experiment in experiments))
         title = f"Comparison: {names}"
         page = render(title, "", experiments, source, note)
-        text = ending(results(experiments, source), width)
+        found = results(experiments, source)
+        text = "\n\n".join(filter(None, (ending(found, width), difference_text(subjects(found)))))
     return ComparisonPage(write(page, target), text, result_data(experiments))
 
 

@@ -44,7 +44,7 @@ def completion(said: list[Subject], beside: list[Subject]) -> list[str]:
 
 
 def _one(mine: list[Subject], begin: str) -> list[str]:
-    metric = _metric(mine)
+    metric = metric_of(mine)
     done = [each for each in mine if each.of.has(metric)]
     never = [f"{begin}{each.placed} {_UNDONE[each.is_group]}." for each in mine if not each.of.has(metric)]
     if not done:
@@ -60,7 +60,7 @@ def _one(mine: list[Subject], begin: str) -> list[str]:
     return [f"{begin}{first}", *rest, *_cut_short(done), *never[:MOST_TOLD]]
 
 
-def _metric(mine: list[Subject]) -> str:
+def metric_of(mine: list[Subject]) -> str:
     """Without the time that clients thought, which no sender can shorten, where that is known."""
     of_group = mine[0].is_group
     thought = DONE_THOUGHT_MEDIAN if of_group else DONE_THOUGHT

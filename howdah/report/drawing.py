@@ -144,8 +144,8 @@ def _narrow(plan: Plan, flows: list[Flow], labels: _Labels) -> str:
     return svg(340, 342, path_label(plan), parts, "narrow")
 
 
-def svg(width: float, height: float, label: str, parts: list[str], css: str) -> str:
-    """An inline SVG element of the page; ``label`` is what a screen reader says."""
+def svg(width: float, height: float, label: str, parts: list[str], css: str, role: str = "img") -> str:
+    """An inline SVG element of the page; ``label`` is what a screen reader says. One with links is a ``group``."""
     name = escape(label, {'"': "&quot;"})
     size_ = f"0 0 {width:g} {height:g}"
-    return f'<svg class="drawing {css}" viewBox="{size_}" role="img" aria-label="{name}">{"".join(parts)}</svg>'
+    return f'<svg class="drawing {css}" viewBox="{size_}" role="{role}" aria-label="{name}">{"".join(parts)}</svg>'

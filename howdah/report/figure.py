@@ -19,6 +19,7 @@ from howdah.report.event import ToldEvent, told_events
 from howdah.report.goodput import goodput_words
 from howdah.report.pageband import PageBands
 from howdah.report.palette import dashes
+from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, POINTS, SENT, SERIES, sequence_curves
 from howdah.report.shown import shown_flows
 from howdah.report.source import Curve, Curves, Source
 from howdah.report.table import cause_text
@@ -30,6 +31,7 @@ _CURVE_VALUES = 900_000
 _ACK_VALUES = 600_000
 _MOST_ACKS = 12_000
 _MOST_EVENTS = 300  # of a flow
+_SEQUENCE_VALUES = 300_000
 
 _SERIES = drawn_series()
 
@@ -76,6 +78,21 @@ FIGURES: list[dict[str, Any]] = [
         "height": 200,
         "whole": True,
         "needs": "qdisc records of the bottleneck",
+    },
+    {
+        "id": "sequence",
+        "title": "Time and sequence",
+        "unit": "MB",
+        "series": list(SERIES),
+        "points": list(POINTS),
+        "over": OVER_EACH_OTHER,
+        "axis": "time",
+        "limits": [],
+        "height": 320,
+        "needs": "tcp_probe records",
+        "note": "From the first byte of data. A point stands where a counter says that a segment was sent again or "
+        "counts as lost; windows begin at what is acknowledged. A receive window far above it is not drawn. Of several "
+        f"runs or flows, {SENT}, {ACKED} and {AGAIN} are drawn.",
     },
     {
         "id": "exit-cwnd",
@@ -132,9 +149,12 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants,
     paths = _Paths(runs)
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
     acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
-    bands = PageBands(runs, axes, [figure["series"][0] for figure in FIGURES if figure["axis"] == "time"])
+    steps = max(200, _SEQUENCE_VALUES // (len(SERIES) * flows))
+    bands = PageBands(
+        runs, axes, [figure["series"][0] for figure in FIGURES if figure["axis"] == "time" and "points" not in figure]
+    )
     coded = [
-        _run(run, source, variants, curve_points, acks, bands)
+        _run(run, source, variants, (curve_points, min(curve_points, steps)), acks, bands)
         | {"at": [axis.place(run) for axis in axes], "limits": paths.place(run)}
         for run in runs
     ]
@@ -212,11 +232,18 @@ def _limits(path: Path) -> dict[str, float]:
     }
 
 
-def _run(run: Run, source: Source, variants: Variants, most: int, acks: int, bands: PageBands) -> dict[str, Any]:
+def _run(
+    run: Run, source: Source, variants: Variants, most: tuple[int, int], acks: int, bands: PageBands
+) -> dict[str, Any]:
+    """``most`` are the points of a curve, and of one of the time-sequence picture."""
     assert run.plan is not None
     labels = [variant.key for variant in variants.all]
     curves = source.curves(run)
     bands.add(run, curves)
+    curves = curves | {name: {} for name in SERIES}
+    for flow in shown_flows(run.plan):
+        for name, curve in sequence_curves(run, flow).items():
+            curves[name][str(flow.id)] = curve
     probe = run.table("tcp_probe")
     flows = []
     missing = missing_data(run, curves)
@@ -260,7 +287,8 @@ def _run(run: Run, source: Source, variants: Variants, most: int, acks: int, ban
         "counts": run.counts,
         "flows": flows,
         "curves": {
-            name: {flow: _coded(curve, most) for flow, curve in by_flow.items()} for name, by_flow in curves.items()
+            name: {flow: _coded(curve, most[name in SERIES]) for flow, curve in by_flow.items()}
+            for name, by_flow in curves.items()
         },
         "missing": missing,
         "stayed": stayed,

@@ -22,9 +22,11 @@ from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import without_exit
 from howdah.report.axis import ABSENT, RunAxis, axes
-from howdah.report.claim import shown_claims
+from howdah.report.claim import answer, shown_claims
 from howdah.report.declared import declared_figures, without_data
+from howdah.report.difference import HEADERS, difference_rows, differences
 from howdah.report.distribution import distribution_drawing, distributions
+from howdah.report.dotplot import DotPlot, dot_plot
 from howdah.report.drawing import dumbbell
 from howdah.report.event import told_runs
 from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
@@ -36,15 +38,18 @@ from howdah.report.origin import origins, value_text
 from howdah.report.overview import overview
 from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
+from howdah.report.plot.style import key
 from howdah.report.plot.swept import place_title
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
 from howdah.report.scriptdata import script_json
 from howdah.report.source import Source, Summary
+from howdah.report.subject import subjects
 from howdah.report.table import table
 from howdah.report.template import templates_of
 from howdah.report.variant import Variants
 
 _MOST_REASONS = 4
+_MOST_DIFFERENCES = 600  # rows of a page
 _FEW_STRIPS = 3  # which all have an axis of their own
 
 
@@ -55,6 +60,17 @@ class Strip:
     point: str
     wide: Markup
     narrow: Markup
+
+
+@dataclass(frozen=True)
+class AnswerPicture:
+    """The picture that shows the sentences at the top; ``legend`` has samples of colours with their names."""
+
+    title: str
+    note: str
+    wide: Markup
+    narrow: list[Markup]
+    legend: list[tuple[Markup, str]]
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,9 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     across = axes(drawn, variants)
     data = page_data(drawn, source, variants, across)
     results = table(ordinary, summaries, variants)
+    said = subjects(results)
+    linked = frozenset(run["name"] for run in data["runs"])
+    claims = shown_claims(experiments)
     return _template().render(
         title=title,
         description=description,
@@ -101,7 +120,10 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         drawings=drawings,
         facts=path_facts(planned),
         path_notes=path_notes(planned),
-        found=found(results),
+        found=[*answer(claims), *found(results)],
+        answer=_answer(dot_plot(said, linked)),
+        differences=difference_rows(differences(said)[:_MOST_DIFFERENCES]),
+        difference_headers=HEADERS,
         arranged=[] if many else _strips(ordinary, variants, across),
         stayed=_stayed(shown),
         groups=[] if many else _groups(ordinary, variants),
@@ -111,7 +133,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         without_data=without_data(experiments),
         table=results,
         runs=[] if many else [(run, variants.key(run)) for run in runs],
-        claims=shown_claims(experiments),
+        claims=claims,
         at_text=point_text,
         told=told_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
         said=said_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
@@ -130,6 +152,13 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         uplot=UPLOT_VERSION,
         value_text=value_text,
     )
+
+
+def _answer(plot: DotPlot | None) -> AnswerPicture | None:
+    if plot is None:
+        return None
+    legend = [(Markup(key(style, line=False, shape=True)), name) for style, name in plot.legend]
+    return AnswerPicture(plot.title, plot.note, Markup(plot.wide), [Markup(each) for each in plot.narrow], legend)
 
 
 def write(page: str, target: Path) -> Path:

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One side of a comparison against another, within each place of the sweep: a ratio, paired by repetition.
-
-Repetition r meets the same perturbation with every algorithm and at every place. So the ratio of each pair is a sample
-of its own, and the spread of the ratios is that of the difference alone.
-"""
+"""One side of a comparison against another, within each place of the sweep, in words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from howdah.measure.difference import ALIKE, difference
 from howdah.measure.statistics import Statistic, statistic
 from howdah.number import between, significant
-from howdah.report.repeated import DIGITS, Repeated
+from howdah.report.repeated import DIGITS
 from howdah.report.subject import Subject, places, sides
 
-_ALIKE = 0.005  # ratios nearer to 1 than this print as 1
 MOST_TOLD = 4  # sides that get a clause each; of more, the two that differ most are named
 
 
@@ -44,7 +40,7 @@ class Ratio:
 
     @property
     def is_one(self) -> bool:
-        return all(abs(each - 1) < _ALIKE for each in self.paired.values)
+        return all(abs(each - 1) < ALIKE for each in self.paired.values)
 
     @property
     def text(self) -> str:
@@ -61,25 +57,12 @@ class Ratio:
 
 def ratio(mine: Subject, other: Subject, metric: str) -> Ratio | None:
     """``mine`` over ``other`` at their place; None where one of them has no such number, or one alone has 0."""
-    values = _ratios(mine.of, other.of, metric)
-    if values is None:
+    found = difference(mine.of.numbers.get(metric, {}), other.of.numbers.get(metric, {}))
+    if found is None or found.ratios is None:
         return None
     first, second = (each.of.quantity(metric, spread=False) for each in (mine, other))
     nothing = mine.of.is_nothing(metric) and other.of.is_nothing(metric)
-    return Ratio(mine.place, statistic(values), first, second, nothing)
-
-
-def _ratios(mine: Repeated, other: Repeated, metric: str) -> list[float] | None:
-    first, second = mine.numbers.get(metric), other.numbers.get(metric)
-    if not first or not second:
-        return None
-    pairs = [(first[each], second[each]) for each in first if each in second]
-    if not pairs:
-        medians = mine.median(metric), other.median(metric)
-        pairs = [(medians[0] or 0.0, medians[1] or 0.0)]
-    if any((above == 0) != (below == 0) for above, below in pairs):
-        return None
-    return [above / below if below else 1.0 for above, below in pairs]
+    return Ratio(mine.place, found.ratios, first, second, nothing)
 
 
 def against(said: list[Subject], *wording: Wording) -> list[str]:

@@ -27,7 +27,7 @@ HELD_NUMBERS = (
     *("held_window_bytes", "idle_restart_before_packets", "idle_restart_after_packets"),
     "held_think_share",
 )
-# Nothing else is kept: there may be a hundred thousand runs.
+# Beside the main measures nothing else is kept: there may be a hundred thousand runs.
 _SAID = frozenset(
     {EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
     | {DONE_MEDIAN, DONE_P95, DONE_SHARE, CONNECTIONS, DETECTED, HELD_BY, HELD_SHARE, *HELD_NUMBERS}
@@ -37,11 +37,13 @@ _SAID = frozenset(
 
 @dataclass
 class Repeated:
-    """By measure and repetition: numbers in the units of metrics.json, words, and why there is neither."""
+    """By measure and repetition: numbers in the units of metrics.json, words, and why there is neither; ``runs`` are
+    the names of the runs by repetition."""
 
     numbers: dict[str, dict[int, float]] = field(default_factory=dict)
     texts: dict[str, dict[int, str]] = field(default_factory=dict)
     absent: dict[str, dict[int, str]] = field(default_factory=dict)
+    runs: dict[int, str] = field(default_factory=dict)
 
     def add(self, repetition: int, row: dict[str, Any]) -> None:
         name, value = str(row["metric"]), row["value"]
@@ -90,12 +92,15 @@ def repeated(runs: list[Run]) -> dict[str, Repeated]:
     whole run as the empty name."""
     found: dict[str, Repeated] = {}
     seen: set[int] = set()
+    said = _SAID | {metric.name for metric in known_metrics().values() if metric.table == "main"}
     for run in runs:
         if not run.counts:
             continue
         number = run.repetition if run.repetition not in seen else max(seen) + 1  # one of another experiment
         seen.add(number)
         for row in run.metrics:
-            if row["metric"] in _SAID and not one_of_many(row):
-                found.setdefault(row_group(run, row).flow, Repeated()).add(number, row)
+            if row["metric"] in said and not one_of_many(row):
+                of = found.setdefault(row_group(run, row).flow, Repeated())
+                of.runs[number] = run.name
+                of.add(number, row)
     return found

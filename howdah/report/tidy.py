@@ -9,13 +9,16 @@ from typing import Any
 from howdah.metric import known_metrics
 from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.report.difference import difference_data
 from howdah.report.ending import results
 from howdah.report.found import found
 from howdah.report.source import Group, TableSource
+from howdah.report.subject import subjects
 
 
 def result_data(experiments: list[Experiment]) -> dict[str, Any]:
-    """``found`` in sentences, ``rows`` of the runs that count, and ``left_out``: the runs that do not, and why."""
+    """``found`` in sentences, ``rows`` of the runs that count, ``differences`` of each side and the first, and
+    ``left_out``: the runs that do not count, and why."""
     shown = without_controls(experiments)
     source = TableSource()
     rows = [row for experiment in shown for row in _rows(experiment, source)]
@@ -25,9 +28,16 @@ def result_data(experiments: list[Experiment]) -> dict[str, Any]:
         for run in experiment.runs
         if not run.counts
     ]
-    sentences = found(results(experiments, source))
+    table = results(experiments, source)
+    sentences = found(table)
     names = [experiment.name for experiment in experiments]
-    return {"experiments": names, "found": sentences, "rows": rows, "left_out": left_out}
+    return {
+        "experiments": names,
+        "found": sentences,
+        "rows": rows,
+        "differences": difference_data(subjects(table)),
+        "left_out": left_out,
+    }
 
 
 def _rows(experiment: Experiment, source: TableSource) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -16,9 +17,11 @@ from typing import Any
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import PROJECT
 from howdah.plan.compile import compile_plan
+from howdah.plan.plan import of_today
 from howdah.profile import Profile, load
 from howdah.profile.profile import Cell
 from howdah.record.directory import RunDirectory, read_object
+from howdah.record.index import PENDING, ExperimentIndex, read_index
 from howdah.record.provenance import software
 from howdah.verify.finding import Discrepancy, Report
 
@@ -35,7 +38,7 @@ class Compiled:
     cells: dict[str, Cell]
 
 
-def check_plans(path: Path, index: dict[str, Any], report: Report) -> None:
+def check_plans(path: Path, index: ExperimentIndex, report: Report) -> None:
     """Compile the profile of an experiment again; what its runs' plans have otherwise, and which are missing or extra,
     goes to the report."""
     try:
@@ -47,10 +50,10 @@ def check_plans(path: Path, index: dict[str, Any], report: Report) -> None:
     _check_texts(path, index, compiled.profile, report)
     found: set[str] = set()
     by_command: dict[str, None] = {}
-    for cell in index["cells"]:
-        run = RunDirectory(path / str(cell["run"]))
+    for cell in index.cells:
+        run = RunDirectory(path / cell.run)
         if not run.plan.exists():
-            if cell.get("status") == "pending":
+            if cell.status == PENDING:
                 report.gaps.append(f"{run.name} was not made")
                 found.add(_slug(run.name))
             continue
@@ -77,11 +80,13 @@ def check_plans(path: Path, index: dict[str, Any], report: Report) -> None:
 def check_plan(run: RunDirectory, report: Report) -> None:
     """Check a single run: its plan against the profile of its experiment."""
     home = run.path.parent
-    index = read_object(home / "experiment.json")
-    if not (home / PROFILE).exists() or not isinstance(index.get("cells"), list):
+    index = None
+    with suppress(HowdahError, OSError):
+        index = read_index(home / "experiment.json")
+    if index is None or not (home / PROFILE).exists():
         report.claimed.append("the plan: there is no profile to compile again")
         return
-    if run.name not in {str(cell.get("run")) for cell in index["cells"] if isinstance(cell, dict)}:
+    if run.name not in {cell.run for cell in index.cells}:
         report.gaps.append(
             f"its plan was not compared with {PROFILE}: experiment.json does not list this run. The profile that made "
             "it had other values, which --set may have given"
@@ -120,13 +125,13 @@ def _tell(run: RunDirectory, difference: str, report: Report) -> None:
         )
 
 
-def _compiled(path: Path, index: dict[str, Any]) -> Compiled:
+def _compiled(path: Path, index: ExperimentIndex) -> Compiled:
     """The way to read the profile that gives the runs that are listed, or the first one. Raises HowdahError."""
-    listed = {_slug(str(cell["run"])) for cell in index["cells"]}
-    number = index.get("total") if isinstance(index.get("total"), int) else len(index["cells"])
+    listed = {_slug(cell.run) for cell in index.cells}
+    number = len(index.cells) if index.total is None else index.total
     first: Compiled | None = None
     problem: HowdahError | None = None
-    ways = product(_directories(path, index), dict.fromkeys([bool(index.get("quick")), False]), (False, True))
+    ways = product(_directories(path, index), dict.fromkeys([index.quick, False]), (False, True))
     for directory, quick, unknowns in ways:
         try:
             profile = load(path / PROFILE, confirmed_runs=number, quick=quick, unknowns=unknowns, directory=directory)
@@ -146,10 +151,9 @@ def _compiled(path: Path, index: dict[str, Any]) -> Compiled:
     return first
 
 
-def _directories(path: Path, index: dict[str, Any]) -> list[Path]:
+def _directories(path: Path, index: ExperimentIndex) -> list[Path]:
     """Where the profile's relative paths start: where it lay when it was run, else where it lies."""
-    source = index.get("profile")
-    written = Path(str(source.get("file", ""))) if isinstance(source, dict) else Path()
+    written = Path(index.profile.file)
     there = [(root / written).parent for root in (PROJECT, Path.cwd()) if (root / written).is_file()]
     return [*there[:1], path]
 
@@ -178,7 +182,7 @@ def _difference(said: dict[str, Any], cell: Cell, by_command: dict[str, None]) -
                     by_command[f"{name} {value}, which is not the profile's: --{name} on the command line"] = None
     except HowdahError as error:
         return f"it cannot be compiled: {error.what}"
-    return next(differences(said, made), None)
+    return next(differences(of_today(said), made), None)
 
 
 def differences(said: Any, made: Any, place: str = "") -> Iterator[str]:
@@ -202,12 +206,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _check_texts(path: Path, index: dict[str, Any], profile: Profile, report: Report) -> None:
+def _check_texts(path: Path, index: ExperimentIndex, profile: Profile, report: Report) -> None:
     """What experiment.json says of its profile."""
-    said = {name: index.get(name) for name in ("description", "axes")}
     for name, value in (("description", profile.description), ("axes", profile.axes)):
-        if index.get(name) is not None and said[name] != value:
-            what = f"{name} is {_short(said[name])}, {PROFILE} has {_short(value)}"
-            report.findings.append(Discrepancy("experiment.json", what, said[name], value))
-    if index.get("name") not in (None, path.name):
-        report.notes.append(f"it was made as {index['name']!r}")
+        said = getattr(index, name) if name in index.model_fields_set else None
+        if said is not None and said != value:
+            what = f"{name} is {_short(said)}, {PROFILE} has {_short(value)}"
+            report.findings.append(Discrepancy("experiment.json", what, said, value))
+    if index.name not in ("", path.name):
+        report.notes.append(f"it was made as {index.name!r}")

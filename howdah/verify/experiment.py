@@ -14,8 +14,9 @@ from howdah.foreign import kind_of, read_foreign
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object
+from howdah.record.index import PENDING, ExperimentIndex, IndexedRun, read_index
 from howdah.record.provenance import sha256_text
-from howdah.record.reading import read_index, read_record, read_verdict
+from howdah.record.reading import read_record, read_verdict
 from howdah.verify.compiled import PROFILE, check_plans
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
@@ -39,7 +40,7 @@ def verify_experiment(path: Path) -> Report:
     report = Report(str(path))
     try:
         index = read_index(path / "experiment.json")
-        cells = index["cells"]
+        cells = index.cells
         if not cells:
             report.gaps.append("it has no runs")
         _check_index(path, cells, report)
@@ -62,51 +63,49 @@ def verify_experiment(path: Path) -> Report:
     return report
 
 
-def _check_index(path: Path, cells: list[dict[str, Any]], report: Report) -> None:
+def _check_index(path: Path, cells: list[IndexedRun], report: Report) -> None:
     report.checked.append("experiment.json against the runs")
     for cell in cells:
-        run = RunDirectory(path / str(cell["run"]))
+        run = RunDirectory(path / cell.run)
         if not run.provenance.exists():
-            if cell["status"] != "pending":
-                report.findings.append(
-                    Discrepancy("experiment.json", f"{cell['run']} is {cell['status']}, and is missing")
-                )
+            if cell.status != PENDING:
+                report.findings.append(Discrepancy("experiment.json", f"{cell.run} is {cell.status}, and is missing"))
             continue
         for name, said, found in _cell(cell, run):
             if said != found:
-                what = f"{name} of {cell['run']} is {said!r}, the run says {found!r}"
+                what = f"{name} of {cell.run} is {said!r}, the run says {found!r}"
                 report.findings.append(Discrepancy("experiment.json", what, said, found))
-    listed = {str(cell["run"]) for cell in cells}
+    listed = {cell.run for cell in cells}
     unlisted = [run.name for run in runs_below(path) if run.name not in listed]
     if unlisted:
         report.notes.append(f"runs of other plans are here and are not listed: {', '.join(unlisted[:5])}")
 
 
-def _cell(cell: dict[str, Any], run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
-    yield "status", cell["status"], read_record(run)["status"]
-    yield "verdict", cell["verdict"], read_verdict(run)["verdict"] if run.verdict.exists() else None
+def _cell(cell: IndexedRun, run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
+    yield "status", cell.status, read_record(run)["status"]
+    yield "verdict", cell.verdict, read_verdict(run)["verdict"] if run.verdict.exists() else None
     if run.plan.exists():
         plan = read_json(run.plan)
         for name in ("axes", "algorithm", "repetition"):
-            yield name, cell[name], plan[name]
+            yield name, getattr(cell, name), plan[name]
 
 
-def _check_profile(path: Path, index: dict[str, Any], report: Report) -> None:
+def _check_profile(path: Path, index: ExperimentIndex, report: Report) -> None:
     profile = path / PROFILE
     if not profile.exists():
         report.findings.append(Discrepancy(PROFILE, "it is missing: nothing says what the plans were to be"))
         return
     report.checked.append("profile.yaml against experiment.json")
-    if sha256_text(read_foreign(profile).decode()) != index["profile"]["sha256"]:
+    if sha256_text(read_foreign(profile).decode()) != index.profile.sha256:
         report.findings.append(Discrepancy(profile.name, "it is not the profile that experiment.json names"))
     check_plans(path, index, report)
 
 
-def _check_copies(path: Path, cells: list[dict[str, Any]], report: Report) -> None:
+def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
     """agent.json has times of the wall clock: no two runs have the same, unless one is a copy of the other."""
     first: dict[str, str] = {}
     for cell in cells:
-        run = RunDirectory(path / str(cell["run"]))
+        run = RunDirectory(path / cell.run)
         digest = (read_object(run.provenance).get(DIGESTS) or {}).get(_TIMED)
         if digest is not None and first.setdefault(digest, run.name) != run.name:
             what = f"{_TIMED} is that of {first[digest]}: one of these runs is a copy"

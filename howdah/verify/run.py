@@ -12,25 +12,29 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError, RecordError, explain
+from howdah.extension import extensions
 from howdah.foreign import kind_of, open_foreign, read_foreign
+from howdah.hooks import GROUPS
 from howdah.ingest.run import ingest
 from howdah.record.digest import DIGESTS, mismatches
 from howdah.record.directory import RunDirectory, read_object
-from howdah.record.provenance import analysis_sha256, sha256_text
+from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
 from howdah.record.raw import content_name, raw_exists, read_raw_json
 from howdah.record.reading import read_record
-from howdah.record.retention import RAW_LEFT_OUT, REMOVED, has_data
+from howdah.record.retention import PACKED_AS, RAW_LEFT_OUT, REMOVED, has_data
 from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
+from howdah.scratch import scratch
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
-from howdah.verify.scratch import PREFIX, own_directory
 from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
 Progress = Callable[[str, int, int], None]
+
+PREFIX = "howdah-verify-"  # of scratch directories, in one of which everything a command makes lies
 
 
 def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | None = None) -> Report:
@@ -51,6 +55,9 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     report.computed = compute
     if not compute:
         return report
+    if not _has_extensions(record, report):
+        report.computed = False
+        return report
     _check_names(directory, report)
     _check_given(directory, record, report)
     if record["status"] != "finished":
@@ -58,10 +65,34 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
         _check_failure(directory, record, report)
     elif not has_data(directory):
         report.computed = False
-        report.notes.append("its results cannot be recomputed: the data were removed (keep: first); digests only")
+        why = "the data were removed (keep: first)"
+        if record.get(PACKED_AS) == "results":
+            why = "records and tables were left out of the pack (--results)"
+        report.notes.append(f"its results cannot be recomputed: {why}; digests only")
     else:
         _compute(directory, record, report, place)
     return report
+
+
+def _has_extensions(record: dict[str, Any], report: Report) -> bool:
+    """Whether what packages added to the run is here, and nothing else that adds to results; if not, gaps say so."""
+    took_part = {(str(each.get("kind")), str(each.get("name"))): each for each in record.get("extensions") or []}
+    here = {(each.kind, each.name): each for kind in GROUPS for each in extensions(kind).values() if not each.is_own}
+    gaps = []
+    for key, each in took_part.items():
+        package = (
+            f"the package {each.get('package')} {each.get('version')}, which added {key[1]!r} ({key[0]}) to the run"
+        )
+        if key not in here:
+            gaps.append(f"{package}, is not installed here: nothing was computed again")
+        elif here[key].to_json() != each:
+            gaps.append(f"{package}, is here as {here[key].package} {here[key].version}: nothing was computed again")
+    for key, found in here.items():
+        if found.kind in RESULTS and key not in took_part:
+            package = f"the package {found.package} {found.version}"
+            gaps.append(f"{package} adds {key[1]!r} ({key[0]}) here, and took no part in the run: nothing was computed")
+    report.gaps += gaps
+    return not gaps
 
 
 def _check_digests(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
@@ -208,14 +239,14 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report, pl
 @contextmanager
 def _scratch(directory: RunDirectory, place: Path | None, *without: str) -> Iterator[RunDirectory]:
     """A run directory of the same name in which everything but results (and ``without``) is the original's."""
-    with own_directory(place) as own:
-        scratch = RunDirectory(own / directory.name)
-        scratch.path.mkdir()
+    with scratch(PREFIX, place) as own:
+        copy = RunDirectory(own / directory.name)
+        copy.path.mkdir()
         made = {directory.metrics.name, directory.verdict.name, *without}
         for entry in directory.path.iterdir():
             if entry.name not in made:
-                _put(entry, scratch.path / entry.name)
-        yield scratch
+                _put(entry, copy.path / entry.name)
+        yield copy
 
 
 def _put(entry: Path, target: Path) -> None:
@@ -308,7 +339,7 @@ def rerun_run(
     place: Path | None = None,
 ) -> None:
     """Make the run again from its plan, in a place that does not stay, and add what came out otherwise."""
-    with own_directory(place) as own:
+    with scratch(PREFIX, place) as own:
         try:
             final = own / directory.name
             again = make_again(directory, final, build, progress, up_to_date=False, trust=trust)

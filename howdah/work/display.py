@@ -19,6 +19,8 @@ _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
 _MOST_BARS = 16
 _LINE_EVERY_S = 60.0  # of a log, which has no bars
 _LEAST_SHARE = 0.1  # of a run, from which on its pace tells something
+_HONEST_SHARE = 0.25  # of the whole work in expected core seconds, or of the parts of a step, that a promise needs
+_LEAST_TOLD_S = 1.0  # less is not said: nobody waits for it
 
 
 def _clock(seconds: float) -> str:
@@ -26,6 +28,10 @@ def _clock(seconds: float) -> str:
     return (
         f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}" if whole >= 3600 else f"{whole // 60}:{whole % 60:02}"
     )
+
+
+def _left_words(seconds: float) -> str:
+    return f"  about {_clock(seconds)} left" if seconds >= _LEAST_TOLD_S else ""
 
 
 class Display:
@@ -49,6 +55,7 @@ class Display:
         self._several = False
         self._open_step: str | None = None  # of a build; it does not say when it is done, so what follows ends it
         self._last_line = self._begun = time.monotonic()
+        self._step_begun: dict[str, float] = {}
 
     def __enter__(self) -> Display:
         if self.live:
@@ -67,21 +74,38 @@ class Display:
             self.console.print(visible(text), markup=False)
 
     def build(self, what: str, done: int, total: int) -> None:
-        """A step of a build; ``total`` 0 while it is not known."""
+        """A step of a build, or of what else has parts; ``total`` 0 while it is not known.
+
+        Where there is no terminal a step is a line, and a line a minute says how far it is.
+        """
         if self.quiet:
             return
+        note = f"{done}/{total}{self._step_left(what, done, total)}" if total else str(done or "")
         if not self.live:
             if self._phases.get("build") != what:
                 self._phases["build"] = what
+                self._last_line = time.monotonic()
                 self.say(f"  {what}")
+            elif note and time.monotonic() - self._last_line >= _LINE_EVERY_S:
+                self._last_line = time.monotonic()
+                self.say(f"  … {what} {note}")
             return
         if self._open_step != what:
             self._end_step()
-        self._bar(f"build {what}", what, done, total, f"{done}/{total}" if total else "")
+        self._bar(f"build {what}", what, done, total, note)
         if total and done >= total:
             self._drop(f"build {what}")
         elif not total:
             self._open_step = what
+
+    def _step_left(self, what: str, done: int, total: int) -> str:
+        """Of a step of equal parts, once enough of them are done."""
+        begun = self._step_begun.setdefault(what, time.monotonic())
+        if done >= total:
+            self._step_begun.pop(what)
+        if not total or done < _HONEST_SHARE * total:
+            return ""
+        return _left_words((time.monotonic() - begun) * (total - done) / done)
 
     def single(self, phase: str, done_us: int, of_us: int) -> None:
         """The one run of a command that makes one run."""
@@ -108,7 +132,7 @@ class Display:
         if self.quiet:
             return
         left = time_left(active, outcomes, rest)
-        note = f"{done}/{rest.total}" + (f"  about {_clock(left)} left" if left is not None else "")
+        note = f"{done}/{rest.total}" + (_left_words(left) if left is not None else "")
         note += (
             f"  {failed} failed"
             if (failed := rest.past.failed + sum(each.error is not None for each in outcomes))
@@ -173,8 +197,16 @@ def simulated_s(outcomes: Iterable[Outcome]) -> float:
     return sum(each.cell.plan.epoch_us + each.cell.plan.duration_us for each in whole) / 1e6
 
 
+def _run_left(work: Work, pace: float, now: float) -> float:
+    """Of a run in progress: as its cost says, and no less than its own pace says where its share is known."""
+    passed = now - work.started
+    own = passed * (1 - work.share) / work.share if work.share >= _LEAST_SHARE else 0.0
+    return max(work.job.expected_core_s * pace - passed, own, 0.0)
+
+
 def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:
-    """Seconds until the batch is done, or None while they cannot be estimated.
+    """Seconds until the batch is done, or None while they cannot be estimated: before a quarter of what the batch is
+    expected to cost has been made.
 
     Runs are unequal, so what is left is counted in expected core seconds (``work/cost.py``). Finished runs, and those
     in progress by their share, show how long such a second takes here.
@@ -183,12 +215,13 @@ def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float 
     made = [each for each in outcomes if not each.reused and each.error is None]
     spent = rest.past.wall_s + sum(each.wall_s for each in made)
     expected = rest.past.core_s + sum(each.job.expected_core_s for each in made)
+    whole = expected + rest.waiting_core_s + sum(work.job.expected_core_s for work in active)
     for work in active:
         if work.share >= _LEAST_SHARE:
             spent += now - work.started
             expected += work.share * work.job.expected_core_s
-    if not expected:
+    if not expected or expected < _HONEST_SHARE * whole:
         return None
     pace = spent / expected
-    begun = [max(work.job.expected_core_s * pace - (now - work.started), 0.0) for work in active]
+    begun = [_run_left(work, pace, now) for work in active]
     return max((rest.waiting_core_s * pace + sum(begun)) / max(len(active), 1), *begun, 0.0)

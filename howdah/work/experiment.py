@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import fcntl
 import glob
-import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -27,12 +25,19 @@ from howdah.record.directory import (
     write_json,
     writing_name,
 )
-from howdah.record.provenance import analysis_sha256, first_record, now
-from howdah.record.reading import read_index, read_record, read_verdict
+from howdah.record.index import (
+    EXPERIMENT_FORMAT,
+    PENDING,
+    ExperimentIndex,
+    IndexedRun,
+    ProfileSource,
+    read_index,
+    write_index,
+)
+from howdah.record.provenance import analysis_sha256, first_record, now, sha256_text
+from howdah.record.reading import read_record, read_verdict
 from howdah.record.retention import REMOVED, remove_data
 from howdah.work.trust import signed_plan
-
-EXPERIMENT_FORMAT = 1
 
 
 @dataclass
@@ -157,81 +162,34 @@ class ExperimentDirectory:
         profile_text: str,
         profile_file: str,
         description: str,
-        cells: list[PlannedRun],
+        runs: Iterable[IndexedRun],
         *,
         quick: bool = False,
         axes: dict[str, list[str]] | None = None,
-    ) -> dict[str, Any]:
-        """Write experiment.json from what is on disk, so that it is right however the last command ended.
+        total: int | None = None,
+    ) -> None:
+        """Write experiment.json. ``axes`` are the swept fields with all the values they have in the profile; ``quick``
+        may leave some out.
 
-        ``axes`` are the swept fields with all the values they have in the profile; ``quick`` may leave some out.
+        A sweep whose other runs have no names before they are planned lists those that ended, and says in ``total``
+        how many there will be.
         """
-        rows = []
+        source = ProfileSource(file=profile_file, sha256=sha256_text(profile_text))
+        about: dict[str, Any] = {"name": self.path.name, "profile": source, "description": description}
+        about |= {"created": now(), "quick": quick, "axes": axes or {}} | ({} if total is None else {"total": total})
+        write_index(self.index, ExperimentIndex(format=EXPERIMENT_FORMAT, **about, cells=[]), runs)
+
+    def indexed(self, cells: Iterable[PlannedRun]) -> Iterator[IndexedRun]:
+        """Rows of experiment.json, from what is on disk, so that they are right however the last command ended."""
         for cell in cells:
             status, verdict = self._state(cell.directory_name)
-            rows.append(
-                {
-                    "run": cell.directory_name,
-                    "axes": cell.plan.axes,
-                    "algorithm": cell.plan.algorithm,
-                    "repetition": cell.plan.repetition,
-                    "status": status,
-                    "verdict": verdict,
-                }
-            )
-        index = self._about_runs(profile_text, profile_file, description, quick, axes) | {"cells": rows}
-        write_json(self.index, index)
-        return index
-
-    def _about_runs(
-        self, profile_text: str, profile_file: str, description: str, quick: bool, axes: dict[str, list[str]] | None
-    ) -> dict[str, Any]:
-        return {
-            "format": EXPERIMENT_FORMAT,
-            "name": self.path.name,
-            "profile": {"file": profile_file, "sha256": hashlib.sha256(profile_text.encode()).hexdigest()},
-            "description": description,
-            "created": now(),
-            "quick": quick,
-            "axes": axes or {},
-        }
-
-    def write_long_index(
-        self,
-        profile_text: str,
-        profile_file: str,
-        description: str,
-        rows: Iterable[dict[str, Any]],
-        *,
-        total: int,
-        axes: dict[str, list[str]] | None = None,
-    ) -> None:
-        """experiment.json of a long sweep, row by row: it lists the runs that ended, and says how many there will be.
-
-        Other runs have no names before they are planned.
-        """
-        about = {**self._about_runs(profile_text, profile_file, description, False, axes), "total": total}
-        temporary = writing_name(self.index)
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(json.dumps(about, indent=1).removesuffix("\n}") + ',\n "cells": [')
-                before = ""
-                for row in rows:
-                    file.write(f"{before}\n  {json.dumps(row)}")
-                    before = ","
-                file.write("\n ]\n}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.index)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+            yield indexed(cell, status, verdict)
 
     def _state(self, run: str) -> tuple[str, str | None]:
         """Status and verdict of a run on disk; ``pending`` if it is missing."""
         directory = RunDirectory(self.path / run)
         if not directory.provenance.exists():
-            return "pending", None
+            return PENDING, None
         try:
             verdict = read_verdict(directory)["verdict"] if directory.verdict.exists() else None
             return read_record(directory)["status"], verdict
@@ -249,13 +207,20 @@ class ExperimentDirectory:
             with self.locked():
                 index = read_index(self.index)
                 updated = []
-                for cell in index["cells"]:
-                    status, verdict = self._state(cell["run"])
-                    updated.append({**cell, "status": status, "verdict": verdict})
-                if updated != index["cells"]:
-                    write_json(self.index, {**index, "cells": updated})
+                for cell in index.cells:
+                    status, verdict = self._state(cell.run)
+                    updated.append(cell.model_copy(update={"status": status, "verdict": verdict}))
+                if updated != index.cells:
+                    write_index(self.index, index, updated)
         except HowdahError:
             return
+
+
+def indexed(cell: PlannedRun, status: str, verdict: str | None) -> IndexedRun:
+    """The row of experiment.json for a run of this plan."""
+    plan = cell.plan
+    about: dict[str, Any] = {"axes": plan.axes, "algorithm": plan.algorithm, "repetition": plan.repetition}
+    return IndexedRun(run=cell.directory_name, **about, status=status, verdict=verdict)
 
 
 def from_here(place: str) -> str:

@@ -24,15 +24,16 @@ from howdah.profile.computed import Computed
 from howdah.profile.long import LongCells
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
+from howdah.record.index import PENDING, IndexedRun
 from howdah.record.memory import remembered_sha256
 from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha256_text
 from howdah.record.reading import read_record, read_verdict
 from howdah.record.retention import keeps_data
 from howdah.work.cost import expected_core_s
-from howdah.work.experiment import ExperimentDirectory, PlannedRun
+from howdah.work.experiment import ExperimentDirectory, PlannedRun, indexed
 from howdah.work.job import Job, Outcome, Past
 from howdah.work.stage import is_current, refresh
-from howdah.work.sweep_memory import EndedRun, Read, SweepMemory
+from howdah.work.sweep_memory import Read, SweepMemory
 
 MOST_NOTED = 1000  # outcomes that are not as they should be
 
@@ -200,26 +201,25 @@ class LongQueue:
         self.memory.flush()
         return []
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[IndexedRun]:
         """The rows of experiment.json for the runs that ended."""
-        for _, run in self.memory.runs():
-            yield vars(run)
+        return (run for _, run in self.memory.runs())
 
 
 def _reader(run: RunDirectory, cell: PlannedRun) -> Read:
     """A function that reads a run that ended and keeps no plan alive."""
     plan = cell.plan
-    about = (run.path.name, plan.axes, plan.algorithm, plan.repetition)
+    about = indexed(cell, PENDING, None)
     repeatable = plan.traits.virtual_clock
 
-    def read() -> EndedRun | None:
+    def read() -> IndexedRun | None:
         with suppress(HowdahError, FileNotFoundError):
             record = read_record(run)
             check(run, record, [run.plan, run.metrics, run.verdict])
             verdict = str(read_verdict(run)["verdict"]) if run.verdict.exists() else None
             status = str(record["status"])
             if is_current(record) and (repeatable or verdict != "invalid"):
-                return EndedRun(*about, status, verdict)
+                return about.model_copy(update={"status": status, "verdict": verdict})
         return None
 
     return read

@@ -58,11 +58,10 @@ class Prepared:
     def write_index(self) -> None:
         profile = self.profile
         about = (profile.text, written(profile.path), profile.description)
+        rows, total = self.experiment.indexed(self.cells), None
         if self.long is not None:
-            long = self.long
-            self.experiment.write_long_index(*about, long.rows(), total=long.total, axes=profile.axes)
-            return
-        self.experiment.write_index(*about, self.cells, quick=profile.is_quick, axes=profile.axes)
+            rows, total = self.long.rows(), self.long.total
+        self.experiment.write_index(*about, rows, quick=profile.is_quick, axes=profile.axes, total=total)
 
 
 def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:

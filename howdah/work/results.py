@@ -12,14 +12,14 @@ from concurrent.futures import as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
 from howdah.record.digest import DIGESTS, MismatchError, check
 from howdah.record.directory import RunDirectory
-from howdah.record.reading import read_index, read_record, read_verdict
+from howdah.record.index import PENDING, ExperimentIndex, read_index
+from howdah.record.reading import read_record, read_verdict
 from howdah.record.result import Experiment, Run, load_experiment, load_run
 from howdah.record.state import states_of
 from howdah.work import experiment as run_experiment
@@ -73,7 +73,7 @@ def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Oth
     A caller that knows a run's state has its results from an earlier call, which checked them.
     """
     index = read_index(path / "experiment.json")
-    name = str(index.get("name", path.name))
+    name = index.name or path.name
     names = list(dict.fromkeys(run.name for run in _runs_in(path, index)))
     states = states_of(path, names)
     unchanged = {each for each, state in states.items() if known.get(each) == state}
@@ -176,8 +176,8 @@ def runs_of(path: Path) -> list[RunDirectory]:
     return _runs_in(path, read_index(index))
 
 
-def _runs_in(path: Path, index: dict[str, Any]) -> list[RunDirectory]:
-    places = [path / str(cell["run"]) for cell in index["cells"]]
+def _runs_in(path: Path, index: ExperimentIndex) -> list[RunDirectory]:
+    places = [path / cell.run for cell in index.cells]
     return [RunDirectory(place) for place in places if place.is_dir()]
 
 
@@ -201,10 +201,10 @@ def listed(path: Path) -> list[Listed]:
     """The runs of an experiment as they are on disk. Nothing is recomputed: a verdict of another analysis says so, and
     a verdict whose file was changed is left out."""
     found = []
-    for cell in read_index(path / "experiment.json")["cells"]:
-        run = RunDirectory(path / str(cell["run"]))
+    for cell in read_index(path / "experiment.json").cells:
+        run = RunDirectory(path / cell.run)
         if not run.provenance.exists():
-            found.append(Listed(run.name, "pending", ""))
+            found.append(Listed(run.name, PENDING, ""))
             continue
         record = read_record(run)
         verdict, changed = "", False

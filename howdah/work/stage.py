@@ -24,7 +24,7 @@ from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.plan.plan import Plan
 from howdah.record.digest import is_source, mismatches, only, refusal, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
-from howdah.record.provenance import analysis_sha256, now
+from howdah.record.provenance import analysis_sha256, extensions_of, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
 from howdah.record.reading import read_plan_file, read_record
 from howdah.record.retention import can_be_analysed, may_go
@@ -109,6 +109,9 @@ def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progres
     with _told(directory):
         analysis.analyse(directory, plan, timed)
     record["analysis_sha256"] = analysis_sha256()
+    record.pop("extensions", None)
+    if took_part := extensions_of(directory.plan.read_text(encoding="utf-8")):
+        record["extensions"] = took_part
 
 
 def _algorithms(directory: RunDirectory) -> dict[str, Any]:

@@ -16,12 +16,11 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.build.cache import Cache, content_key
 from howdah.record.directory import RunDirectory
+from howdah.record.index import IndexedRun
 
 KIND = "sweep"
 _FILES = ("run.json", "plan.json", "metrics.json", "verdict.json")
@@ -34,18 +33,6 @@ CREATE TABLE run (
     stamp BLOB
 );
 """
-
-
-@dataclass(frozen=True)
-class EndedRun:
-    """A row of experiment.json. ``axes`` has the value of each swept field."""
-
-    run: str
-    axes: dict[str, Any]
-    algorithm: str
-    repetition: int
-    status: str
-    verdict: str | None
 
 
 def stamp(directory: str) -> bytes | None:
@@ -69,7 +56,7 @@ def is_settled(found: bytes) -> bool:
     return time.time_ns() - max(times) > _TICK_S * 1e9
 
 
-Read = Callable[[], EndedRun | None]  # a run from its files; None where they are no whole run's
+Read = Callable[[], IndexedRun | None]  # a run from its files; None where they are no whole run's
 
 
 class SweepMemory:
@@ -133,12 +120,13 @@ class SweepMemory:
                 row = (*point, ended.status, ended.verdict, found)
                 self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def runs(self) -> Iterator[tuple[int, EndedRun]]:
+    def runs(self) -> Iterator[tuple[int, IndexedRun]]:
         """The runs whose rows hold, each with its number, in the order of the sweep."""
         assert self._database is not None
-        names = "number, run, axes, algorithm, repetition, status, verdict"
-        for number, run, axes, *rest in self._database.execute(f"SELECT {names} FROM run ORDER BY number"):
-            yield number, EndedRun(run, json.loads(axes), *rest)
+        names = list(IndexedRun.model_fields)
+        for number, *row in self._database.execute(f"SELECT number, {', '.join(names)} FROM run ORDER BY number"):
+            values = dict(zip(names, row, strict=True))
+            yield number, IndexedRun.model_construct(**{**values, "axes": json.loads(values["axes"])})
 
     def flush(self) -> None:
         """Hand what was added to the kernel, so that it survives a killed command."""

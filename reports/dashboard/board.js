@@ -34,7 +34,9 @@ howdah.board = (() => {
     }
 
     draw(run) {
-      const flows = run.flows.filter((flow) => flow[this.part].length);
+      const flows = [...run.flows, ...run.groups].filter((flow) => flow[this.part] && flow[this.part].some((value) => value !== null));
+      this.root.hidden = !flows.length; // nothing is drawn of nothing: the facts above say what is known
+      if (!flows.length) return;
       const longest = Math.max(2, ...flows.map((flow) => flow[this.part].length));
       const step = flows.length ? flows[0].step_s : 1;
       const x = Array.from({ length: longest }, (_none, index) => (index + 1) * step);
@@ -137,6 +139,10 @@ howdah.board = (() => {
       for (const flow of run.flows) {
         if (flow.acks) parts.push(`${flow.name}: ${say(flow.acks)} ACKs, cwnd ${say(flow.cwnd_packets, "packets")}, RTT ${say(flow.srtt_ms, "ms")}`);
       }
+      for (const group of run.groups) {
+        parts.push(`${group.name}: ${say(group.begun)} of ${say(group.connections)} connections have begun${group.acks ? `, ${say(group.acks)} ACKs` : ""}`);
+      }
+      if (run.groups.length) parts.push("how long connections take is in the report, when the run has ended");
       write(this.facts, parts.join(" · "));
       for (const curve of this.curves) curve.draw(run);
     }

@@ -57,7 +57,8 @@
     }
 
     // Where no run has the clock of this machine, an empty panel has nothing to wait for.
-    draw(result, from, to, waits) {
+    draw(found, from, to, waits) {
+      const result = found.filter((each) => each.values.some((pair) => Number.isFinite(Number(pair[1]))));
       this.root.hidden = !result.length && !waits;
       const runs = new Set(result.map((each) => settings.labels.map((name) => each.metric[name]).join("\n")));
       const names = result.map((each) => this.name(each.metric, runs.size > 1));

@@ -69,7 +69,7 @@ howdah.save = (() => {
       out += text(instant.at.x, instant.at.y, instant.label, `fill="${tokens.quiet}" ${halo}`);
     }
     for (const limit of drawn.limits) {
-      out += `<path d="M${number(bounds.left)} ${number(limit.y)}H${number(bounds.right)}" stroke="${tokens.quiet}" stroke-dasharray="6 4"/>`;
+      if (limit.y !== null) out += `<path d="M${number(bounds.left)} ${number(limit.y)}H${number(bounds.right)}" stroke="${tokens.quiet}" stroke-dasharray="6 4"/>`;
       out += text(limit.at.x, limit.at.y, limit.label, `fill="${tokens.quiet}" ${halo}`);
     }
     for (const event of drawn.events) {
@@ -95,7 +95,8 @@ howdah.save = (() => {
         y += LEGEND_LINE;
       }
       const at = HEADER - 6 + y;
-      out += `<path d="M${x} ${at - 4}h26" stroke="${line.colour}" stroke-width="${line.width + 0.5}" stroke-dasharray="${line.dash.join(" ")}"/>`;
+      if (line.points) out += `<circle cx="${x + 13}" cy="${at - 4}" r="3" fill="${line.colour}"/>`;
+      else out += `<path d="M${x} ${at - 4}h26" stroke="${line.colour}" stroke-width="${line.width + 0.5}" stroke-dasharray="${line.dash.join(" ")}"/>`;
       out += text(x + 32, at, line.label, `fill="${tokens.ink}"`);
       x += wide;
     }
@@ -120,6 +121,12 @@ howdah.save = (() => {
     figure.lines.forEach((line, index) => {
       if (state.view.hidden.has(line.key)) return;
       const dash = line.dash.length ? ` stroke-dasharray="${line.dash.join(" ")}"` : "";
+      if (line.points) {
+        for (const [x, y] of pathOf(figure, index + 1).split(/[ML]/).filter(Boolean).map((each) => each.split(" "))) {
+          body += `<circle cx="${x}" cy="${y}" r="3" fill="${line.colour}" opacity="${line.alpha}"/>`;
+        }
+        return;
+      }
       body += `<path d="${pathOf(figure, index + 1)}" stroke="${line.colour}" stroke-width="${line.width}" stroke-linejoin="round" opacity="${line.alpha}"${dash}><title>${escaped(line.label)}</title></path>`;
     });
     for (const stripe of figure.stripesNow()) {

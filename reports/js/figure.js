@@ -12,6 +12,7 @@ howdah.Figure = (() => {
   }
 
   const all = [];
+  const MOST_POINTS = 300; // of a line, which labels keep away from
 
   class Figure {
     constructor(description, parent) {
@@ -98,7 +99,20 @@ howdah.Figure = (() => {
         lines.exits(this.description, shown),
         this.axis === "exit" ? [{ value: 0, label: "exit" }] : [],
         lines.events(this.description, shown),
+        this.pointsOf(shown),
       );
+    }
+
+    // Some hundred points of each line in view, in CSS pixels, so that labels find a place beside them.
+    pointsOf(shown) {
+      const { min, max } = this.plot.scales.x;
+      const found = [];
+      for (const line of shown) {
+        const inside = line.x.flatMap((x, index) => (x >= min && x <= max && line.y[index] !== null ? [index] : []));
+        const every = Math.max(1, Math.floor(inside.length / MOST_POINTS));
+        for (let at = 0; at < inside.length; at += every) found.push(this.position(line.x[inside[at]], line.y[inside[at]]));
+      }
+      return found;
     }
 
     // Show what a module told at a place of the figure, in CSS pixels from its corner. Returns the event, if there is one.
@@ -175,7 +189,7 @@ howdah.Figure = (() => {
       return `Every ACK from ${format.seconds(first, 1)} to ${format.seconds(last, 1)} of the exit${thinned ? "; extremes beyond" : ""}.`;
     }
 
-    // The range of values: from zero and with the limits while nothing is zoomed, else what is in view.
+    // The range of values: from zero and with limits that are near while nothing is zoomed, else what is in view.
     range(plot, least, most) {
       if (least === null || least === undefined) return [0, 1];
       [least, most] = howdah.bands.reach(this.bandsNow(), plot.scales.x, least, most);
@@ -184,8 +198,8 @@ howdah.Figure = (() => {
         return [least >= 0 ? Math.max(0, least - pad) : least - pad, most + pad];
       }
       const limits = lines.limits(this.description).map((limit) => limit.value);
-      const high = Math.max(most, ...limits.filter((value) => value <= 1.8 * most || value === limits[0]));
-      const low = this.description.unit === "ms" ? 0.85 * Math.min(least, ...limits) : 0;
+      const high = Math.max(most, ...limits.filter((value) => value <= 1.8 * most));
+      const low = this.description.unit === "ms" ? 0.85 * Math.min(least, ...limits.slice(0, 1)) : 0;
       return [low, high + (high - low) * 0.07];
     }
 
@@ -218,7 +232,8 @@ howdah.Figure = (() => {
             dash: line.dash,
             alpha: line.alpha,
             show: !state.view.hidden.has(line.key),
-            points: { show: false },
+            points: line.points ? { show: true, size: 6, width: 1.5, stroke: line.colour, fill: line.colour } : { show: false },
+            ...(line.points ? { paths: () => null } : {}),
           })),
         ],
         cursor: {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as the tables of the page write them: four significant digits, thin spaces between thousands.
+// Numbers as the tables of the page write them: four significant digits, narrow spaces between thousands that no line breaks at.
 "use strict";
 howdah.format = (() => {
   function significant(value, digits = 4) {
@@ -10,7 +10,7 @@ howdah.format = (() => {
     let text = Math.abs(value).toFixed(decimals);
     if (text.includes(".")) text = text.replace(/\.?0+$/, "");
     let [whole, fraction] = text.split(".");
-    if (whole.length > 4) whole = whole.replace(/\B(?=(\d{3})+$)/g, "\u2009");
+    if (whole.length > 4) whole = whole.replace(/\B(?=(\d{3})+$)/g, "\u202f");
     return (value < 0 && Number(text) !== 0 ? "\u2212" : "") + whole + (fraction ? `.${fraction}` : "");
   }
 
@@ -21,7 +21,7 @@ howdah.format = (() => {
     while (decimals < 9 && Math.abs(spacing * 10 ** decimals - Math.round(spacing * 10 ** decimals)) > 1e-6) decimals++;
     return splits.map((value) => {
       let [whole, fraction] = Math.abs(value).toFixed(decimals).split(".");
-      if (whole.length > 4) whole = whole.replace(/\B(?=(\d{3})+$)/g, "\u2009");
+      if (whole.length > 4) whole = whole.replace(/\B(?=(\d{3})+$)/g, "\u202f");
       const zero = Number(value.toFixed(decimals)) === 0;
       return (value < 0 && !zero ? "\u2212" : "") + whole + (fraction ? `.${fraction}` : "");
     });

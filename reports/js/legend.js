@@ -11,7 +11,8 @@ howdah.legend = (() => {
     svg.setAttribute("height", "8");
     svg.setAttribute("aria-hidden", "true");
     const path = document.createElementNS(SVG, "path");
-    path.setAttribute("d", "M0 4H26");
+    path.setAttribute("d", line.points ? "M10 4a3 3 0 1 0 6 0a3 3 0 1 0 -6 0" : "M0 4H26");
+    path.setAttribute("fill", line.points ? line.colour : "none");
     path.setAttribute("stroke", line.colour);
     path.setAttribute("stroke-width", String(line.width + 0.5));
     path.setAttribute("stroke-dasharray", line.dash.join(" "));

@@ -84,6 +84,10 @@ howdah.lines = (() => {
     return (run, flow) => found.get(`${run.key}/${flow}`);
   }
 
+  // Of one run and flow the parts of a picture with points have colours of their own, else the dashes; index by part.
+  const PART_COLOURS = ["ink", "good", "bad", "warn", "good", "focus", "quiet"];
+  const PART_DASHES = [[], [], [], [], [2, 3], [7, 4], [9, 3, 2, 3]];
+
   // Lines of a figure: {key, label, colour, dash, width, alpha, x, y, run, flow, part}.
   function of(figure) {
     const runs = state.runs();
@@ -97,11 +101,13 @@ howdah.lines = (() => {
     const look = looks(runs, order);
     const { factor } = unitOf(figure);
     const found = [];
+    const single = runs.length * order.length === 1;
     for (const run of runs) {
       const flows = figure.whole ? [null] : run.flows.filter((flow) => state.view.flows.has(flow.id));
       for (const flow of flows) {
         const { colour, dash } = look(run, flow ? flow.id : "");
         figure.series.forEach((part, index) => {
+          if (figure.over && !single && index >= figure.over) return;
           let curve = null;
           if (figure.axis === "exit") {
             if (flow.acks) curve = acks(run, flow, part);
@@ -114,9 +120,10 @@ howdah.lines = (() => {
           found.push({
             key: `${figure.id}/${run.at.join("/")}/${flow ? flow.id : ""}/${part}/${context.repetitions > 1 ? run.repetition : ""}`,
             label: label(run, flow, part, figure, context),
-            colour: colour[theme.current()],
-            dash: state.data.dashes[dash],
-            width: index === 0 ? 1.75 : 1,
+            colour: figure.points && single ? theme.token(PART_COLOURS[index]) : colour[theme.current()],
+            dash: figure.points && single ? PART_DASHES[index] : state.data.dashes[dash],
+            points: Boolean(figure.points && figure.points.includes(part)),
+            width: index === 0 || (figure.points && single) ? 1.75 : 1,
             alpha: (index === 0 ? 1 : 0.8) * (context.repetitions > 1 ? 0.7 : 1),
             x: curve.x,
             y: curve.y,

@@ -38,6 +38,9 @@
     const frame = { 0: "whole", s: "start" }[event.key];
     if (frame) state.show(frame);
   });
+  for (const link of document.querySelectorAll("a[data-run]")) {
+    link.addEventListener("click", () => state.change(() => state.pickRun(link.dataset.run)));
+  }
   drawAll();
   howdah.figures = figures;
   document.documentElement.dataset.ready = "true";

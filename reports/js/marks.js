@@ -12,24 +12,31 @@ howdah.marks = (() => {
 
   const overlap = (one, other) => one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
 
-  // A free place for a label: beside its point, else a little below or above, past the labels that are already there.
-  function place(boxes, x, y, width, bounds) {
-    let left = x + 9;
-    if (left + width > bounds.right - 2) left = x - 9 - width;
-    left = Math.max(bounds.left + 2, left);
-    const first = Math.max(bounds.top + 2, Math.min(y - 8, bounds.bottom - 17));
-    const free = (top) =>
-      top >= bounds.top && top + 15 <= bounds.bottom &&
-      !boxes.some((b) => left < b.right && left + width > b.left && top < b.bottom && top + 15 > b.top);
-    let top = first;
-    for (let step = 0; step < 40 && !free(top); step++) top = first + (step % 2 ? -1 : 1) * (Math.floor(step / 2) + 1) * 8;
-    if (!free(top)) top = first;
-    boxes.push({ left, right: left + width, top, bottom: top + 15 });
-    return { x: left, y: top + 12 };
+  // A place for a label beside its point, at either side, or a little above or below: free of other labels and of marks,
+  // and of as many points of the curves as can be, near its own point first.
+  function place(boxes, curves, x, y, width, bounds) {
+    let best = null;
+    for (let step = 0; step < 40; step++) {
+      const top = y - 8 + (step % 2 ? -1 : 1) * Math.ceil(step / 2) * 8;
+      if (top < bounds.top || top + 15 > bounds.bottom) continue;
+      for (const side of [x + 9, x - 9 - width, bounds.left + 2, bounds.right - 2 - width]) {
+        const box = { left: side, right: side + width, top, bottom: top + 15 };
+        if (side < bounds.left + 2 || box.right > bounds.right - 2 || boxes.some((each) => overlap(each, box))) continue;
+        const covered = curves.filter((point) => point.x > box.left - 3 && point.x < box.right + 3 && point.y > top - 2 && point.y < box.bottom + 2).length;
+        const cost = 20 * Math.min(covered, 10) + step + Math.abs(side + width / 2 - x) / 40;
+        if (!best || cost < best.cost) best = { cost, box };
+      }
+    }
+    const left = Math.max(bounds.left + 2, Math.min(x + 9, bounds.right - 2 - width));
+    const top = Math.max(bounds.top + 2, Math.min(y - 8, bounds.bottom - 17));
+    const box = best ? best.box : { left, right: left + width, top, bottom: top + 15 };
+    boxes.push(box);
+    return { x: box.left, y: box.top + 12 };
   }
 
-  // Everything to draw over the lines, in CSS pixels relative to the figure. `at` maps (x, y) of the data to pixels.
-  function layout(bounds, at, limits, exits, instants, events) {
+  // Everything to draw over the lines, in CSS pixels relative to the figure. `at` maps (x, y) of the data to pixels;
+  // `curves` are points of the lines, in pixels. A limit above the view is a note at its edge.
+  function layout(bounds, at, limits, exits, instants, events, curves = []) {
     const boxes = [];
     const drawn = { limits: [], exits: [], instants: [], events: [] };
     for (const event of events) {
@@ -43,6 +50,15 @@ howdah.marks = (() => {
     }
     for (const limit of limits) {
       const { y } = at(0, limit.value);
+      if (y < bounds.top - 0.5) {
+        const label = `\u2191 ${limit.label} ${howdah.format.significant(limit.value)}`;
+        const width = widthOf(label);
+        const right = boxes.filter((each) => each.top < bounds.top + 16).reduce((least, each) => Math.min(least, each.left - 10), bounds.right - 4);
+        if (right - width < bounds.left + 4) continue;
+        boxes.push({ left: right - width, right, top: bounds.top, bottom: bounds.top + 15 });
+        drawn.limits.push({ y: null, label, at: { x: right - width, y: bounds.top + 12 } });
+        continue;
+      }
       if (!(y >= bounds.top - 0.5 && y <= bounds.bottom + 0.5)) continue;
       const width = widthOf(limit.label);
       const x = bounds.right - width - 4;
@@ -52,6 +68,10 @@ howdah.marks = (() => {
       if (base !== undefined) boxes.push(box(base));
       // Two limits in one place leave room for one name: the line stands for both.
       drawn.limits.push({ y, label: base === undefined ? "" : limit.label, at: { x, y: base === undefined ? y : base } });
+    }
+    for (const exit of exits) {
+      const point = at(exit.x, exit.y === null ? 0 : exit.y);
+      boxes.push({ left: point.x - 7, right: point.x + 7, top: point.y - 7, bottom: point.y + 7 });
     }
     for (const exit of [...exits].sort((a, b) => a.x - b.x)) {
       const point = at(exit.x, exit.y === null ? 0 : exit.y);
@@ -64,7 +84,7 @@ howdah.marks = (() => {
         inside,
         colour: exit.colour,
         label: exit.label,
-        at: place(boxes, point.x, y, widthOf(exit.label), bounds),
+        at: place(boxes, curves, point.x, y, widthOf(exit.label), bounds),
       });
     }
     return drawn;
@@ -98,8 +118,10 @@ howdah.marks = (() => {
       context.lineWidth = 1;
       context.strokeStyle = tokens.quiet;
       context.beginPath();
-      context.moveTo(bounds.left, limit.y);
-      context.lineTo(bounds.right, limit.y);
+      if (limit.y !== null) {
+        context.moveTo(bounds.left, limit.y);
+        context.lineTo(bounds.right, limit.y);
+      }
       context.stroke();
       if (limit.label) text(limit.label, limit.at.x, limit.at.y, tokens.quiet);
     }

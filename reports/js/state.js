@@ -66,6 +66,17 @@ howdah.state = (() => {
     presetFlows();
   }
 
+  // Show one run, with what lies over it; false where the page has no curves of it.
+  function pickRun(name) {
+    const run = data.runs.find((each) => each.name === name);
+    if (!run) return false;
+    for (const axis of data.axes.keys()) view.fixed[axis] = run.at[axis];
+    for (const axis of view.over) view.chosen[axis].add(run.at[axis]);
+    view.repetition = String(run.repetition);
+    presetFlows();
+    return true;
+  }
+
   // The view a page begins with: algorithms, kernels and experiments over each other, or, where there is one of each,
   // the values of the first swept field, if they are few.
   function begin() {
@@ -132,6 +143,7 @@ howdah.state = (() => {
     nameOf,
     lay,
     pick,
+    pickRun,
     change,
     changed: (listener) => listeners.push(listener),
     zoom: (axis, range) =>

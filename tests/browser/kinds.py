@@ -31,7 +31,7 @@ from howdah.report.plot import draw
 from tests.atlas_factory import make_judged_atlas
 from tests.experiment_factory import Scenario, make_experiment
 from tests.nightly_factory import changed, night, sheet, usual
-from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.recorded_run import record_experiment
 from tests.unit.underway_run import make_virtual
 
 KINDS = (
@@ -189,7 +189,7 @@ def _live(root: Path) -> tuple[Path, str]:
     underway.write(1)
     watch = Watch(root / "runs")
     board = LiveState(root / "runs", root / "cache", watch)
-    make_recorded_experiment(root / "runs" / "recorded")
+    record_experiment(root / "runs" / "recorded")
     watch.families()
     state = board.state()
     assert state["underway"]

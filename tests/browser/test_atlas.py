@@ -14,6 +14,7 @@ from howdah.atlas.view import views
 from howdah.report.plot import draw
 from tests.atlas_factory import make_judged_atlas
 from tests.browser.conftest import Open
+from tests.browser.kinds import Pages
 
 pytestmark = pytest.mark.browser
 
@@ -50,6 +51,32 @@ def test_verdicts_filter_and_add_up(visit: Open, index: Path) -> None:
     assert len(entries(page)) == 4
 
 
+def test_a_cause_filters(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    causes = page.locator("#cause option").evaluate_all("(all) => all.map((each) => each.value).filter(Boolean)")
+    assert causes
+    page.locator("#cause").select_option("a control shows the mechanism")
+    assert entries(page) == ["Exit windows"]
+    page.locator("#cause").select_option("")
+    assert len(entries(page)) == 4
+
+
+def test_the_published_index_is_read_in_a_few_screens(visit: Open, pages: Pages) -> None:
+    page = visit(pages.files["published index"], site=True).page
+    assert page.evaluate("document.documentElement.scrollHeight") <= 6000
+    rows = page.locator("table.entries tbody tr")
+    assert rows.count() > 80, "every entry is there"
+    shown = page.evaluate("[...document.querySelectorAll('.whole .stacked > *')].map((each) => each.className)")
+    assert shown[0] == "pass", "what is reproduced comes first"
+
+
+def test_a_link_into_what_is_folded_opens_it(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    expect(page.locator("#differs .claims")).to_be_hidden()
+    page.get_by_role("link", name="What differs").click()
+    expect(page.locator("#differs .claims")).to_be_visible()
+
+
 def test_the_search_takes_words_in_any_order(visit: Open, index: Path) -> None:
     page = visit(index, site=True).page
     page.get_by_label("Search").fill("windows exit")
@@ -83,6 +110,7 @@ def test_an_entry_leads_to_its_page_and_on_to_the_next(visit: Open, index: Path)
 
 def test_a_claim_that_differs_is_linked_from_the_index(visit: Open, index: Path) -> None:
     page = visit(index, site=True).page
+    page.get_by_role("link", name="What differs").click()
     page.locator("#differs").get_by_role("link", name="CUBIC loses packets").click()
     expect(page.locator("tr:target")).to_have_count(1)
 

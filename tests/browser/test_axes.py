@@ -122,3 +122,16 @@ def test_lines_that_coincide_show_through(visit: Open, swept_page: Path) -> None
     page.click("#figure-cwnd .legend button >> nth=0")
     hidden = page.evaluate(f"{figure('cwnd')}.stripesNow().map((each) => each.points[0].x)")
     assert not [x for x in hidden if x < first]
+
+
+def test_the_sequence_of_one_run_has_its_parts_and_of_several_the_main_ones(visit: Open, swept_page: Path) -> None:
+    page = visit(swept_page).page
+    over = page.evaluate(f"{figure('sequence')}.lines.map((line) => line.part)")
+    assert set(over) <= {"sent", "acknowledged", "retransmitted"}
+    assert over.count("sent") == 2
+    press(page, "algorithm", "one at a time")
+    parts = page.evaluate(f"{figure('sequence')}.lines.map((line) => line.part)")
+    assert {"sent", "acknowledged", "congestion window"} <= set(parts)
+    assert len(set(looks(page, "sequence"))) == len(parts), "each part has a look of its own"
+    page.click("[aria-label='zoom in']")
+    assert scale(page, "sequence") == pytest.approx(scale(page, "cwnd"))

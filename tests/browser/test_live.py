@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from howdah.assets import data
 from howdah.publish.scrape import scrape
 from howdah.publish.server import Server, running
 from howdah.record.directory import write_json
+from tests.browser.kinds import Pages
 from tests.prometheus_fixture import prometheus_or_skip
 from tests.unit.recorded_run import record_experiment
 from tests.unit.underway_run import Underway, make_underway, make_virtual
@@ -151,16 +154,18 @@ def test_panels_fill_as_the_run_goes_on(live: Live) -> None:
     expect(page.locator("#status")).to_have_text("recorded: flows")
     # Something is drawn: pixels of the first colour, not an empty frame.
     page.get_by_label("Last").select_option(label="minute")
+    first = data("palette.yaml")["others"][0]["light"]
     page.wait_for_function(
-        """() => {
+        """(colour) => {
           const canvas = document.querySelector("#panel-cwnd canvas");
           const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
           let count = 0;
           for (let at = 0; at < pixels.length; at += 4) {
-            if (pixels[at + 3] > 200 && pixels[at + 1] < 110 && pixels[at + 2] > 180) count++;
+            if (pixels[at + 3] > 200 && colour.every((each, i) => Math.abs(pixels[at + i] - each) < 30)) count++;
           }
           return count > 40;
         }""",
+        arg=list(bytes.fromhex(first.removeprefix("#"))),
         timeout=_SLOW_MS,
     )
     assert live.complaints == []
@@ -198,3 +203,17 @@ def test_nothing_lies_beyond_the_edge_of_a_narrow_screen(live: Live) -> None:
     page.get_by_role("button", name="Theme").click()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert live.complaints == []
+
+
+def test_a_run_of_groups_has_no_chart_of_nothing(browser: Browser, pages: Pages) -> None:
+    board = json.loads(pages.board)
+    run = board["underway"][0]
+    flow = run["flows"][0]
+    run["groups"] = [{**flow, "name": "web", "begun": 12, "connections": 100}]
+    del run["groups"][0]["cwnd"]
+    run["flows"] = []
+    page = Pages(pages.files, json.dumps(board)).open(browser, "live", 1200)
+    expect(page.locator("article.run .facts")).to_contain_text("web: 12 of 100 connections have begun")
+    expect(page.get_by_role("img", name="Congestion window so far")).to_be_hidden()
+    expect(page.get_by_role("img", name="ACK rate")).to_be_visible()
+    page.context.close()

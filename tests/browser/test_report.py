@@ -20,7 +20,7 @@ from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
 
 pytestmark = pytest.mark.browser
 SVG = "{http://www.w3.org/2000/svg}"
-FIGURES = ["cwnd", "rtt", "goodput", "queue", "exit-cwnd", "exit-rtt"]
+FIGURES = ["cwnd", "rtt", "goodput", "queue", "sequence", "exit-cwnd", "exit-rtt"]
 
 
 def figure(name: str) -> str:
@@ -123,7 +123,7 @@ def test_the_exit_is_marked_with_its_cause(visit: Open, report_page: Path) -> No
     page = visit(report_page).page
     scale(page, "cwnd")
     marks = page.evaluate(f"{figure('cwnd')}.marksNow().exits.map((each) => each.label)")
-    assert sorted(re.sub(r"[\d\u2009]+$", "N", mark) for mark in marks) == [
+    assert sorted(re.sub(r"[\d\u202f]+$", "N", mark) for mark in marks) == [
         "cubic-no-hystart: exit: loss, N",
         "cubic: exit: ACK train, N",
         "reno: exit: loss, N",

@@ -72,7 +72,7 @@ def test_a_console_that_is_read_slowly_costs_real_time_only(engine: UmlEngine, t
 TALKATIVE = """
 import os, runpy, sys
 sys.path.insert(0, "/howdah/in")
-from collectors.qdisc import QdiscCollector
+from collectors.interval.qdisc import QdiscCollector
 
 sample = QdiscCollector.sample
 

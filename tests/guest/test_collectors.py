@@ -17,6 +17,7 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.guest.agent_kit import quick_plan, report, run_agent
 from tests.guest.guest_kit import build_or_skip
+from tests.unit.plan_factory import collecting
 
 pytestmark = pytest.mark.guest
 
@@ -46,7 +47,7 @@ def built() -> Built:
 
 def records(built: Built, directory: Path, plan: Plan, **collect: Any) -> pa.Table:
     """The tcp_probe table of a run that collects only this beside it."""
-    changed = dataclasses.replace(plan, collect=dataclasses.replace(plan.collect, **{**ALONE, **collect}))
+    changed = dataclasses.replace(plan, collect=collecting(plan.collect, **{**ALONE, **collect}))
     ending = run_agent(built, directory, changed)
     assert ending.exit_status == 0, report(directory)["error"]
     run = RunDirectory(directory)

@@ -8,6 +8,7 @@ from typing import Any
 
 from howdah.plan.plan import Event, Plan
 from tests.liars.breaking import Break, altered, bottleneck, named, netem, values, with_operations
+from tests.unit.plan_factory import collecting
 
 
 def rate(share: float) -> Break:
@@ -126,7 +127,7 @@ def small_trace_buffer(plan: Plan) -> Plan:
     """And a collector that believes the path to be slow and reads it late."""
     path = dataclasses.replace(plan.path, rate_bits_per_second=1000, carried_bits_per_second=1000)
     return dataclasses.replace(
-        plan, path=path, collect=dataclasses.replace(plan.collect, trace_buffer_bytes=1 << 16, qdisc_us=None)
+        plan, path=path, collect=collecting(plan.collect, trace_buffer_bytes=1 << 16, qdisc_us=None)
     )
 
 

@@ -75,7 +75,7 @@ def _runaway(bench: Bench, path: Path) -> tuple[RunDirectory, Plan]:
 WAITING = """
 import os, runpy, sys, time
 sys.path.insert(0, "/howdah/in")
-from collectors.qdisc import QdiscCollector
+from collectors.interval.qdisc import QdiscCollector
 
 sample = QdiscCollector.sample
 

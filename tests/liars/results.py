@@ -108,7 +108,7 @@ def _meddled(bench: Bench, path: Path) -> list[Catch]:
 MEDDLING = """
 import runpy, sys
 sys.path.insert(0, "/howdah/in")
-from collectors.qdisc import QdiscCollector
+from collectors.interval.qdisc import QdiscCollector
 
 sample = QdiscCollector.sample
 

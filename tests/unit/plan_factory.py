@@ -17,6 +17,13 @@ def on_engine(plan: Plan, engine: str, **changes: Any) -> Plan:
     return dataclasses.replace(plan, engine=engine, traits=traits(engine, real_time=real_time), **changes)
 
 
+def collecting(collect: Collect, **changes: Any) -> Collect:
+    """The same with other fields, or other intervals: ``qdisc_us=None`` switches that collector off."""
+    intervals_us = {name.removesuffix("_us"): us for name, us in changes.items() if name.endswith("_us")}
+    rest = {name: value for name, value in changes.items() if not name.endswith("_us")}
+    return dataclasses.replace(collect.at(**intervals_us), **rest)
+
+
 def make_plan(run: str = "cubic-r0", algorithm: str = "cubic", repetition: int = 0) -> Plan:
     """20 Mbit/s, 40 ms, one BDP of buffer, one flow of two seconds."""
     bdp_bytes = 20_000_000 * 40_000 // 8 // 1_000_000
@@ -96,10 +103,7 @@ def make_plan(run: str = "cubic-r0", algorithm: str = "cubic", repetition: int =
         ),
         collect=Collect(
             tcp_probe=True,
-            tcp_info_us=100_000,
-            qdisc_us=100_000,
-            interface_us=100_000,
-            counters_us=None,
+            intervals_us={"tcp_info": 100_000, "qdisc": 100_000, "interface": 100_000},
             ss=True,
             pcap=[],
             trace_buffer_bytes=1 << 24,

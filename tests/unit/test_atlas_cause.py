@@ -165,9 +165,9 @@ def test_differing_and_unmeasured_claims_are_counted_by_what_is_known_of_them() 
         "a/passed": {"verdict": "pass"},
     }
     assert [(each.verdict, each.cause) for each in tally(rows.items(), {})] == [
+        ("pass", ""),
         ("differs", "a control shows the mechanism"),
         ("differs", "holds elsewhere in what the paper leaves open"),
-        ("pass", ""),
         ("unsupported", "the paper contradicts itself"),
         ("unsupported", "nothing that can be measured here"),
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from howdah.atlas import command as atlas_command
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.finding import STATUSES, Findings, Statement, read_findings, tell
 from howdah.atlas.published import Published, kernel_of, rows_of
@@ -17,7 +18,6 @@ from howdah.atlas.quote import plain, quoted
 from howdah.atlas.record import Record
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
-from howdah.command import atlas as atlas_command
 from howdah.command.main import main
 from howdah.errors import ProfileError
 from howdah.report.plot import draw

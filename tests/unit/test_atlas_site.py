@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 
 from howdah.atlas.catalogue import KINDS, Catalogue
 from howdah.atlas.record import Record, Sitting, add, read_record
-from howdah.atlas.site import write_index, write_site
-from howdah.atlas.summary import summary
+from howdah.atlas.site import bar, write_index, write_site
+from howdah.atlas.summary import brief, summary
 from howdah.atlas.verdict import WORDS, count, entry_verdict, words_text
 from howdah.atlas.view import View, views
 from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
@@ -62,7 +63,7 @@ def test_every_verdict_has_a_word_that_pages_explain(tmp_path: Path) -> None:
 
 
 def test_verdicts_are_counted_in_a_fixed_order() -> None:
-    assert list(count(["pass", "odd", "fail", "pass"]).items()) == [("fail", 1), ("pass", 2), ("odd", 1)]
+    assert list(count(["pass", "odd", "fail", "pass"]).items()) == [("pass", 2), ("fail", 1), ("odd", 1)]
 
 
 def test_the_entries_of_a_judged_atlas(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path)
     index = write_site(site, catalogue, found, Record([sitting()]), ["made: something broke"], quick=False)
     text = index.read_text()
     for words in (
-        "3 claims: 1 differs (mechanism shown), 2 reproduced",
+        "3 claims: 2 reproduced, 1 differs (mechanism shown)",
         "Two numbers for one",
         "something broke",
         ">60 s<",
@@ -180,10 +181,33 @@ def test_the_summary_counts_entries_and_says_why_claims_differ(tmp_path: Path) -
     _, found = shown(make_judged_atlas(tmp_path))
     text = summary(found, Record([sitting()]), ["x: broke"], quick=False)
     assert "| Astart " in text
-    assert "3 claims: 1 differs (mechanism shown), 2 reproduced." in text
+    assert "3 claims: 2 reproduced, 1 differs (mechanism shown)." in text
     assert "HyStart switched off" in text
     assert "HyStart leaves slow start before the queue is full." in text
     assert "- x: broke" in text
+
+
+def test_a_terminal_has_some_ten_lines_and_the_page(tmp_path: Path) -> None:
+    _, found = shown(make_judged_atlas(tmp_path))
+    lines = brief(found, Record(), [f"x{number}: broke" for number in range(9)], tmp_path / "index.html", quick=False)
+    told = lines.splitlines()
+    assert len(told) <= 5 + 4 + len({view.entry.paper.key for view in found})
+    assert told[-1] == f"site: {tmp_path / 'index.html'}"
+    assert "and 6 more that were not made: summary.md has them" in told
+    papers = [line for line in told if line.startswith("  ")]
+    numbers = [int(number[1]) for line in told if (number := re.search(r"(\d+) claims?:", line))]
+    assert len(numbers) == len(papers) + 1
+    assert sum(numbers[1:]) == numbers[0]
+
+
+def test_a_bar_has_each_word_once_and_fills_its_width(tmp_path: Path) -> None:
+    _, found = shown(make_judged_atlas(tmp_path))
+    for view in found:
+        parts = bar(view.claims) if view.claims else []
+        assert sum(part.number for part in parts) == len(view.claims)
+        assert not parts or round(sum(part.percent for part in parts), 6) == 100
+    words = [part.word for part in bar([claim for view in found for claim in view.claims])]
+    assert words == sorted(set(words), key=[each.word for each in WORDS.values()].index)
 
 
 def test_times_of_sittings_add_up_by_kind(tmp_path: Path) -> None:

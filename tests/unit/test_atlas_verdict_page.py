@@ -52,7 +52,7 @@ def test_before_and_now_stand_side_by_side(tmp_path: Path) -> None:
     catalogue.causes["made/losses"] = Cause("unexplained", "A run would decide it.", "", "")
     before = {"Astart_tab1": BeforeSection(id="Astart_tab1", verdict="pass", claims={"pass": 2, "unsupported": 1})}
     text = verdict_table(catalogue, rows, before)
-    assert "| Astart_tab1 | reproduced | **not reproduced** | 0 → 1 | – | – | 2 → 1 | – | 1 |" in text
+    assert "| Astart_tab1 | reproduced | **not reproduced** | 2 → 1 | – | – | – | 0 → 1 | 1 |" in text
     assert "| Astart_fig16 | no entry | **not measurable here** | – | – | – | – | – | – |" in text
     assert "| `made/losses` | A run would decide it. |" in text
     assert "| `made/gone` | It \\| is not. |" in text

@@ -206,7 +206,7 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
 def test_index_tells_what_is_there(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(2)]
     run_cells(_jobs(experiment, cells[:1]), 1, False, _ignore, _worker(tmp_path, WHOLE))
-    experiment.write_index("text", "a.yaml", "words", cells)
+    experiment.write_index("text", "a.yaml", "words", experiment.indexed(cells))
     index = json.loads(experiment.index.read_text())
     assert [(cell["status"], cell["verdict"]) for cell in index["cells"]] == [("finished", "pass"), ("pending", None)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from collectors.collector import CollectorError, Surroundings, Watched
+from collectors.interval.qdisc import watched_qdiscs
 from collectors.pcap import PcapCollector
-from collectors.qdisc import watched_qdiscs
 from collectors.ss import SsCollector
 from collectors.tracepoint import drain_interval_ns, event_filter, parse_statistics
 from howdah.linux.netlink.diag import Endpoint
@@ -61,8 +61,8 @@ def test_many_connections_are_told_by_ranges_that_leave_out_what_lies_between() 
 
 def test_lost_records_are_told_apart() -> None:
     assert parse_statistics(STATISTICS) == {
-        "entries": 12,
-        "read": 2479,
+        "entries": 2479,
+        "unread": 12,
         "overrun": 3,
         "commit_overrun": 1,
         "dropped_events": 5,

@@ -10,7 +10,7 @@ import pytest
 
 from howdah.plan.plan import Event, Plan
 from howdah.work.cost import FLOW_S, expected_core_s
-from tests.unit.plan_factory import make_plan
+from tests.unit.plan_factory import collecting, make_plan
 
 
 def _user_space(plan: Plan) -> Plan:
@@ -26,7 +26,7 @@ def _changing(plan: Plan) -> Plan:
 
 
 def _often_read(plan: Plan) -> Plan:
-    return dataclasses.replace(plan, collect=dataclasses.replace(plan.collect, qdisc_us=1000))
+    return dataclasses.replace(plan, collect=collecting(plan.collect, qdisc_us=1000))
 
 
 def _of_many_hosts(plan: Plan) -> Plan:
@@ -46,7 +46,7 @@ def test_more_to_do_costs_more(more: Callable[[Plan], Plan]) -> None:
 
 def test_nothing_is_read_where_the_collector_is_off() -> None:
     plan = make_plan()
-    off = dataclasses.replace(plan, collect=dataclasses.replace(plan.collect, qdisc_us=None))
+    off = dataclasses.replace(plan, collect=collecting(plan.collect, qdisc_us=None))
     assert expected_core_s(_of_many_hosts(off)) == expected_core_s(off)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from howdah.ingest.host_processor import ingest_host_processor
+from howdah.ingest.processor import SCHEMA, ingest_processor
 from howdah.ingest.source import Context
 from howdah.judge.check import Check
 from howdah.judge.host_processor import processor_checks
@@ -26,14 +26,13 @@ from howdah.plan.plan import Plan, Processor
 from howdah.record import table as store
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
-from howdah.record.schema import PROCESSOR
-from tests.unit.plan_factory import make_plan
+from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.trace_factory import MS, make_measured, make_trace
 
 SOURCES = dict.fromkeys(("packet", "ack", "searched", "search", "queue"), "the profile")
 # A segment takes 1 ms, an ACK half of one more, and a searched packet 1 us.
 ONE = Processor("s1", "s1-eth0", "none", 1_000_000, 500_000, 1000, "one-pass", 20, SOURCES)
-COLUMNS = tuple(name for name in PROCESSOR.names if name not in ("node", "time_ns"))
+COLUMNS = tuple(name for name in SCHEMA.names if name not in ("node", "time_ns"))
 # An ACK that comes after 150 ms has 150 000 packets searched: it is in service at 200 and 300 ms.
 READINGS = {
     0: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
@@ -47,7 +46,7 @@ Changes = dict[tuple[int, str], int]  # time in ms and column: by how much it is
 
 def plan_with_one() -> Plan:
     base = make_plan()
-    collect = dataclasses.replace(base.collect, processor_us=100_000)
+    collect = collecting(base.collect, processor_us=100_000)
     flows = [dataclasses.replace(base.flows[0], sender="s1")]
     window = {"measure_window_us": (0, 400_000), "duration_us": 400_000}
     return dataclasses.replace(base, processors=[ONE], collect=collect, flows=flows, **window)  # type: ignore[arg-type]
@@ -63,7 +62,7 @@ def lived(path: Path, changes: Changes | None = None) -> tuple[RunDirectory, Mea
         (row,) = [row for row in rows if row["time_ns"] == time_ms * MS]
         row[name] += more
     directory = RunDirectory(path)
-    table = store.table_of("processor", {name: [row[name] for row in rows] for name in PROCESSOR.names})
+    table = store.table_of("processor", {name: [row[name] for row in rows] for name in SCHEMA.names})
     store.write(directory, "processor", table, axes_of(plan, None))
     trace = dataclasses.replace(make_trace([], [], []), flow=plan.flows[0])
     return directory, make_measured([trace], plan=plan)
@@ -91,7 +90,7 @@ def test_measures_of_the_sender(tmp_path: Path) -> None:
 
 def test_a_processor_that_was_not_read_has_no_measures(tmp_path: Path) -> None:
     directory, data = lived(tmp_path)
-    unread = dataclasses.replace(data.plan, collect=dataclasses.replace(data.plan.collect, processor_us=None))
+    unread = dataclasses.replace(data.plan, collect=collecting(data.plan.collect, processor_us=None))
     sheet = Sheet({})
     processor_host_rows(sheet, directory, dataclasses.replace(data, plan=unread))
     assert len(sheet.rows) == 5
@@ -103,9 +102,9 @@ def test_a_processor_that_was_not_read_has_no_measures(tmp_path: Path) -> None:
 def test_a_host_that_answered_nothing_or_in_part_has_no_such_measures(tmp_path: Path) -> None:
     directory, data = lived(tmp_path)
     table = store.read(directory, "processor")
-    unknown = pa.nulls(table.num_rows, PROCESSOR.field("searched_packets").type)
+    unknown = pa.nulls(table.num_rows, SCHEMA.field("searched_packets").type)
     at = table.column_names.index("searched_packets")
-    for some, missing in ((table.slice(0, 0), 5), (table.set_column(at, PROCESSOR.field(at), unknown), 1)):
+    for some, missing in ((table.slice(0, 0), 5), (table.set_column(at, SCHEMA.field(at), unknown), 1)):
         store.write(directory, "processor", some)
         sheet = Sheet({})
         processor_host_rows(sheet, directory, data)
@@ -175,7 +174,7 @@ def test_answers_become_a_table(tmp_path: Path) -> None:
     other = answer("bfifo", READINGS[0])
     content += FRAME.pack(1_500 * MS, len(other), number, KIND_PROCESSOR) + other
     (directory.raw / "processor.bin").write_bytes(content)
-    table, report = ingest_host_processor(Context(directory, plan, {}, 1_000 * MS))
+    table, report = ingest_processor(Context(directory, plan, {}, 1_000 * MS))
     assert [tuple(row[name] for name in COLUMNS) for row in table.to_pylist()] == list(READINGS.values())
     assert table["time_ns"].to_pylist() == [time_ms * MS for time_ms in READINGS]
     assert set(table["node"].to_pylist()) == {"s1"}
@@ -323,7 +322,7 @@ def test_what_is_said_of_a_processor(
 def test_a_processor_that_was_not_read_or_once_says_so(tmp_path: Path) -> None:
     directory, data = lived(tmp_path)
     stages = {"segments": "accounting", "costs": "during", "time": "during"}
-    unread = dataclasses.replace(data.plan, collect=dataclasses.replace(data.plan.collect, processor_us=None))
+    unread = dataclasses.replace(data.plan, collect=collecting(data.plan.collect, processor_us=None))
     assert processor_checks(directory, dataclasses.replace(data, plan=unread), None, VIRTUAL) == [
         Check(f"processor s1 {what}", stage, None, "the processor of s1 was not read") for what, stage in stages.items()
     ]

@@ -228,7 +228,7 @@ def test_of_several_machines_one_may_have_captured(tmp_path: Path) -> None:
 
 
 def _part(raw: Path, plan: Plan, pcap: list[str]) -> None:
-    collect = {"tcp_probe": True, "slow_start": True, "qdisc_us": None, "pcap": pcap}
+    collect = {**json.loads(plan.to_json())["collect"], "pcap": pcap}
     (raw / "part.json").write_text(json.dumps({"collect": collect, "flows": [{"id": 1}]}))
     (raw / "agent.json").write_text(json.dumps({"flows": []}))
     assert plan.flows[0].id == 1

@@ -17,7 +17,7 @@ from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.record.schema import FLOW
-from tests.unit.plan_factory import make_plan
+from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.trace_factory import MS, MSS, make_counters, make_flow, make_info, make_trace
 from tests.unit.traffic_factory import make_quic, make_stack
 
@@ -74,7 +74,7 @@ def _checks(
         for each in traces
     ]
     plan = make_plan()
-    collect = dataclasses.replace(plan.collect, **{"tcp_probe": True, "tcp_info_us": 50_000, **collected})
+    collect = collecting(plan.collect, **{"tcp_probe": True, "tcp_info_us": 50_000, **collected})
     data = Measured(
         plan=dataclasses.replace(plan, flows=[each.flow for each in traces], collect=collect),
         traces=traces,

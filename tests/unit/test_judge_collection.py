@@ -12,6 +12,7 @@ from howdah.judge.check import Check
 from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.plan.plan import Plan
 from tests.unit import path_factory
+from tests.unit.plan_factory import collecting
 
 TRACE = ("trace", "per-ACK record", "tcp_probe")
 EVENT = ("event", "slow-start event", "slow_start")
@@ -152,7 +153,7 @@ def test_every_collector_left_something(name: str, collect: dict[str, Any], flow
     base = path_factory.path_plan()
     plan = dataclasses.replace(
         base,
-        collect=dataclasses.replace(base.collect, **collect),
+        collect=collecting(base.collect, **collect),
         flows=[dataclasses.replace(base.flows[0], **flow)],
     )
     message = f"nothing was collected for {name}" if missed else "every collector has readings"

@@ -14,7 +14,7 @@ from howdah.judge.check import Check
 from howdah.judge.coverage import coverage_checks, trace_to_the_end
 from howdah.measure.sampled import MISSING, Samples
 from tests.unit import path_factory
-from tests.unit.plan_factory import on_engine
+from tests.unit.plan_factory import collecting, on_engine
 from tests.unit.trace_factory import MS, make_flow, make_info, make_measured, make_trace
 
 END_NS = 2_000_000_000  # of the plan
@@ -93,7 +93,7 @@ def test_readings_that_miss_the_beginning_or_the_end(run: _Run, name: str, chang
 
 
 def test_a_collector_that_was_off_is_not_missed(run: _Run) -> None:
-    off = dataclasses.replace(run.plan.collect, qdisc_us=None, interface_us=None, tcp_info_us=None, ss=False, pcap=[])
+    off = collecting(run.plan.collect, qdisc_us=None, interface_us=None, tcp_info_us=None, ss=False, pcap=[])
     run.plan = dataclasses.replace(run.plan, collect=off)
     assert [check.name for check in run.checks()] == ["counter from begin to end"]
 
@@ -230,7 +230,7 @@ def test_counters_of_no_interval_begin_with_the_run(run: _Run) -> None:
     for first_ns, ok in ((0, True), (1, False)):
         run.report.sources["counter"].counts |= {"first_ns": first_ns}
         assert ("counter from begin to end" not in run.failed()) is ok
-    run.plan = dataclasses.replace(run.plan, collect=dataclasses.replace(run.plan.collect, counters_us=2))
+    run.plan = dataclasses.replace(run.plan, collect=collecting(run.plan.collect, counters_us=2))
     for first_ns, ok in ((5000, True), (5001, False)):
         run.report.sources["counter"].counts |= {"first_ns": first_ns}
         assert ("counter from begin to end" not in run.failed()) is ok

@@ -20,7 +20,7 @@ from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Operation
 from howdah.record.directory import read_json
 from tests.unit import path_factory
-from tests.unit.plan_factory import make_plan
+from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 from tests.unit.test_measure_run import plan_of_recording
 from tests.unit.trace_factory import make_flow, make_info, make_measured, make_queue, make_trace
@@ -233,7 +233,7 @@ def test_readings_that_are_late_are_excused_by_a_busy_processor(
     """They came each 100 ms, and 10 ms were asked for."""
     monkeypatch.setattr("howdah.judge.run.idle_of", lambda *_: lambda _begin, _end: idle_ns)
     plan = plan_of_recording()
-    plan = dataclasses.replace(plan, collect=dataclasses.replace(plan.collect, qdisc_us=10_000))
+    plan = dataclasses.replace(plan, collect=collecting(plan.collect, qdisc_us=10_000))
     run = make_recorded_run(tmp_path, plan)
     ingest(run)
     checks = {check["name"]: check["ok"] for check in judge(run, plan)["checks"]}

@@ -25,6 +25,7 @@ from howdah.plan.plan import Host, Operation, Plan, RealTime
 from howdah.record.directory import RunDirectory
 from howdah.trait import traits
 from tests.unit import path_factory
+from tests.unit.plan_factory import collecting
 from tests.unit.recorded_lines import compare, line_of
 from tests.unit.recorded_run import make_recorded_run
 from tests.unit.simulated_run import make_simulated_run, simulated_plan
@@ -302,7 +303,7 @@ def test_checks_of_a_simulated_run(tmp_path: Path) -> None:
     lines = healthy + listed("lost, dropped and left", packet_checks(plan, links, VIRTUAL))
     lines += listed("random loss", packet_checks(simulated_plan("path.loss=1 %"), read_links(run.raw), VIRTUAL))
     unread = dataclasses.replace(
-        plan, collect=dataclasses.replace(plan.collect, qdisc_us=None, tcp_info_us=None, tcp_probe=False)
+        plan, collect=collecting(plan.collect, qdisc_us=None, tcp_info_us=None, tcp_probe=False)
     )
     lines += listed("nothing was collected", judged(run, unread), healthy)
     lines += listed(

@@ -54,6 +54,7 @@ def _plain() -> list[list[str]]:
     ("file", "line", "said"),
     [
         ("howdah/measure/row.py", "import howdah.command.main\n", "howdah.measure is not allowed to import"),
+        ("howdah/command/nightly.py", "import howdah.atlas.catalogue\n", "howdah.command is not allowed to import"),
         ("collectors/record.py", "import howdah.agent.run\n", "collectors is not allowed to import"),
         ("howdah/plan/queue.py", "import howdah.plan.compile\n", "cycles"),
     ],
@@ -71,6 +72,16 @@ def test_a_planted_import_is_found(tmp_path: Path, file: str, line: str, said: s
     found = _lint(tmp_path)
     assert found.returncode != 0
     assert said in found.stdout
+
+
+def test_the_atlas_is_an_extension() -> None:
+    """Its entry points add what it has: no module of another package names one of its modules."""
+    named = [
+        str(path)
+        for path in PACKAGE.rglob("*.py")
+        if not path.is_relative_to(PACKAGE / "atlas") and re.search(r"howdah[./]atlas\b", path.read_text("utf-8"))
+    ]
+    assert named == []
 
 
 def _classes(roots: list[Path]) -> dict[str, list[str]]:

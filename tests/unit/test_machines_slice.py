@@ -190,7 +190,8 @@ def test_what_is_recorded_and_when_is_divided_too(tmp_path: Path) -> None:
     plan = make(tmp_path, TWO_FLOWS)
     parts = cut(plan, place(plan, three()))
     assert [parts[name]["collect"]["tcp_probe"] for name in ("src", "middle", "to")] == [True, False, False]
-    assert [parts[name]["collect"]["qdisc_us"] for name in ("src", "middle", "to")] == [None, 100_000, None]
+    intervals_us = [parts[name]["collect"]["intervals_us"] for name in ("src", "middle", "to")]
+    assert [each.get("qdisc") for each in intervals_us] == [None, 100_000, None]
     assert [len(parts[name]["flows"]) for name in ("src", "middle", "to")] == [2, 0, 2]
     events = {name: [event["op"] for event in part["timeline"]] for name, part in parts.items()}
     assert events["src"] == events["to"] and set(events["src"]) == {"start_flow", "stop_flow"} and not events["middle"]

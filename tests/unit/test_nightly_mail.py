@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import difflib
 import email
+import math
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,40 @@ def _red(directory: Path, more: float = 0.0) -> Night:
         return changed(slug, number, retransmitted_packets__1=40.0 + more + number, exit_cause__1="loss # \x1b[31m\n")
 
     return night(directory, sheet(NAME, usual), sheet(NAME, tonight))
+
+
+def _lost(packets: float) -> str:
+    """Effect, interval and p: losses of ten repetitions are the whole numbers around ``packets``, none before."""
+    half = 2.262157 * statistics.stdev(range(10)) / math.sqrt(10)  # Student's t of nine degrees of freedom
+    interval = f"{packets - half:+.4g} to {packets + half:+.4g}"
+    return (
+        f"retransmitted_packets of flow 1: 0 to {packets:g} packets, {packets:+g} (95 %: {interval}), "
+        "p = 1.9e-05 corrected  regression"
+    )
+
+
+def test_ktap_names_each_change_that_is_not_proven_in_a_line_of_its_own(tmp_path: Path) -> None:
+    def tonight(slug: str, number: int) -> dict[str, Value]:
+        return changed(slug, number, exit_round__1=5.0 + 40 * (number % 2), exit_time_s__1=0.5 + 4.0 * (number % 2))
+
+    made = night(tmp_path, sheet(NAME, usual, repetitions=3), sheet(NAME, tonight, repetitions=3))
+    unproven = [each for each in made.cells[0].of("unproven") if not each.is_primary]
+    assert unproven, "the case has a measure that is for information only"
+    (subtest,) = read_ktap(ktap(made))
+    told = [line for line in subtest.cases[0].diagnostics if "for information" in line]
+    assert len(told) == len(unproven)
+    assert all(each.name in line for each, line in zip(unproven, told, strict=True))
+
+
+def test_the_mail_has_the_kernel_that_ran_and_its_path(tmp_path: Path) -> None:
+    made = _red(tmp_path)
+    made.runs = tmp_path / "runs"
+    made.runs.mkdir()
+    path = make_experiment(made.runs, Scenario(name=NAME, repetitions=1, flows=1, duration_s=2.0))
+    plan = next(run.plan for run in load_experiment(path).runs if run.plan)
+    line = next(line for line in mail(made).splitlines() if line.startswith(f"{NAME}  debian-6.12; "))
+    assert plan.kernel in line or "6.12.0-synthetic" in line
+    assert f"{plan.path.rate_bits_per_second / 1e6:g} Mbit/s, {plan.path.rtt_us / 1e3:g} ms, buffer " in line
 
 
 def test_ktap_has_a_case_for_each_cell_with_what_it_took(tmp_path: Path) -> None:
@@ -69,7 +105,10 @@ def test_the_mail_names_regressions_cells_and_commands(tmp_path: Path) -> None:
     message = email.message_from_string(mail(made))
     assert message["Subject"] == "[howdah] test: 1 of 2 cells fails: regression"
     text = str(message.get_payload())
-    assert f"{NAME}/cubic  retransmitted_packets of flow 1: 0 -> 44.5 packets  regression" in text.splitlines()
+    assert f"{NAME}/cubic  {_lost(44.5)}" in text.splitlines()
+    assert f" {NAME}/cubic |   2 of 6 --" in text.splitlines()
+    assert " 2 cells, 12 comparisons, 2 worse or unproven (-), 0 better (+)" in text.splitlines()
+    assert f"{NAME}  debian-6.12" in text.splitlines()
     assert f"fails  regression  {NAME}/cubic" in text.splitlines()
     assert f"       equal       {NAME}/reno" in text.splitlines()
     assert f"  {made.command(made.cells[0])}" in text.splitlines()
@@ -110,8 +149,8 @@ def test_two_nights_differ_only_where_their_results_do(tmp_path: Path) -> None:
         if re.match(r"[-+][^-+]", line)
     ]
     assert changes == [
-        f"-{NAME}/cubic  retransmitted_packets of flow 1: 0 -> 44.5 packets  regression",
-        f"+{NAME}/cubic  retransmitted_packets of flow 1: 0 -> 45.5 packets  regression",
+        f"-{NAME}/cubic  {_lost(44.5)}",
+        f"+{NAME}/cubic  {_lost(45.5)}",
     ]
 
 

@@ -17,6 +17,7 @@ from howdah.nightly.suite import SuiteExperiment, read_suite
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import RealTime
 from howdah.record.directory import RunDirectory
+from howdah.record.index import ProfileSource
 from howdah.record.result import Experiment, Run
 from tests.nightly_factory import write_suite
 from tests.unit.plan_factory import on_engine
@@ -52,7 +53,7 @@ def _read(
     run = Run(
         RunDirectory(Path("run")), "test", "cubic", 0, {}, "finished", made, rows, [], {"verdict": "pass"}, record
     )
-    found = Experiment(Path(), "test", "", {}, "", [run])
+    found = Experiment(Path(), "test", "", ProfileSource(), "", [run])
     monkeypatch.setattr(module, "read_results", lambda _path: found)
     (cell,) = read_experiment(series, Path()).cells.values()
     return cell

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import tarfile
@@ -21,6 +22,7 @@ import zstandard
 import howdah
 from howdah.command.main import main
 from howdah.pack import archive as archive_module
+from howdah.pack import pack as pack_module
 from howdah.pack.archive import FORMAT, PackError, extract, size_on_disk, write_archive
 from howdah.pack.content import PackedFile
 from howdah.pack.local import Paths, paths_in
@@ -124,7 +126,7 @@ def test_without_raw_tables_stay_and_measures_are_checked(
     recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = pack([recorded.path.parent], tmp_path / "whole.tar.zst")
-    slim = pack([recorded.path.parent], tmp_path / "slim.tar.zst", raw=False)
+    slim = pack([recorded.path.parent], tmp_path / "slim.tar.zst", kind="tables")
     assert [Path(name).name.partition(".")[0] for name in slim.index["left_out"]] == ["tcp_probe"]
     assert (whole.index["raw"], slim.index["raw"]) == (True, False)
     assert slim.file.stat().st_size < whole.file.stat().st_size
@@ -139,6 +141,41 @@ def test_without_raw_tables_stay_and_measures_are_checked(
     assert any("left out" in note for note in run["notes"])
     unpack(slim.file, tmp_path / "slim")
     assert len(howdah.load(tmp_path / "slim" / "recorded", every=True).acks)
+
+
+def test_results_alone_are_small_and_say_what_cannot_be_computed(
+    recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "small.howdah.tar.zst"
+    assert main(["pack", str(recorded.path.parent), "--results", "-o", str(file)]) == 0
+    assert file.stat().st_size < 300_000
+    names = set(_bytes(file))
+    run = "small/recorded/recorded"
+    assert {f"{run}/{name}" for name in ("plan.json", "run.json", "metrics.json", "verdict.json")} < names
+    assert {"small/recorded/report.html", "small/README.txt", "small/units.json"} < names
+    assert not [name for name in names if re.search(r"/(raw|tables|share)/", name)]
+    capsys.readouterr()
+    assert main(["verify", str(file), "--json"]) == 0
+    own, of_run = json.loads(capsys.readouterr().out)["reports"]
+    assert (own["state"], of_run["state"]) == ("digests only", "digests only")
+    assert any("report.html cannot be made again" in note for note in own["notes"])
+    assert any("left out of the pack (--results)" in note for note in of_run["notes"])
+
+
+def test_a_report_that_the_runs_do_not_give_is_found(
+    recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = pack([recorded.path.parent], tmp_path / "good.howdah.tar.zst")
+    assert main(["verify", str(good.file), "--json"]) == 0
+    own = json.loads(capsys.readouterr().out)["reports"][0]
+    assert "report.html against the runs" in own["checked"]
+    monkeypatch.setattr(pack_module, "page_of", lambda _paths: "<p>reno is ten times as fast</p>")
+    forged = pack([recorded.path.parent], tmp_path / "forged.howdah.tar.zst")
+    assert main(["verify", str(forged.file), "--json"]) == 6
+    own = json.loads(capsys.readouterr().out)["reports"][0]
+    assert [(each["file"], each["what"]) for each in own["findings"]] == [
+        ("report.html", "it is not the page that these runs give")
+    ]
 
 
 def test_a_number_that_was_changed_before_it_was_packed_is_found(recorded: RunDirectory, tmp_path: Path) -> None:
@@ -162,7 +199,9 @@ def test_more_files_than_can_be_unpacked_are_not_packed(
     assert list(tmp_path.glob("*.zst")) == []
 
 
-def test_one_run_of_several_is_packed_with_its_row(recorded: RunDirectory, tmp_path: Path) -> None:
+def test_one_run_of_several_is_packed_with_its_row(
+    recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = recorded.path.parent
     other = RunDirectory(root / "other")
     shutil.copytree(recorded.path, other.path)
@@ -173,6 +212,10 @@ def test_one_run_of_several_is_packed_with_its_row(recorded: RunDirectory, tmp_p
     unpack(packed.file, tmp_path / "x")
     assert [cell["run"] for cell in read_json(tmp_path / "x" / "recorded" / "experiment.json")["cells"]] == ["recorded"]
     assert not (tmp_path / "x" / "recorded" / "other").exists()
+    main(["verify", str(packed.file), "--json"])
+    own = json.loads(capsys.readouterr().out)["reports"][0]
+    assert "report.html against the runs" in own["checked"]
+    assert [each["what"] for each in own["findings"] if each["file"] == "report.html"] == []
 
 
 def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp_path: Path) -> None:
@@ -289,6 +332,12 @@ def _entries(*more: PackedFile) -> tuple[dict[str, Any], list[PackedFile]]:
 
 
 _AGENT = random.Random(1).randbytes(1_000_000)
+
+
+def test_a_home_that_is_a_word_hides_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "1")
+    monkeypatch.setenv("HOWDAH_CACHE", "/cache")  # else below that home, in a directory whose name may have a space
+    assert Paths(Path("runs"), []).replaced(b'{"format": 1, "runs": []}') == b'{"format": 1, "runs": []}'
 
 
 def test_what_each_run_has_is_in_a_pack_once(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from howdah.errors import ProfileError
 from howdah.plan.compile import compile_plan, compile_profile
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Plan, of_today
 from howdah.profile import load
+from howdah.record.reading import read_plan_file
+from howdah.verify.compiled import differences
 from tests.unit.profile_factory import BASE, make_one, make_plans, operations, write_profile
 
 LONG_FAT = Path(__file__).resolve().parents[2] / "profiles" / "long-fat-400mbit-240ms.yaml"
@@ -245,8 +248,7 @@ def test_capture_names_an_interface_of_the_network(tmp_path: Path) -> None:
 def test_collectors_can_be_switched_off(tmp_path: Path) -> None:
     collect = make_one(tmp_path, "collect: {tcp_probe: false, tcp_info: off, qdisc: null, interfaces: false}\n").collect
     assert not collect.tcp_probe
-    assert (collect.tcp_info_us, collect.qdisc_us, collect.interface_us) == (None, None, None)
-    assert collect.counters_us == 1_000_000
+    assert collect.intervals_us == {"counters": 1_000_000}
 
 
 def test_the_window_of_measurement(tmp_path: Path) -> None:
@@ -272,3 +274,15 @@ def test_a_slow_sender_gets_the_time_to_fill_the_buffer(tmp_path: Path) -> None:
     assert slow.calibration.phase_us - bare.calibration.phase_us == 12 * drain_us
     assert fast.calibration.phase_us - bare.calibration.phase_us < drain_us / 40
     assert slow.epoch_us > fast.epoch_us
+
+
+def test_a_plan_whose_intervals_were_fields_is_read(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "collect: {qdisc: off, tcp_info: 50 ms}\n")
+    value = {**json.loads(plan.to_json()), "format": 2}
+    found = value["collect"].pop("intervals_us")
+    value["collect"] |= {f"{name}_us": found.get(name) for name in ("tcp_info", "qdisc", "interface", "counters")}
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(value), encoding="utf-8")
+    assert Plan.from_json(file.read_text(encoding="utf-8")) == plan
+    assert read_plan_file(file) == plan
+    assert list(differences(of_today(value), json.loads(plan.to_json()))) == []

@@ -40,7 +40,7 @@ def test_without_one_the_plan_is_what_it_was() -> None:
     said = plan("sender.processor=none", "receiver={processor: {packet: 0, search: one-pass}}")
     assert said.to_json() == plan().to_json()
     value = json.loads(said.to_json())
-    assert "processors" not in value and "processor_us" not in value["collect"]
+    assert "processors" not in value and "processor" not in value["collect"]["intervals_us"]
     assert not queues(said) and PROCESSOR_MODULE not in (said.required_modules or [])
 
 

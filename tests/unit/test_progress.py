@@ -131,7 +131,7 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
     display.console = Console(file=text, force_terminal=False, width=120)
     display.live = False
     plan = _plan(300_000_000)
-    work, rest = _work(plan, 50.0, 0.5), Rest(4, 3 * expected_core_s(plan), experiments=2)
+    work, rest = _work(plan, 50.0, 0.5), Rest(4, 0.5 * expected_core_s(plan), experiments=2)
     display.batch([work], [], rest)
     assert text.getvalue() == ""
     monkeypatch.setattr(progress, "_LINE_EVERY_S", 0.0)
@@ -139,3 +139,47 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
     lines = text.getvalue().splitlines()
     assert lines[0].startswith("  = other/cubic-r0-aaaaaaaa"), "of several experiments the name says which"
     assert lines[1].startswith("  … 1/4  about ")
+
+
+def test_no_promise_before_a_quarter_of_the_cost_is_made() -> None:
+    """3 of 13 runs made, and the 10 that wait are the long ones: 1:39 was promised, and it took 11 minutes."""
+    short, long = _plan(1_000_000), _plan(5_000_000_000, 60.0)
+    made = [Outcome(_job(short), verdict="pass", wall_s=2.0) for _ in range(3)]
+    rest = Rest(13, 9 * expected_core_s(long))
+    assert time_left([_work(long, 5.0, 0.05)], made, rest) is None
+    made += [Outcome(_job(long), verdict="pass", wall_s=60.0) for _ in range(4)]
+    assert time_left([_work(long, 5.0, 0.05)], made, Rest(13, 5 * expected_core_s(long))) is not None
+
+
+def test_a_run_that_takes_longer_than_its_cost_says_has_time_left() -> None:
+    plan = _plan(300_000_000)
+    made = [Outcome(_job(plan), verdict="pass", wall_s=5.0) for _ in range(9)]
+    left = time_left([_work(plan, 300.0, 0.5)], made, Rest(10, 0.0))
+    assert left is not None and left == pytest.approx(300.0, rel=0.01)
+
+
+def test_nothing_left_is_not_said() -> None:
+    assert progress._left_words(0.4) == ""
+    assert progress._left_words(99.0) == "  about 1:39 left"
+
+
+def test_a_step_says_how_far_it_is_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    display = Display(quiet=False)
+    text = io.StringIO()
+    display.console = Console(file=text, force_terminal=False, width=120)
+    display.live = False
+    now = [1000.0]
+    monkeypatch.setattr("howdah.work.display.time.monotonic", lambda: now[0])
+    for done in range(101):
+        display.build("pack files", done, 100)
+        now[0] += 3.0
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "  pack files"
+    assert lines[1] == "  … pack files 20/100", "no promise before a quarter"
+    assert lines[2] == "  … pack files 40/100  about 3:00 left"
+    assert lines[-1] == "  … pack files 100/100"
+    assert not any("0:00" in line for line in lines)
+    for done in range(1, 31):
+        display.build("kernel: compile", done, 0)
+        now[0] += 3.0
+    assert text.getvalue().splitlines()[-1] == "  … kernel: compile 21", "of a first build nobody knows the whole"

@@ -21,7 +21,12 @@ from howdah.publish.waiting import Queues
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
-from tests.unit.recorded_run import make_recorded_experiment, make_recorded_run, record_experiment, recorded_plan
+from tests.unit.recorded_run import (
+    EPOCH_NS,
+    make_recorded_experiment,
+    make_recorded_run,
+    record_experiment,
+)
 from tests.unit.underway_run import Underway, make_virtual, underway_plan
 
 
@@ -224,7 +229,19 @@ def test_runs_that_ended_before_are_no_news(tmp_path: Path) -> None:
     assert board.state()["finished"] == []
 
 
-def test_flows_of_groups_are_not_drawn_one_by_one(tmp_path: Path) -> None:
-    plan = recorded_plan()
-    grouped = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], group="web")])
-    assert AckTrace(tmp_path, grouped).flows == []
+def test_the_connections_of_a_group_are_told_together(tmp_path: Path) -> None:
+    """Two connections of the recording as one group: what is counted are its records, and both senders' ports."""
+    whole = make_virtual(tmp_path / "flows")
+    plan = underway_plan("uml", epoch_us=EPOCH_NS // 1000)
+    whole.write(1)
+    alone = AckTrace(whole.directory / "raw", plan)
+    alone.look()
+    grouped = dataclasses.replace(plan, flows=[dataclasses.replace(each, group="web") for each in plan.flows])
+    trace = AckTrace(whole.directory / "raw", grouped)
+    trace.look()
+    assert trace.flows == []
+    (group,) = trace.groups
+    assert group.acks == sum(each.acks for each in alone.flows) > 0
+    assert len(group.begun) == sum(each.acks > 0 for each in alone.flows)
+    assert group.acks_of_step.sum() == group.acks
+    assert trace.acks_per_second == alone.acks_per_second

@@ -40,7 +40,8 @@ def test_two_runs_of_one_experiment(tmp_path: Path) -> None:
     # A colleague's results, looked at where there is no directory of experiments yet.
     found = compare(runs, tmp_path / "runs" / "compare.html", prometheus="off")
     assert found.page.is_file()
-    words, table = found.text.split("\n\n", 1)
+    words, table, differences = found.text.split("\n\n")
+    assert differences.startswith("B = reno against A = cubic")
     assert "cubic left slow start" in words
     lines = table.splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["cubic", "reno"]

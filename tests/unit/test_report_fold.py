@@ -21,8 +21,8 @@ _UNITS = ["", "", "", "s", "BDP", "", "packets", "packets", "s", "s", ""]
 
 
 def _table(label: str) -> list[list[str]]:
-    first = [label, "3", "first", "3.529", "4.001", "loss", "15\u2009851", "22\u2009595", "2.879", "0.4708", "0.7397"]
-    second = ["", "", "second", "4.284", "0.5033", "ACK train", "−11\u2009847", "2027", "11.85", "0", ""]
+    first = [label, "3", "first", "3.529", "4.001", "loss", "15\u202f851", "22\u202f595", "2.879", "0.4708", "0.7397"]
+    second = ["", "", "second", "4.284", "0.5033", "ACK train", "−11\u202f847", "2027", "11.85", "0", ""]
     return [_HEADER, _UNITS, ["[path.rtt=40 ms]"], first, second]
 
 
@@ -56,7 +56,7 @@ def test_a_wide_table_is_folded_between_columns(label: str, width: int) -> None:
     for part in parts:
         assert all(word in part for word in label.split(" "))
         assert "second" in part
-    assert text.count("15\u2009851") == 1
+    assert text.count("15\u202f851") == 1
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def test_two_algorithms_side_by_side(tmp_path: Path) -> None:
     scenario = Scenario(algorithms=("cubic", "cubic-no-hystart"), repetitions=1, flows=1)
     assert words(made(tmp_path, scenario, of(cubic=CUBIC, cubic_no_hystart=WITHOUT))) == [
         "cubic left slow start at 1.15 BDP by ACK train and retransmitted 907 packets; "
-        "cubic-no-hystart at 4 BDP by loss, and 22\u2009595.",
+        "cubic-no-hystart at 4 BDP by loss, and 22\u202f595.",
         "cubic-no-hystart leaves at 3.48 times the window of cubic "
         "and retransmits 24.9 times as many packets as cubic.",
     ]
@@ -124,7 +124,7 @@ def test_a_flow_that_stayed_is_said_to_have_stayed_wherever_its_growth_ended(tmp
 def test_few_repetitions_are_bracketed_by_their_least_and_largest(tmp_path: Path) -> None:
     scenario = Scenario(algorithms=("cubic",), repetitions=3, flows=1)
     text, brackets = words(made(tmp_path, scenario, of(cubic={**CUBIC, LOST: [905, 44_205, 912]})))
-    assert "retransmitted 912 packets (905 … 44\u2009205)" in text
+    assert "retransmitted 912 packets (905 … 44\u202f205)" in text
     assert "1.15 BDP by" in text, "what is the same in all repetitions has no brackets"
     assert brackets == "In brackets: least and largest."
 

@@ -20,7 +20,7 @@ from tests.unit.test_report_found import EXIT, LOST, made, words
 
 NINETY = "time_to_90_percent_s"
 CAUSES = {"cubic": ("ack-train", "ACK train"), "reno": ("loss", "loss")}
-NUMBER = r"[\d.\u2009]+"
+NUMBER = r"[\d.\u202f]+"
 # Of a clause: ``cubic left slow start at 1.15 BDP (1.12 … 1.18) by ACK train and retransmitted 907 packets``.
 AT = re.compile(
     rf"at (?P<value>{NUMBER}) BDP(?: \((?P<low>{NUMBER}) … (?P<high>{NUMBER})\))? by (?P<cause>ACK train|loss)\b"
@@ -72,7 +72,7 @@ def spread(values: list[float]) -> tuple[float, float] | None:
 
 
 def plain(text: str | None) -> float | None:
-    return None if text is None else float(text.replace("\u2009", ""))
+    return None if text is None else float(text.replace("\u202f", ""))
 
 
 def check(said: re.Match[str] | None, values: list[float]) -> None:

@@ -135,3 +135,10 @@ def test_an_algorithm_keeps_its_colour_whatever_it_is_compared_with() -> None:
 def test_many_variants_of_one_algorithm_differ() -> None:
     chosen = colours([(f"cubic {kernel}", "cubic") for kernel in range(12)])
     assert len(set(chosen.values())) == 12
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_two_colours_are_alike(theme: str) -> None:
+    every = [*PALETTE["algorithms"].values(), *PALETTE["others"]]
+    for one, other in combinations(every, 2):
+        assert ciede2000(seen(one[theme], "normal"), seen(other[theme], "normal")) >= 20, (one, other)

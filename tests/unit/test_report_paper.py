@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -300,3 +301,11 @@ def test_names_of_limits_stand_apart_and_on_the_sheet(full: float, share: float)
     assert not boxes[0].overlaps(boxes[1])
     wide, high = figure.get_size_inches() * figure.dpi
     assert all(box.x0 >= 0 and box.x1 <= wide + 1 and box.y1 <= high for box in boxes)
+
+
+def test_the_difference_has_a_caption_and_its_data(experiment: Path, tmp_path: Path) -> None:
+    words = ["figure", "paper", "--runs", str(experiment.parent), "--figure", "difference", "--data"]
+    assert main([*words, "--output", str(tmp_path / "d.svg")]) == 0
+    assert "Ratios to " in (tmp_path / "d.caption.txt").read_text(encoding="utf-8")
+    rows = list(csv.DictReader((tmp_path / "d.csv").open(encoding="utf-8")))
+    assert rows and all(float(row["y"]) > 0 for row in rows)

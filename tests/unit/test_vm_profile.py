@@ -26,7 +26,7 @@ from howdah.engine.vm.tally import (
     write,
 )
 from howdah.errors import HowdahError
-from howdah.ingest.processor import ingest_processor
+from howdah.ingest.finite_processor import ingest_finite_processor
 from howdah.ingest.source import Context
 from howdah.judge.busy import excused, idle_of
 from howdah.judge.collection import reading_gaps
@@ -189,7 +189,7 @@ def _run(path: Path, account: dict[str, Any], shift: int = 1) -> tuple[RunDirect
 
 
 def _ingest(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
-    made = ingest_processor(Context(directory, plan, {}, plan.epoch_us * 1000))
+    made = ingest_finite_processor(Context(directory, plan, {}, plan.epoch_us * 1000))
     for name, (table, _report) in made.items():
         store.write(directory, name, table)
     sources = {name: {"rows": report.rows, "counts": report.counts} for name, (_table, report) in made.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.command import atlas as atlas_command
+from howdah.atlas import command as atlas_command
 from howdah.command import nightly as nightly_command
 from howdah.command.commands import COMMANDS
 from howdah.command.main import main

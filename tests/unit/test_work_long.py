@@ -218,7 +218,7 @@ def test_a_run_whose_file_was_changed_is_looked_at_anew(
     file.write_text("{}")
     sweep = _sweep(experiment, profile)
     assert sweep.begin(again=False) == 9
-    assert file.parent.name not in [row["run"] for row in sweep.rows()]
+    assert file.parent.name not in [row.run for row in sweep.rows()]
 
 
 def test_another_directory_of_runs_has_another_memory(

@@ -40,7 +40,7 @@ def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) 
         flows=flows,
         timeline=[event for event in plan.timeline if _happens_here(event, nodes, mine)],
         # The queues of the path are the emulator's.
-        collect=collect if emulates else dataclasses.replace(collect, qdisc_us=None),
+        collect=collect if emulates else collect.at(qdisc=None),
         slice=MachineShare(
             machine=machine,
             nodes=nodes,

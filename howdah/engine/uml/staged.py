@@ -8,7 +8,7 @@ from typing import Any
 
 from howdah.build.modules import Module
 from howdah.build.stack import BuiltStack
-from howdah.engine.share import stage, stage_programs
+from howdah.engine.share import stage, stage_collectors, stage_programs
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.guest import Guest
 from howdah.plan.plan import Plan
@@ -39,6 +39,7 @@ def staged_guest(
     """Fill share/ and raw/ for a guest that runs the plan, or the part of it in ``directory.plan``."""
     programs = [(stack.name, stack.directory) for stack in stacks]
     stage(directory, built.agent, [(module.name, module.file) for module in modules], programs)
+    stage_collectors(directory, plan)
     stage_programs(directory, plan)
     return Guest(
         kernel=built.started or built.kernel.image,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from howdah.build.tools import FIRST, Tools, build_tools, compiler_version
 from howdah.engine.agent_record import check_agent
 from howdah.engine.check import lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
-from howdah.engine.share import build_agent, stage
+from howdah.engine.share import build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
@@ -32,6 +31,7 @@ from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, a
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.scratch import scratch
 
 _HERE = Path(__file__).parent
 _COMMAND = (
@@ -159,6 +159,7 @@ class VmEngine:
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         stage(directory, built.agent, [(module.name, module.file) for module in modules])
+        stage_collectors(directory, plan)
         shutil.copyfile(_HERE / "deliver.py", directory.share / "deliver.py")
         real_time = plan.real_time
         accelerator = (
@@ -167,8 +168,8 @@ class VmEngine:
             else choose(real_time.accelerator, built.kernel.image, self.cache)
         )
         speed = Speed(plan.processor_shift)
-        with tempfile.TemporaryDirectory(prefix="howdah-machine-") as place:
-            own = Path(place) / "run.cpio"
+        with scratch("howdah-machine-") as place:
+            own = place / "run.cpio"
             _pack_run(own, built.init, directory.share)
             machine = QemuMachine(
                 kernel=built.kernel.image,
@@ -191,7 +192,7 @@ class VmEngine:
             look = None
             if plan.collect.cpu and plan.processor_shift is not None:
                 say = lambda what, _done, _total: progress(what, 0, 0)  # noqa: E731
-                look = Look(built.kernel, built.tree, Path(place) / "counted", self.cache, say)
+                look = Look(built.kernel, built.tree, place / "counted", self.cache, say)
                 machine = look.at(machine)
             ending, command = run(machine, progress)
             if look is not None:

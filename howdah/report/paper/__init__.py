@@ -1,7 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures for papers: a column wide, in print, the same bytes each time."""
 
+from howdah.report.paper.beside import caption_of, data_of, shows
 from howdah.report.paper.figures import NAMES, Choice, available, check_choice, draw
 from howdah.report.paper.sheet import FORMATS, FigureSheet, parse_length_inches
 
-__all__ = ["FORMATS", "NAMES", "Choice", "FigureSheet", "available", "check_choice", "draw", "parse_length_inches"]
+__all__ = [
+    "FORMATS",
+    "NAMES",
+    "Choice",
+    "FigureSheet",
+    "available",
+    "caption_of",
+    "check_choice",
+    "data_of",
+    "draw",
+    "parse_length_inches",
+    "shows",
+]

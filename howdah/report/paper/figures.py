@@ -9,21 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from howdah.errors import HowdahError, UsageError, nearest
 from howdah.number import significant
 from howdah.plan.plan import Flow
 from howdah.profile.sweep import slug_of
 from howdah.record.result import Experiment, Run, without_controls
-from howdah.record.sample import Float64, bottleneck_queue, column
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
 from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part
+from howdah.report.paper.plotted import (
+    PREFIX,
+    Plotted,
+    declared,
+    declared_sections,
+    difference_figure,
+    draw_plotted,
+)
+from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt, sent
 from howdah.report.paper.sheet import FigureSheet, write
 from howdah.report.paper.strip import draw_strip
-from howdah.report.source import TableSource
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
@@ -63,53 +69,6 @@ class CourseFigure:
     second: tuple[str, Points] | None = None
 
 
-def _records(run: Run, flow: Flow, name: str, factor: float, start_s: float) -> tuple[Float64, Float64] | None:
-    """A column of tcp_probe; of tcp_info without that table."""
-    for table_name in ("tcp_probe", "tcp_info"):
-        table = run.table(table_name)
-        if table is None or name not in table.column_names:
-            continue
-        part = table.filter(pc.equal(table.column("flow"), flow.id))
-        if table_name == "tcp_info":
-            part = part.filter(pc.equal(part.column("end").cast("string"), "sender"))
-        if part.num_rows:
-            part = part.sort_by("time_ns")
-            return column(part, "time_ns") / 1e9 - start_s, column(part, name) * factor
-    return None
-
-
-def _cwnd(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
-    return _records(run, flow, "cwnd_packets", 1.0, start_s)
-
-
-def _acknowledged(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
-    return _records(run, flow, "snd_una_bytes", 1e-6, start_s) or _records(
-        run, flow, "bytes_acked_bytes", 1e-6, start_s
-    )
-
-
-def _sent(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
-    return _records(run, flow, "snd_nxt_bytes", 1e-6, start_s)
-
-
-def _queue(run: Run, _flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
-    table = run.table("qdisc")
-    if table is None or run.plan is None:
-        return None
-    for name, value in zip(("node", "interface", "handle"), bottleneck_queue(run.plan), strict=True):
-        table = table.filter(pc.equal(table.column(name).cast("string"), value))
-    if not table.num_rows:
-        return None
-    table = table.sort_by("time_ns")
-    return column(table, "time_ns") / 1e9 - start_s, column(table, "backlog_bytes") / 1e3
-
-
-def _goodput(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
-    """What the report draws: the mean over one round trip."""
-    curve = TableSource().curves(run).get("goodput", {}).get(str(flow.id))
-    return None if curve is None else (curve.time_ms / 1e3 - start_s, curve.value)
-
-
 def _windows(run: Run) -> list[tuple[str, float]]:
     assert run.plan is not None
     path = run.plan.path
@@ -127,18 +86,21 @@ def _capacity(run: Run) -> list[tuple[str, float]]:
 
 
 _PROBE = "tcp_probe or tcp_info records of the flow"
-_COURSES: dict[str, CourseFigure] = {
-    "start-up": CourseFigure("Congestion window", "packets", _cwnd, _windows, _PROBE, exits=True),
-    "time-sequence": CourseFigure("Sequence", "MB", _acknowledged, lambda _run: [], _PROBE, second=("sent", _sent)),
-    "queue": CourseFigure("Bottleneck queue", "kB", _queue, _buffer, "qdisc records of the bottleneck"),
-    "goodput": CourseFigure("Goodput", "Mbit/s", _goodput, _capacity, _PROBE),
+COURSES: dict[str, CourseFigure] = {
+    "start-up": CourseFigure("Congestion window", "packets", cwnd, _windows, _PROBE, exits=True),
+    "time-sequence": CourseFigure("Sequence", "MB", acknowledged, lambda _run: [], _PROBE, second=("sent", sent)),
+    "rtt": CourseFigure("Smoothed RTT", "ms", rtt, lambda _run: [], _PROBE),
+    "queue": CourseFigure("Bottleneck queue", "kB", queue, _buffer, "qdisc records of the bottleneck"),
+    "goodput": CourseFigure("Goodput", "Mbit/s", goodput, _capacity, _PROBE),
 }
 NAMES: dict[str, str] = {
     "exit-strip": "where each flow left slow start, as a share of the BDP, with a mark for every repetition",
     "start-up": "the congestion window at every ACK of the start-up, with the exits",
     "time-sequence": "bytes acknowledged over time, with one line also the bytes sent",
+    "rtt": "the smoothed round-trip time that the sender has",
     "queue": "the backlog of the bottleneck",
     "goodput": "mean goodput of each round trip",
+    "difference": "each side against the first at each point, as ratios in pairs of repetitions",
 }
 
 
@@ -146,18 +108,24 @@ def draw(
     name: str, experiments: list[Experiment], choice: Choice, sheet: FigureSheet, target: Path, format_: str
 ) -> Path:
     """Draw one figure into ``target``. Raises HowdahError for an unknown name, and where there is nothing to draw."""
-    if name not in NAMES:
-        close = nearest(name, NAMES)
-        hint = f"The figures are {', '.join(NAMES)}."
+    own = declared_sections(without_controls(experiments))
+    names = [*NAMES, *own]
+    if name not in names:
+        close = nearest(name, names)
+        hint = f"The figures are {', '.join(names)}."
         raise UsageError(f"there is no figure '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
     experiments = without_controls(experiments)
     variants = Variants(experiments)
     title = f"{', '.join(each.name for each in experiments)}: {name}"
     with sheet.styled():
-        if name == "exit-strip":
-            figure = draw_strip(_runs(experiments, choice), variants, sheet)
+        if name in own or name == "difference":
+            plotted = plotted_of(name, experiments, choice)
+            figure = draw_plotted(plotted, sheet)
+            title = plotted.caption
+        elif name == "exit-strip":
+            figure = draw_strip(chosen_runs(experiments, choice), variants, sheet)
         else:
-            course = _COURSES[name]
+            course = COURSES[name]
             lines = lines_of(course, experiments, variants, choice)
             bands = bands_of(lines, course.points, _last_s(lines, choice))
             handles, words = band_legend(bands)
@@ -198,21 +166,33 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
     found: dict[str, str | None] = {}
     experiments = without_controls(experiments)
     variants = Variants(experiments)
-    for name in NAMES:
+    for name in [*NAMES, *declared_sections(experiments)]:
         try:
-            if name == "exit-strip":
-                runs = _runs(experiments, choice)
+            if name == "difference" or name.startswith(PREFIX):
+                plotted_of(name, experiments, choice)
+            elif name == "exit-strip":
+                runs = chosen_runs(experiments, choice)
                 if not any(exit_of(run, flow) for run in runs if run.plan for flow in run.plan.flows):
                     raise HowdahError("no run reports a slow-start exit")
             else:
-                lines_of(_COURSES[name], experiments, variants, choice)
+                lines_of(COURSES[name], experiments, variants, choice)
             found[name] = None
         except HowdahError as error:
             found[name] = error.what
     return found
 
 
-def _runs(experiments: list[Experiment], choice: Choice) -> list[Run]:
+def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plotted:
+    """Of the runs that are chosen."""
+    chosen = {run.directory.path for run in chosen_runs(experiments, choice)}
+    kept = [replace(each, runs=[run for run in each.runs if run.directory.path in chosen]) for each in experiments]
+    if name == "difference":
+        return difference_figure(kept)
+    section, experiment = declared_sections(kept)[name]
+    return declared(section, experiment)
+
+
+def chosen_runs(experiments: list[Experiment], choice: Choice) -> list[Run]:
     """The runs that are chosen and have something to draw from."""
     runs = [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
     if choice.algorithms:
@@ -242,7 +222,7 @@ def lines_of(
     course: CourseFigure, experiments: list[Experiment], variants: Variants, choice: Choice
 ) -> list[PaperLine]:
     """A line for each algorithm (kernel, experiment) and sweep point, of one repetition and one flow of it."""
-    runs = _runs(experiments, choice)
+    runs = chosen_runs(experiments, choice)
     if choice.repetition is not None:
         runs = [run for run in runs if run.repetition == choice.repetition]
     firsts: dict[tuple[str, str], Run] = {}
@@ -274,7 +254,11 @@ def lines_of(
         colour = colours[key] if colours[key] not in used else "#404040"
         used.add(colour)
         exit_ = exit_of(run, flow)
-        lines.append(PaperLine(", ".join(words), number, colour, run, flow, *found, exit_, alike[key, point]))
+        lines.append(
+            PaperLine(
+                ", ".join(filter(None, words)) or key, number, colour, run, flow, *found, exit_, alike[key, point]
+            )
+        )
     if not lines:
         raise HowdahError(f"no run has {course.needs}", hint="'howdah report' says what each run lacks.")
     until = _until_s(lines, choice)

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index shows what is asked for: any of some verdicts, one paper, and all the words of a search.
+// The index shows what is asked for: any of some verdicts, one paper, one cause, and all the words of a search.
 "use strict";
 howdah.theme.bind();
 document.documentElement.dataset.ready = "true";
+// A link into what is folded opens it.
+const unfold = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let each = target; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+  const folded = target.querySelector("details");
+  if (folded && target.tagName === "SECTION") folded.open = true;
+};
+window.addEventListener("hashchange", unfold);
+unfold();
 (() => {
   const filter = document.getElementById("filter");
   if (!filter) return;
   const buttons = [...filter.querySelectorAll("button[data-verdict]")];
   const paper = document.getElementById("paper");
+  const cause = document.getElementById("cause");
   const search = document.getElementById("search");
   const papers = [...document.querySelectorAll("section.paper")];
 
@@ -21,6 +32,7 @@ document.documentElement.dataset.ready = "true";
       for (const row of section.querySelectorAll("tr[data-verdict]")) {
         const fits = (!paper.value || section.dataset.paper === paper.value)
           && (!verdicts.length || verdicts.includes(row.dataset.verdict))
+          && (!cause || !cause.value || row.dataset.causes.split("|").includes(cause.value))
           && words.every((word) => row.dataset.text.includes(word));
         row.hidden = !fits;
         here += fits ? 1 : 0;
@@ -40,6 +52,7 @@ document.documentElement.dataset.ready = "true";
     });
   }
   paper.addEventListener("change", apply);
+  if (cause) cause.addEventListener("change", apply);
   search.addEventListener("input", apply);
   filter.hidden = false;
   apply();

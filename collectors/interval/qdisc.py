@@ -41,6 +41,8 @@ class QdiscCollector(PolledCollector):
     drops, overlimits). Becomes the table ``qdisc``; its columns are in howdah/record/schema.py.
     """
 
+    says = "backlog and drops of every queue"
+    default = "100 ms"
     file = "qdisc.bin"
     kind = KIND_QDISC
 
@@ -49,3 +51,6 @@ class QdiscCollector(PolledCollector):
             namespace = self.surroundings.namespaces[node]
             requests = [(RTM_GETQDISC, header(namespace.index(interface), handle)) for interface, handle in places]
             yield node, Batch(namespace, NETLINK_ROUTE, requests)
+
+
+COLLECTOR = QdiscCollector

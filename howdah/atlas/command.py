@@ -13,8 +13,9 @@ from howdah.atlas.chapter import check, chosen, published_of, read_chapters
 from howdah.atlas.finding import tell
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
+from howdah.atlas.shapes import Atlas, AtlasList
 from howdah.atlas.site import write_index, write_site
-from howdah.atlas.summary import summary
+from howdah.atlas.summary import brief, summary
 from howdah.atlas.tally import tally
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
 from howdah.atlas.verdict_page import Rows, claims_of, verdict_of
@@ -32,6 +33,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
+from howdah.command.shape import Shape
 from howdah.errors import ExitCode, UsageError
 from howdah.layout import DEFAULT_WIDTH, fitted, glossary, terminal_width, write_stdout
 from howdah.number import counted
@@ -40,6 +42,8 @@ from howdah.report.plot import draw
 from howdah.work.display import Display
 
 RECORD = "atlas.json"
+# What it prints with ``--json``: version and shape.
+ANSWERS: dict[str, tuple[int, type[Shape]]] = {"atlas": (2, Atlas), "atlas-list": (1, AtlasList)}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,7 +88,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.list:
         rows = rows_of(published_of(read_chapters(PROFILES / "atlas", options.runs, quick=False)))
         if options.json:
-            answer("atlas-list", _listed(catalogue, rows))
+            answer("atlas-list", _listed(catalogue, rows), ANSWERS["atlas-list"][0])
         else:
             _list(catalogue, rows, terminal_width() or DEFAULT_WIDTH)
         return 0
@@ -127,9 +131,9 @@ def execute(options: argparse.Namespace) -> int:
     text = summary(shown, record, problems, quick=options.quick)
     (site / "summary.md").write_text(text, encoding="utf-8")
     if options.json:
-        answer("atlas", {"site": str(page), **data})
+        answer("atlas", {"site": str(page), **data}, ANSWERS["atlas"][0])
     else:
-        write_stdout(f"{text}\nsite: {page}\n")
+        write_stdout(fitted(brief(shown, record, problems, page, quick=options.quick)))
     return _exit_code(data["claims"], problems)
 
 

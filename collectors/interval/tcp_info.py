@@ -31,13 +31,19 @@ class TcpInfoCollector(PolledCollector):
     INET_DIAG_VEGASINFO or another. Becomes the table ``tcp_info``; its columns are in howdah/record/schema.py.
     """
 
+    says = "struct tcp_info of both ends"
+    default = "100 ms"
     file = "tcp_info.bin"
     kind = KIND_INET_DIAG
 
-    def __init__(self, surroundings: Surroundings, interval_us: int) -> None:
+    def __init__(self, surroundings: Surroundings, interval_us: int | None) -> None:
         super().__init__(surroundings, interval_us)
         self._hosts: dict[str, Batch] = {}
         self._asked: dict[str, list[Endpoint]] = {}
+
+    @classmethod
+    def works_in(cls, surroundings: Surroundings) -> bool:
+        return bool(surroundings.connections)
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
         self._asked = self._wanted()
@@ -65,3 +71,6 @@ class TcpInfoCollector(PolledCollector):
 
 def _requests(endpoints: list[Endpoint]) -> list[tuple[int, bytes]]:
     return [(SOCK_DIAG_BY_FAMILY, diag_request(endpoint, _EXTENSIONS)) for endpoint in endpoints]
+
+
+COLLECTOR = TcpInfoCollector

@@ -10,6 +10,7 @@ from collectors.polled import PolledCollector
 from howdah.linux.netlink.message import NETLINK_ROUTE
 from howdah.linux.netlink.qdisc import RTM_GETQDISC, header
 from howdah.linux.output import KIND_PROCESSOR
+from howdah.plan.plan import Plan
 
 
 class ProcessorCollector(PolledCollector):
@@ -17,11 +18,17 @@ class ProcessorCollector(PolledCollector):
 
     Writes ``processor.bin`` (framed, kind 4): per reading and host, an RTM_NEWQDISC answer whose TCA_STATS_APP is
     struct processor_stats of modules/processor/processor.h, all of one instant. Becomes the table ``processor``; its
-    columns are in howdah/record/schema.py.
+    columns are in howdah/ingest/processor.py.
     """
 
+    says = "work and queue of the hosts' processors, where the profile gives them one"
+    default = "100 ms"
     file = "processor.bin"
     kind = KIND_PROCESSOR
+
+    @classmethod
+    def planned_for(cls, plan: Plan) -> bool:
+        return bool(plan.processors)
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
         places = {
@@ -35,3 +42,6 @@ class ProcessorCollector(PolledCollector):
                 handle = places[each.host, each.interface]
                 request = (RTM_GETQDISC, header(namespace.index(each.interface), handle))
                 yield each.host, Batch(namespace, NETLINK_ROUTE, [request])
+
+
+COLLECTOR = ProcessorCollector

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable
 
-from collectors.collector import Collector, Surroundings
+from collectors.collector import IntervalCollector, Surroundings
 from howdah.linux.kernelfile import parse_meminfo, parse_snmp, parse_sockstat, parse_softnet, read_raw
 
 _PER_NODE: dict[str, tuple[str, Callable[[str], dict[str, int]]]] = {
@@ -21,7 +21,7 @@ _GLOBAL: dict[str, tuple[str, Callable[[str], dict[str, int]]]] = {
 }
 
 
-class CountersCollector(Collector):
+class CountersCollector(IntervalCollector):
     """Reads text files below /proc through descriptors opened once in each namespace.
 
     Writes ``counters.jsonl``, one object a reading, node and source: ``time_ns``, ``node`` (null: the whole kernel),
@@ -30,9 +30,11 @@ class CountersCollector(Collector):
     a reading at the start and one at the end. Becomes the table ``counter``.
     """
 
+    says = "SNMP, netstat, softnet and memory counters"
+    default = "1 s"
+
     def __init__(self, surroundings: Surroundings, interval_us: int | None) -> None:
-        super().__init__(surroundings)
-        self.interval_ns = None if interval_us is None else interval_us * 1000
+        super().__init__(surroundings, interval_us)
         self.least_available_bytes: int | None = None
         self._sources: list[tuple[str | None, str, int, Callable[[str], dict[str, int]]]] = []
         self._readings: list[tuple[int, list[bytes]]] = []
@@ -62,3 +64,6 @@ class CountersCollector(Collector):
                         self.least_available_bytes = min(available, self.least_available_bytes or available)
         for _node, _source, descriptor, _parse in self._sources:
             os.close(descriptor)
+
+
+COLLECTOR = CountersCollector

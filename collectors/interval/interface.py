@@ -17,9 +17,11 @@ class InterfaceCollector(PolledCollector):
 
     Writes ``interface.bin`` (framed, kind 3): per reading and node, RTM_NEWLINK answers: struct ifinfomsg (index)
     with IFLA_IFNAME and IFLA_STATS64 (struct rtnl_link_stats64). Becomes the table ``interface``; its columns are in
-    howdah/record/schema.py.
+    howdah/ingest/interface.py.
     """
 
+    says = "bytes of every interface"
+    default = "100 ms"
     file = "interface.bin"
     kind = KIND_LINK
 
@@ -28,3 +30,6 @@ class InterfaceCollector(PolledCollector):
             indices = [link.index for link in links(namespace.netlink) if link.name != "lo"]
             requests = [(RTM_GETLINK, interface_header(index)) for index in indices]
             yield node, Batch(namespace, NETLINK_ROUTE, requests)
+
+
+COLLECTOR = InterfaceCollector

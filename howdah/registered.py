@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectors that read at an interval, by name, and the engines that packages add.
+
+A collector is two files, and nobody else lists it.
+
+The guest's file is ``collectors/interval/NAME.py``: its ``COLLECTOR`` reads the kernel and says what ``collect:`` of
+a profile takes. The host's file is ``howdah/ingest/NAME.py``: its ``READER`` has the schema of the table NAME and fills
+it. An installed package brings both with an entry point in ``howdah.collectors``: ``guest.py`` and ``host.py`` of the
+package that it names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.extension import Extension, extensions
+from howdah.hooks import CollectorHook, Reader
+from howdah.place import COLLECTORS
+from howdah.trait import declare, engines
+
+FOLDER = COLLECTORS / "interval"
+KIND = "collectors"
+# Those that were there first are started in this order; a further one follows them.
+_FIRST = ("tcp_info", "qdisc", "interface", "counters", "processor")
+# Results are published of profiles that say so, and are bound to their text.
+_PLURAL = {"interface": "interfaces"}
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A collector's two files. ``extension`` is None for howdah's own."""
+
+    name: str
+    extension: Extension | None = None
+
+    @property
+    def word(self) -> str:
+        """What ``collect:`` of a profile calls it."""
+        return _PLURAL.get(self.name, self.name)
+
+    @property
+    def collector(self) -> type[CollectorHook]:
+        """What runs in the guest. Raises HowdahError where a package's file cannot be imported."""
+        if self.extension is not None:
+            found: type[CollectorHook] = self.extension.load("guest").COLLECTOR
+            return found
+        own: type[CollectorHook] = importlib.import_module(f"collectors.interval.{self.name}").COLLECTOR
+        return own
+
+    @property
+    def guest_file(self) -> Path:
+        """The source of ``collector``."""
+        if self.extension is None:
+            return FOLDER / f"{self.name}.py"
+        return Path(self.extension.load("guest").__file__)
+
+    @property
+    def reader(self) -> Reader:
+        """What makes the table. Raises HowdahError where a package's file cannot be imported."""
+        if self.extension is not None:
+            found: Reader = self.extension.load("host").READER
+            return found
+        own: Reader = importlib.import_module(f"howdah.ingest.{self.name}").READER
+        return own
+
+
+@cache
+def declare_engines() -> None:
+    """Make the engines of installed packages known by their traits. Raises HowdahError for one that does not work."""
+    for name, each in extensions("engines", engines()).items():
+        declare(name, each.load().traits)
+
+
+@cache
+def registered() -> dict[str, Registered]:
+    """All of them, howdah's own first. Raises HowdahError for a name that two have."""
+    names = [file.stem for file in FOLDER.glob("*.py") if file.stem != "__init__"]
+    names.sort(key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+    more = extensions(KIND, names)
+    return {name: Registered(name) for name in names} | {name: Registered(name, each) for name, each in more.items()}
+
+
+def collector_named(name: str) -> Registered:
+    """Raises HowdahError for a name that is not registered."""
+    try:
+        return registered()[name]
+    except KeyError:
+        raise HowdahError(
+            f"there is no collector {name!r} here",
+            hint="Install the package that brings it: run.json of a run names it under extensions.",
+        ) from None

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every side of a comparison against the first, at each place of the sweep: as numbers for pictures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from howdah.measure.difference import PairedDifference, difference
+from howdah.metric import Metric, known_metrics
+from howdah.report.completion import is_transfer
+from howdah.report.completion import metric_of as completion_metric
+from howdah.report.repeated import DONE, DONE_MEDIAN, EXIT, EXIT_NOW, LOST, LOST_SHARE, NINETY, UTILISATION
+from howdah.report.startup import has_start
+from howdah.report.subject import Subject, places, sides
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One measure of one flow or group: ``side`` against ``other`` at ``place``, in the unit of metrics.json.
+
+    ``run`` is the run of ``side`` with the middle pair.
+    """
+
+    metric: Metric
+    side: str
+    other: str
+    place: str
+    flow: str
+    of: PairedDifference
+    run: str
+
+    @property
+    def better(self) -> str:
+        """The side that is better beyond the spread; empty where neither is, or where nothing says which way is."""
+        if self.metric.worse == "either" or not self.of.side:
+            return ""
+        return self.other if (self.of.side > 0) == (self.metric.worse == "more") else self.side
+
+
+def contrasts(said: list[Subject], metrics: Iterable[str]) -> list[Contrast]:
+    """By measure, place, flow and side, where both sides have numbers."""
+    names, known = sides(said), known_metrics()
+    at = {(each.side, each.place, each.name): each for each in said}
+    flows = list(dict.fromkeys(each.name for each in said))
+    found = []
+    for metric in metrics:
+        for place in places(said):
+            for flow in flows:
+                first = at.get((names[0], place, flow))
+                for side in names[1:]:
+                    mine = at.get((side, place, flow))
+                    if mine is None or first is None or metric not in known:
+                        continue
+                    numbers = mine.of.numbers.get(metric, {}), first.of.numbers.get(metric, {})
+                    of = difference(*numbers)
+                    if of is not None:
+                        run = mine.of.runs.get(_middle(*numbers), "")
+                        found.append(Contrast(known[metric], side, names[0], place, flow, of, run))
+    return found
+
+
+def leading(said: list[Subject]) -> tuple[list[Subject], list[str]]:
+    """What answers the profile: its transfers and how long they take, else its first flows and how they started; with
+    the measures that say it, the first one first."""
+    transfers = [each for each in said if is_transfer(each)]
+    if transfers:
+        name = transfers[0].name
+        mine = [each for each in transfers if each.name == name]
+        return mine, _differing(mine, [completion_metric(mine), LOST_SHARE if mine[0].is_group else LOST])
+    first: dict[tuple[str, str], Subject] = {}
+    for each in said:
+        if has_start(each):
+            first.setdefault((each.side, each.place), each)
+    shown = list(first.values())
+    exit_at = EXIT_NOW if any(each.of.has(EXIT_NOW) for each in shown) else EXIT
+    return shown, _differing(shown, [exit_at, LOST, NINETY, UTILISATION])[:3]
+
+
+def _differing(said: list[Subject], metrics: list[str]) -> list[str]:
+    """Those that some side has, and that are not 0 everywhere; how long a transfer takes in any case."""
+    return [
+        name
+        for name in metrics
+        if name in (DONE, DONE_MEDIAN) or any(each.of.has(name) and not each.of.is_nothing(name) for each in said)
+    ]
+
+
+def _middle(mine: dict[int, float], other: dict[int, float]) -> int:
+    """The repetition whose difference is the middle one."""
+    common = [each for each in mine if each in other]
+    ordered = sorted(common or mine, key=lambda each: (mine[each] - other.get(each, 0.0), each))
+    return ordered[(len(ordered) - 1) // 2]

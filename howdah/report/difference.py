@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The difference view: every side against the first at each point, as a table of text, as data, and for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from howdah.measure.statistics import Statistic
+from howdah.metric import Metric, known_metrics
+from howdah.number import between, significant
+from howdah.report.contrast import Contrast, contrasts, leading
+from howdah.report.subject import Subject
+from howdah.report.tabular import Tabular
+
+HEADERS = ("B", "flow", "measure", "unit", "B", "A", "B − A", "B / A", "better")
+_MOST_POINTS = 12  # that a terminal shows
+_RATIO_DIGITS = 3
+
+
+@dataclass(frozen=True)
+class DifferenceRow:
+    """A contrast as a reader sees it, in the unit shown; sides with a ratio of about 1 differ by 0.
+
+    What stands beside ``difference`` and ``ratio`` is least and largest of few pairs, else the 95 % interval; both are
+    empty where pairs are equal.
+    """
+
+    of: Contrast
+    mine: str
+    other: str
+    difference: str
+    difference_apart: str
+    ratio: str
+    ratio_apart: str
+
+    @property
+    def measure(self) -> str:
+        return name_of(self.of.metric)
+
+    @property
+    def unit(self) -> str:
+        return self.of.metric.shown
+
+    @property
+    def better(self) -> str:
+        return self.of.better
+
+
+def name_of(metric: Metric) -> str:
+    return metric.label or metric.header or metric.name.replace("_", " ")
+
+
+def differences(said: list[Subject]) -> list[Contrast]:
+    """Of every main measure that some side has other than 0: those of flows and groups, then those of whole runs."""
+    whole: dict[tuple[str, str], Subject] = {}
+    for each in said:
+        whole.setdefault((each.side, each.place), replace(each, name="", of=each.whole))
+    everything = [*said, *whole.values()]
+    numbers = [name for name, metric in known_metrics().items() if not metric.is_text and metric.table == "main"]
+    told = [name for name in numbers if any(each.of.has(name) and not each.of.is_nothing(name) for each in everything)]
+    return contrasts(everything, told)
+
+
+def difference_rows(found: list[Contrast]) -> list[DifferenceRow]:
+    return [_row(each) for each in found]
+
+
+def _row(each: Contrast) -> DifferenceRow:
+    factor, of = each.metric.factor, each.of
+    both = [significant(value * factor) for value in (of.mine, of.other)]
+    if of.is_alike:
+        return DifferenceRow(each, both[0], both[1], "0", "", "1", "")
+    apart = significant(of.differences.median * factor)
+    sign = "+" if of.differences.median > 0 else ""
+    ratio = significant(of.ratios.median, _RATIO_DIGITS) if of.ratios else ""
+    return DifferenceRow(
+        each, both[0], both[1], f"{sign}{apart}", _apart(of.differences, factor), ratio, _apart(of.ratios, 1.0)
+    )
+
+
+def _apart(statistic: Statistic | None, factor: float) -> str:
+    about = statistic.about_median if statistic else None
+    return between(about.low * factor, about.high * factor, _RATIO_DIGITS) if about else ""
+
+
+def difference_text(said: list[Subject]) -> str:
+    """For a terminal: the measures that answer the profile, at each point; empty where there are no two sides."""
+    found = contrasts(*leading(said))
+    if not found:
+        return ""
+    places = list(dict.fromkeys(each.place for each in found))
+    several = len({(each.side, each.other) for each in found}) > 1
+    lines = [f"B against A = {found[0].other}" if several else f"B = {found[0].side} against A = {found[0].other}"]
+    cells = [["", "B", "A", "B − A", "B / A"]]
+    for place in places[:_MOST_POINTS]:
+        cells += [[f"[{place}]"]] if place else []
+        for row in difference_rows([each for each in found if each.place == place]):
+            name = ", ".join(filter(None, (row.of.side if several else "", row.measure)))
+            name = f"{name} ({row.unit})" if row.unit else name
+            both = [
+                f"{number} ({apart})" if apart else number
+                for number, apart in ((row.difference, row.difference_apart), (row.ratio or "—", row.ratio_apart))
+            ]
+            cells.append([name, row.mine, row.other, *both])
+    widths = [max(len(line[index]) for line in cells if len(line) > 1) for index in range(5)]
+    for line in cells:
+        if len(line) == 1:
+            lines.append(line[0])
+            continue
+        padded = [
+            text.rjust(width) if number in (1, 2) else text.ljust(width)
+            for number, (text, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip())
+    if len(places) > _MOST_POINTS:
+        lines.append(f"and {len(places) - _MOST_POINTS} more points: 'howdah table --of differences' has them")
+    lines.append("in pairs of equal repetitions; in brackets least and largest of few pairs, else the 95 % interval")
+    return "\n".join(lines)
+
+
+def difference_table(said: list[Subject]) -> Tabular:
+    """Every row, for a paper or a spreadsheet."""
+    rows = [[row.of.place, row.of.side, *_words(row)] for row in difference_rows(differences(said))]
+    other = next((each.other for each in differences(said)), "")
+    headers = ["point", "B", *HEADERS[1:4], "B", "A", "B − A", "", "B / A", "", "better"]
+    return Tabular(f"Differences: B against A = {other}", headers, rows)
+
+
+def _words(row: DifferenceRow) -> list[str]:
+    found = [row.of.flow, row.measure, row.unit, row.mine, row.other, row.difference, row.difference_apart]
+    return [*found, row.ratio, row.ratio_apart, row.better]
+
+
+def difference_data(said: list[Subject]) -> list[dict[str, Any]]:
+    """A row for each contrast, in the units of metrics.json; nothing is rounded."""
+    return list(_data(differences(said)))
+
+
+def _data(found: list[Contrast]) -> Iterator[dict[str, Any]]:
+    for each in found:
+        of = each.of
+        yield {
+            "side": each.side,
+            "other": each.other,
+            "place": each.place,
+            "flow": each.flow or None,
+            "metric": each.metric.name,
+            "unit": each.metric.unit,
+            "mine": of.mine,
+            "others": of.other,
+            **_spread("difference", of.differences),
+            **_spread("ratio", of.ratios),
+            "pairs": of.differences.count if of.is_paired else 0,
+            "better": each.better or None,
+            "run": each.run or None,
+        }
+
+
+def _spread(name: str, statistic: Statistic | None) -> dict[str, float | None]:
+    about = statistic.about_median if statistic else None
+    return {
+        name: statistic.median if statistic else None,
+        f"{name}_low": about.low if about else None,
+        f"{name}_high": about.high if about else None,
+    }

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One side against another at each point of the sweep, as inline SVG: a dot for the ratio, a line for what the pairs of
+repetitions lie between. A dot is a link to the run behind it. It needs no script."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from howdah.metric import Metric
+from howdah.number import between, significant
+from howdah.report.contrast import Contrast, contrasts, leading
+from howdah.report.drawing import line, svg, text
+from howdah.report.plot.scale import Scale, ticks
+from howdah.report.plot.style import Style, mark, styles
+from howdah.report.subject import Subject, sides
+
+MOST_ROWS = 40  # of more points those at equal steps are drawn, from the first to the last
+_DIGITS = 3
+_LEAST_SPAN = 1.25  # a scale that shows less makes equal things look different
+_ROW, _TALL_ROW = 26, 46
+_HEAD, _FOOT = 58, 42
+_LETTER = 7.0
+_WIDTH, _NARROW = 1232, 340
+
+
+@dataclass(frozen=True)
+class DotPlot:
+    """Wide, and for each measure narrow; ``title`` says what is compared and ``note`` how to read it."""
+
+    title: str
+    note: str
+    wide: str
+    narrow: list[str]
+    legend: list[tuple[Style, str]]
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One measure: ``rows`` has the contrasts of each place."""
+
+    metric: Metric
+    rows: list[list[Contrast]]
+    least: float
+    most: float
+    styles: dict[str, Style]
+    has_numbers: bool
+
+
+def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
+    """Of the measures that answer the profile; None where there is nothing to compare. ``linked`` are the runs that
+    the page can show."""
+    shown, metrics = leading(said)
+    names = sides(shown)
+    found = contrasts(shown, metrics)
+    places = list(dict.fromkeys(each.place for each in found))
+    if len(names) < 2 or not found:
+        return None
+    kept = places
+    if len(places) > MOST_ROWS:
+        kept = [places[number * (len(places) - 1) // (MOST_ROWS - 1)] for number in range(MOST_ROWS)]
+    looks = styles(names)
+    panels = []
+    for name in metrics:
+        of_metric = [each for each in found if each.metric.name == name]
+        rows = [[each for each in of_metric if each.place == place] for place in kept]
+        if any(each.of.ratios for row in rows for each in row):
+            panels.append(_panel(rows, looks, has_numbers=len(names) == 2))
+    if not panels:
+        return None
+    whose = names[1] if len(names) == 2 else "Each"
+    title = f"{whose} against {names[0]}{f' at each of {len(places)} sweep points' if len(places) > 1 else ''}"
+    legend = [(looks[name], name) for name in names[1:]] if len(names) > 2 else []
+    narrow = [_narrow(panel, kept, linked) for panel in panels]
+    return DotPlot(title, _note(names, len(places) - len(kept)), _wide(panels, kept, linked), narrow, legend)
+
+
+def _note(names: list[str], left_out: int) -> str:
+    sentences = [
+        f"A dot is the median of the ratios to {names[0]}, repetition by repetition;"
+        " its line spans what stands in brackets in the text above.",
+        "A dot opens the curves of the run in the middle.",
+    ]
+    if left_out:
+        sentences.append(f"{left_out} more points are in the table.")
+    return " ".join(sentences)
+
+
+def _panel(rows: list[list[Contrast]], looks: dict[str, Style], *, has_numbers: bool) -> _Panel:
+    """The scale has every dot, and as much of the lines as lies within four times the reach of the dots."""
+    of = [each.of for row in rows for each in row if each.of.ratios]
+    dots = [each.ratios.median for each in of if each.ratios and each.ratios.median > 0]
+    reach = max([_LEAST_SPAN, *(max(dot, 1 / dot) for dot in dots)])
+    ends = [end for each in of if (about := each.around) for end in (about.low, about.high) if end > 0]
+    least = max(min([1 / _LEAST_SPAN, *dots, *ends]), reach**-4)
+    most = min(max([_LEAST_SPAN, *dots, *ends]), reach**4)
+    metric = next(each.metric for row in rows for each in row)
+    return _Panel(metric, rows, least / 1.06, most * 1.06, looks, has_numbers)
+
+
+def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> str:
+    longest = max(map(len, places))
+    left = min(330.0, 16 + _LETTER * longest) if longest else 10.0
+    step = (_WIDTH - left) / len(panels)
+    parts = []
+    for number, place in enumerate(places):
+        middle = _HEAD + _ROW * (number + 0.5)
+        most = int((left - 16) / _LETTER)
+        short = place if len(place) <= most else place[: most - 1] + "…"
+        parts.append(f"<g>{text(left - 14, middle + 4.5, short, 'name', 'end')}<title>{escape(place)}</title></g>")
+    for number, panel in enumerate(panels):
+        begin = left + step * number
+        parts += _drawn(panel, begin + 4, begin + step - 20, _ROW, linked)
+    words = ", ".join(_called(panel.metric) for panel in panels)
+    return svg(
+        _WIDTH, _HEAD + _ROW * len(places) + _FOOT, f"Ratios of {words} at each point", parts, "chart wide", "group"
+    )
+
+
+def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
+    parts = []
+    for number, place in enumerate(places):
+        most = int((_NARROW - 110) / _LETTER)
+        short = place if len(place) <= most else place[: most - 1] + "…"
+        parts.append(text(8, _HEAD + _TALL_ROW * number + 15, short, "name", "start"))
+    parts += _drawn(panel, 8, _NARROW - 10, _TALL_ROW, linked)
+    height = _HEAD + _TALL_ROW * len(places) + _FOOT
+    return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow", "group")
+
+
+def _called(metric: Metric) -> str:
+    return metric.label or metric.header or metric.name.replace("_", " ")
+
+
+def _drawn(panel: _Panel, begin: float, end: float, pitch: float, linked: frozenset[str]) -> list[str]:
+    """Between the pixels ``begin`` and ``end``; in tall rows numbers stand above the line, else behind it."""
+    tall = pitch == _TALL_ROW
+    right = end - (0 if tall or not panel.has_numbers else 128)
+    scale = Scale(panel.least, panel.most, begin + 8, right - 8, logarithmic=True)
+    bottom = _HEAD + pitch * len(panel.rows)
+    parts = [text(begin, 14, _title(panel.metric), "value", "start")]
+    less, more = _directions(panel)
+    in_a_line = _LETTER * (len(less) + len(more) + 2) < right - begin
+    parts.append(text(begin, 32, less, "note", "start"))
+    parts.append(text(right, 32 if in_a_line else 46, more, "note", "end"))
+    edge = -math.inf
+    for tick in ticks(scale, 4 if tall else 5):
+        at = scale.at(tick.value)
+        parts.append(line(at, bottom, at, bottom + 4, "tick"))
+        half = _LETTER * len(tick.text) / 2 + 3
+        if tick.text and at - half > edge:
+            edge = at + half
+            parts.append(text(at, bottom + 17, tick.text, "note"))
+    for number, row in enumerate(panel.rows):
+        top = _HEAD + pitch * number
+        parts += _row(row, panel, scale, top + pitch * (0.72 if tall else 0.5), pitch, (begin, end), linked)
+    return parts
+
+
+def _title(metric: Metric) -> str:
+    name = _called(metric)
+    return f"{name[0].upper()}{name[1:]}, ratio"
+
+
+def _directions(panel: _Panel) -> tuple[str, str]:
+    """What lies left and right of 1: the side that is better there, or, where nothing says what is, that has less."""
+    both = next(each for row in panel.rows for each in row)
+    side = both.side if panel.has_numbers else "these"
+    if panel.metric.worse == "either":
+        return f"← less with {side}", f"more with {side} →"
+    ends = (side, both.other) if panel.metric.worse == "more" else (both.other, side)
+    return f"← {ends[0]} better", f"{ends[1]} better →"
+
+
+def _row(
+    row: list[Contrast],
+    panel: _Panel,
+    scale: Scale,
+    middle: float,
+    pitch: float,
+    ends: tuple[float, float],
+    linked: frozenset[str],
+) -> list[str]:
+    one, half = scale.at(1.0), min(pitch / 2, 13)
+    parts = [line(scale.first, middle, scale.last, middle, "rail")]
+    parts.append(line(one, middle - half, one, middle + half, "limit"))
+    apart = min(6.0, (pitch - 10) / max(len(row), 1))
+    for number, each in enumerate(row):
+        y = middle + (number - (len(row) - 1) / 2) * apart
+        about, ratios = each.of.around, each.of.ratios
+        words = _words(each)
+        style = panel.styles[each.side]
+        drawn = ""
+        if ratios is not None and ratios.median > 0:
+            if about is not None:
+                low, high = (scale.at(max(value, panel.least)) for value in (about.low, about.high))
+                drawn = f'<path d="M{low:.1f} {y:.1f}H{high:.1f}" class="whisker"/>'
+            drawn += mark(scale.at(ratios.median), y, style.shape, words, size=5.0)
+        group = f"<g {style.attributes}>{drawn}</g>"
+        if each.run in linked:
+            label = escape(f"{words}: curves of {each.run}", {'"': "&quot;"})
+            run = escape(each.run, {'"': "&quot;"})
+            group = f'<a href="#figures" data-run="{run}" aria-label="{label}">{group}</a>'
+        parts.append(group)
+        if panel.has_numbers:
+            tall = pitch == _TALL_ROW
+            shown = _number(each)
+            parts.append(text(ends[1], middle - 18 if tall else middle + 4.5, shown, "note", "end"))
+    if not row:
+        parts.append(text(scale.first, middle - 5, "not measured on both sides", "note", "start"))
+    return parts
+
+
+def _number(each: Contrast) -> str:
+    """``0.87 (0.82 … 0.91)``; where the ratio does not exist both numbers: ``5 against 0``."""
+    if each.of.ratios is None:
+        both = (significant(value * each.metric.factor, _DIGITS) for value in (each.of.mine, each.of.other))
+        return " against ".join(both)
+    if each.of.is_alike:
+        return "the same"
+    about = each.of.around
+    spread = f" ({between(about.low, about.high, 2)})" if about else ""
+    return f"{significant(each.of.ratios.median, _DIGITS)}{spread}"
+
+
+def _words(each: Contrast) -> str:
+    """For a reader who points at a dot, or hears it."""
+    unit = each.metric.shown
+    both = [
+        f"{significant(value * each.metric.factor, _DIGITS)} {unit}".rstrip() for value in (each.of.mine, each.of.other)
+    ]
+    place = f"{each.place}: " if each.place else ""
+    better = f"; {each.better} is better" if each.better else ""
+    named = f"{each.side} {both[0]}, {each.other} {both[1]}"
+    return f"{place}{_called(each.metric)}, {named}, ratio {_number(each)}{better}"

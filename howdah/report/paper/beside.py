@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands beside a paper's figure: its caption, and what is drawn as rows of a CSV file."""
+
+from __future__ import annotations
+
+from howdah.record.result import Experiment, without_controls
+from howdah.report.ackwindow import exit_of
+from howdah.report.paper.figures import COURSES, NAMES, Choice, chosen_runs, lines_of, plotted_of
+from howdah.report.paper.plotted import PREFIX, declared_sections
+from howdah.report.plot.draw import title_of
+from howdah.report.variant import Variants
+
+
+def shows(name: str, experiments: list[Experiment]) -> str:
+    """What a figure shows, in words."""
+    if name in NAMES:
+        return NAMES[name]
+    section, experiment = declared_sections(without_controls(experiments))[name]
+    return title_of(section, experiment)
+
+
+def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
+    """For the file beside the figure."""
+    experiments = without_controls(experiments)
+    names = ", ".join(each.name for each in experiments)
+    if name in NAMES and name != "difference":
+        return f"{names}: {NAMES[name]}.\n"
+    return f"{names}: {plotted_of(name, experiments, choice).caption}\n"
+
+
+def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[list[str]]:
+    """What is drawn, as rows of a CSV file below its headings; every point of the tables, not thinned."""
+    experiments = without_controls(experiments)
+    if name == "difference" or name.startswith(PREFIX):
+        return plotted_of(name, experiments, choice).rows()
+    if name == "exit-strip":
+        rows = [["run", "flow", "after_start_s", "cwnd_packets", "bdp_packets", "cause"]]
+        for run in chosen_runs(experiments, choice):
+            for flow in run.plan.flows if run.plan else ():
+                found = exit_of(run, flow)
+                if found is not None and run.plan is not None:
+                    bdp = str(run.plan.path.bdp_packets)
+                    numbers = [repr(found.after_start_s), str(found.cwnd_packets), bdp]
+                    rows.append([run.name, flow.name, *numbers, found.cause])
+        return rows
+    course = COURSES[name]
+    rows = [["line", "run", "time_s", f"{course.title} ({course.unit})"]]
+    for line in lines_of(course, experiments, Variants(experiments), choice):
+        rows += [
+            [line.label, line.run.name, repr(float(x)), repr(float(y))] for x, y in zip(line.x, line.y, strict=True)
+        ]
+    return rows
