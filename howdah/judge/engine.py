@@ -119,7 +119,7 @@ def flow_check(flow: Flow, agent: dict[str, Any], tolerance: Tolerance, idle: Id
 
 def _is_bulk(flow: Flow) -> bool:
     """Whether the agent writes for it without a pause until its end; what a program sends is the program's affair."""
-    return flow.size_bytes is None and flow.group is None and flow.traffic in ("kernel", "python")
+    return flow.size_bytes is None and flow.group is None and flow.kind.single
 
 
 def placement(plan: Plan, agent: dict[str, Any]) -> Check:

@@ -212,7 +212,7 @@ def _completion_row(sheet: Sheet, data: Measured, trace: FlowTrace, size_bytes: 
     why = f"the flow did not complete its {size_bytes} bytes"
     sheet.add(flow.id, "completion_time_s", value, why, algorithm=flow.algorithm)
     handshake_s = None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) / SECOND_NS
-    moved = None if value is None or handshake_s is None or flow.traffic == "iperf3" else value - handshake_s
+    moved = None if value is None or handshake_s is None or flow.kind.control_connection else value - handshake_s
     sheet.add(flow.id, "transfer_time_s", moved, why if value is None else _NOT_CONNECTED, algorithm=flow.algorithm)
     traced = throughput.completion_time_s(trace, size_bytes)
     if value is not None and traced is not None:
