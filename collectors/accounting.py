@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
@@ -34,7 +34,7 @@ def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> dict[str, Any]:
                     "backlog_bytes": qdisc.backlog_bytes,
                     "backlog_packets": qdisc.backlog_packets,
                     "overlimits": qdisc.overlimits,
-                    **({} if qdisc.causes is None else asdict(qdisc.causes)),
+                    **qdisc.causes,
                 }
                 for qdisc in qdiscs(namespace.netlink)
                 if qdisc.index in found

@@ -21,6 +21,7 @@ from howdah.linux.netlink.filter import filters
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.route import routes
 from howdah.plan.plan import Flow, Operation
+from howdah.traffic import TRAFFIC
 
 _BOOT_PARAMETER = re.compile(r"([A-Za-z0-9_]+\.[A-Za-z0-9_]+)=(\S*)")
 _ALWAYS_RECORDED = (
@@ -45,15 +46,7 @@ _KERNEL_WIDE = (
     "net.core.default_qdisc",
     "net.ipv4.tcp_mem",
 )
-_TOOLS = {
-    "iperf3": ("iperf3", "--version"),
-    "ip": ("ip", "-V"),
-    "tc": ("tc", "-V"),
-    "nginx": ("/usr/sbin/nginx", "-v"),
-    "curl": ("curl", "--version"),
-    "flent": ("flent", "--version"),
-    "iperf": ("iperf", "--version"),
-}
+_TC: dict[str, tuple[str, ...]] = {"tc": ("tc", "-V")}
 
 
 def sysctls(namespaces: dict[str, Namespace], operations: list[Operation]) -> dict[str, dict[str, str]]:
@@ -160,10 +153,16 @@ def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[dict[str, Any
     return found
 
 
-def tool_versions(wanted: list[str]) -> dict[str, str]:
+def tool_versions(flows: list[Flow]) -> dict[str, str]:
+    """Versions of tc and of the programs that send the flows."""
+    kinds = {flow.traffic for flow in flows}
+    commands = dict(_TC)
+    for kind in TRAFFIC.values():
+        if kind.name in kinds:
+            commands |= kind.versions
     versions = {}
-    for name in wanted:
-        text = _output(*_TOOLS[name])
+    for name, command in commands.items():
+        text = _output(*command)
         versions[name] = text.splitlines()[0].strip() if text else ""
     return versions
 

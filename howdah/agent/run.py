@@ -214,10 +214,7 @@ class AgentRun:
         self.report.qdiscs = provenance.qdisc_dump(wiring.namespaces)
         self.report.links = provenance.link_dump(wiring.namespaces)
         self.report.routes = provenance.route_dump(wiring.namespaces)
-        kinds = {flow.traffic for flow in plan.flows}
-        programs = ["iperf3"] * ("iperf3" in kinds) + ["nginx", "curl"] * ("http" in kinds)
-        programs += ["flent", "iperf"] * ("flent" in kinds)
-        self.report.tools = provenance.tool_versions(["tc", *programs])
+        self.report.tools = provenance.tool_versions(plan.flows)
         if self._profiling is not None:
             self._profiling.prepare()
         self._choose_epoch()

@@ -23,6 +23,7 @@ from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.plan.quic import STACKS
+from howdah.traffic import TRAFFIC
 
 PACKAGES = Path(__file__).with_name("guest-packages.txt")
 SUITE = "trixie"
@@ -242,15 +243,12 @@ def _index_libraries(root: Path, log: Path) -> None:
             file.write(f"no ld.so.cache: {error}\n")
 
 
-_FLENT_PACKAGES = ("flent", "iperf")
-
-
 def further_of(traffic: str) -> list[tuple[str, ...]]:
     """The further packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
 
     Raises HowdahError for a traffic that needs none.
     """
-    known: dict[str, list[tuple[str, ...]]] = {"flent": [_FLENT_PACKAGES]}
+    known: dict[str, list[tuple[str, ...]]] = {kind.name: [kind.packages] for kind in TRAFFIC.values() if kind.packages}
     known |= {"quic": [tuple(sorted(stack.packages)) for stack in STACKS.values()]}
     known |= {name: [tuple(sorted(stack.packages))] for name, stack in STACKS.items()}
     if traffic not in known:
@@ -260,6 +258,6 @@ def further_of(traffic: str) -> list[tuple[str, ...]]:
 
 def further_packages(plan: Plan) -> tuple[str, ...]:
     """Packages of the guest tree that only this plan's traffic needs."""
-    flent = _FLENT_PACKAGES if any(flow.traffic == "flent" for flow in plan.flows) else ()
+    own = dict.fromkeys(package for flow in plan.flows for package in flow.kind.packages)
     stacks = {name for flow in plan.flows if flow.quic is not None for name in STACKS[flow.quic].packages}
-    return (*flent, *sorted(stacks))
+    return (*own, *sorted(stacks))

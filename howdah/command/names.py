@@ -103,6 +103,8 @@ def _inside(annotation: Any, name: str) -> Iterator[tuple[str, Any]]:
     shape, inner = shape_of(annotation)
     if shape == "section":
         yield from _fields(inner, f"{name}.")
+    elif shape == "choice":
+        yield name, typing.Literal[tuple(inner)]
     elif shape == "list" and shape_of(inner)[0] == "section":
         yield from _fields(shape_of(inner)[1], f"{name}.1.")
     elif shape != "mapping":

@@ -51,7 +51,7 @@ def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
 def _begins_connected(flow: Flow) -> bool:
     """Of a transfer by iperf3: its processes talk on a control connection first, and wait a round trip for the server's
     word on it where other sources wait for the handshake."""
-    return flow.traffic == "iperf3" and flow.size_bytes is not None
+    return flow.kind.control_connection and flow.size_bytes is not None
 
 
 def _is_cut(flow: Flow, record: dict[str, Any]) -> bool:

@@ -13,8 +13,8 @@ from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.linux.netlink.qdisc import RTM_NEWQDISC, TCA_KIND, TCA_STATS2, TCA_STATS_APP, TCMSG
-from howdah.plan.plan import PROCESSOR_KIND
 from howdah.record import table as store
 from howdah.record.schema import TEXT
 
@@ -57,7 +57,7 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
         raise MalformedMessageError(f"an answer of {end - start} bytes about a processor")
     found = attributes(answer, start + TCMSG.size, end)
     name = text_of(answer, found.get(TCA_KIND)) or "?"
-    if name != PROCESSOR_KIND:
+    if name != HostProcessor.kind:
         raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a processor")
     offset, length = found[TCA_KIND]
     fixed = [*skeleton_of(found), (offset, offset + length)]

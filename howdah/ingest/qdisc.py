@@ -15,7 +15,7 @@ from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.interface import interface_names, read_interfaces
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
-from howdah.linux.netlink.active import MARKS_AT
+from howdah.linux.netlink.discipline import statistics_of
 from howdah.linux.netlink.qdisc import (
     RTM_NEWQDISC,
     RTM_NEWTCLASS,
@@ -28,11 +28,9 @@ from howdah.linux.netlink.qdisc import (
     TCA_STATS_QUEUE,
     TCMSG,
 )
-from howdah.linux.netlink.traffic_control import CakeStats, CakeTinStats
 from howdah.record import table as store
 from howdah.record.schema import QDISC
 
-_CAKE_FIRST_TIN = 1
 _ROOT = 0xFFFFFFFF
 _INGRESS = 0xFFFFFFF1
 _NAMES = (
@@ -103,20 +101,19 @@ def _stats2(inner: dict[int, tuple[int, int]]) -> dict[str, Slot]:
 def _marks(
     answer: bytes, inner: dict[int, tuple[int, int]], kind: str, fixed: list[tuple[int, int]]
 ) -> dict[str, Slot]:
-    """ECN marks in the statistics of the kinds that count them; cake's are in its tins, of which there is one."""
-    if TCA_STATS_APP not in inner:
+    """ECN marks in the statistics of the kinds that count them."""
+    counted = statistics_of(kind)
+    if TCA_STATS_APP not in inner or counted is None or counted.marks_at is None:
         return {}
     offset, length = inner[TCA_STATS_APP]
-    if kind == "cake":
-        for attribute in (CakeStats.TIN_STATS, _CAKE_FIRST_TIN, CakeTinStats.ECN_MARKED_PACKETS):
-            found = attributes(answer, offset, offset + length)
-            fixed += skeleton_of(found)
-            if attribute not in found:
-                return {}
-            offset, length = found[attribute]
-        return {"marks_packets": Slot(offset, 4)}
-    place = MARKS_AT.get(kind)
-    return {"marks_packets": Slot(offset + place, 4)} if place is not None and length >= place + 4 else {}
+    for step in counted.marks_in:
+        found = attributes(answer, offset, offset + length)
+        fixed += skeleton_of(found)
+        if step not in found:
+            return {}
+        offset, length = found[step]
+    at = counted.marks_at
+    return {"marks_packets": Slot(offset + at, 4)} if length >= at + 4 else {}
 
 
 def _stats(offset: int) -> dict[str, Slot]:

@@ -66,7 +66,7 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
 
 def _other_ports(flow: Flow) -> list[int]:
     """Ports of further connections of the programs that make a flow."""
-    if flow.traffic == "iperf3":
+    if flow.kind.control_connection:
         return [flow.destination_port]
     if flow.program is None or not flow.is_tcp:
         return []

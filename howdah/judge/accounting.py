@@ -10,6 +10,7 @@ from typing import Any
 from howdah.judge.burst import allowed_losses
 from howdah.judge.check import ACCOUNTING, Check, none_of
 from howdah.judge.tolerance import Tolerance
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
 
@@ -164,7 +165,7 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
     forward = {(hop.node, hop.interface) for hops in _ways(plan, "forward") for hop in hops}
     for operation in plan.operations:
         arguments = operation.arguments
-        if operation.op != "qdisc" or arguments["kind"] != "netem":
+        if operation.op != "qdisc" or arguments["kind"] != Netem.kind:
             continue
         node, interface = arguments["node"], arguments["interface"]
         ahead = (node, interface) in forward

@@ -18,14 +18,13 @@ from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.counters import CounterSeries
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
-from howdah.measure.trace import WAITING, FlowTrace, Integers
+from howdah.measure.trace import FlowTrace, Integers
 from howdah.plan.plan import Flow
 
 _MOST_NAMED = 3
 _HANDSHAKE = 2  # tcpi_bytes_acked counts the SYN of the end that opened, and the FIN
 _DELAYED_ACK_NS = 200_000_000  # the longest that receivers wait with it
 _TRAIN, _DELAY = "TcpExtTCPHystartTrain", "TcpExtTCPHystartDelay"
-_OWN_CONNECTIONS = ("program", "flent")  # traffic whose programs may open connections that are no flow
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def agreement_checks(data: Measured) -> list[Check]:
             checks.append(_all_agree(name, found, good))
     for host in dict.fromkeys(trace.flow.sender for trace in traces):
         flows = [trace for trace in data.traces if trace.flow.sender == host and trace.flow.is_tcp]
-        if all(_is_kernels(trace.flow) and trace.flow.traffic not in _OWN_CONNECTIONS for trace in flows):
+        if all(_is_kernels(trace.flow) and not trace.flow.kind.opens_others for trace in flows):
             checks += _host(data, host, flows)
     return checks
 
@@ -98,7 +97,7 @@ def _bytes(data: Measured, traces: list[FlowTrace]) -> Iterator[str]:
         row = rows.get(trace.flow.id, {})
         received = row.get("bytes_received_bytes")
         # iperf3 stops counting at its receiver before everything has come; programs' receivers are not asked.
-        if not row.get("complete") or received is None or trace.flow.traffic not in WAITING:
+        if not row.get("complete") or received is None or not trace.flow.kind.single:
             continue
         label, acknowledged = trace.flow.title, int(trace.una_after[-1])
         if acknowledged > received:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from howdah.judge.check import DURING, Check, within
 from howdah.judge.tolerance import Tolerance
+from howdah.linux.netlink.discipline import queues
 from howdah.measure.measured import Measured
 from howdah.measure.rounds import raw_rtt
 from howdah.measure.sampled import Samples
@@ -99,7 +100,7 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
 
 def dropping(plan: Plan) -> int:
     """The frame's size for a queue that drops what it holds, 0 for one that only refuses."""
-    return plan.path.frame_bytes if plan.path.queue not in ("fifo", "red", "gred", "pie") else 0
+    return plan.path.frame_bytes if queues()[plan.path.queue].drops_held else 0
 
 
 def peak_backlog(data: Measured) -> Check:

@@ -8,6 +8,7 @@ from typing import Any
 from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import ENGINE, Check
 from howdah.judge.tolerance import Tolerance
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Flow, Plan
 
 
@@ -118,7 +119,7 @@ def flow_check(flow: Flow, agent: dict[str, Any], tolerance: Tolerance, idle: Id
 
 def _is_bulk(flow: Flow) -> bool:
     """Whether the agent writes for it without a pause until its end; what a program sends is the program's affair."""
-    return flow.size_bytes is None and flow.group is None and flow.traffic in ("kernel", "python")
+    return flow.size_bytes is None and flow.group is None and flow.kind.single
 
 
 def placement(plan: Plan, agent: dict[str, Any]) -> Check:
@@ -135,7 +136,7 @@ def placement(plan: Plan, agent: dict[str, Any]) -> Check:
         for node, dump in dumps.items()
         if node in hosts
         for item in (dump["qdiscs"] if isinstance(dump, dict) else dump)
-        if item.get("kind") == "netem"
+        if item.get("kind") == Netem.kind
     ]
     ok = not found
     message = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.measure.sampled import Samples, qdisc_samples
 from howdah.plan.plan import Plan
 
@@ -42,7 +43,7 @@ def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], 
     """Node and interface of each delay line, and its readings."""
     for operation in plan.operations:
         arguments = operation.arguments
-        if operation.op == "qdisc" and arguments["kind"] == "netem":
+        if operation.op == "qdisc" and arguments["kind"] == Netem.kind:
             node, interface = arguments["node"], arguments["interface"]
             yield (node, interface), qdisc_samples(table, node, interface, arguments["handle"])
 

@@ -42,7 +42,7 @@ def is_set_by_profile(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
 
 def is_set_by_program(flow: Flow) -> bool:
     """Whether programs of the profile hold the flow's sockets: their buffers and their pauses are their own."""
-    return flow.traffic == "program"
+    return flow.kind.holds_sockets
 
 
 def has_sack(plan: Plan, flow: Flow) -> bool:

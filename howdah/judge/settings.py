@@ -11,6 +11,7 @@ from typing import Any
 
 from howdah.agent.value import same_value
 from howdah.judge.check import ENGINE, Check
+from howdah.linux.netlink.discipline import discipline
 from howdah.plan.line import WIRE, WIRE_HANDLE, delay_lines
 from howdah.plan.operation import ROUTE_METRICS
 from howdah.plan.plan import Plan
@@ -19,26 +20,6 @@ from howdah.plan.qdisc import ROOT_HANDLE
 # Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
 _OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")
 _QUEUE_OF_A_NIC = "pfifo"  # which the engine gives those that are ends of a link between two machines
-# What tc calls the options of a queue, and the plan. Not PIE's updates, which the kernel rounds to its ticks.
-_ROOMS = {
-    "bfifo": {"limit": "limit_bytes"},
-    "pfifo": {"limit": "limit_packets"},
-    "red": {"limit": "limit_bytes", "min": "least_bytes", "max": "most_bytes"},
-    "choke": {"limit": "limit_packets", "min": "least_packets", "max": "most_packets"},
-    "codel": {"limit": "limit_packets", "target": "target_us", "interval": "interval_us"},
-    "fq_codel": {
-        "limit": "limit_packets",
-        "target": "target_us",
-        "interval": "interval_us",
-        "flows": "flows",
-        "quantum": "quantum_bytes",
-        "memory_limit": "memory_limit_bytes",
-    },
-    "pie": {"limit": "limit_packets", "target": "target_us", "alpha": "alpha", "beta": "beta"},
-    "cake": {"rtt": "rtt_us", "memlimit": "memory_limit_bytes"},
-    "gred": {"limit": "limit_bytes", "0 min": "least_bytes", "0 max": "most_bytes"}
-    | {"1 min": "marked_least_bytes", "1 max": "marked_most_bytes"},
-}
 _STEP_US = 2  # CoDel counts 1.024 us, PIE 64 ns
 _OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")
 _BYTE_A_SECOND = 8  # tc tells a rate in whole bytes a second
@@ -166,9 +147,9 @@ def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
 def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
     """The limits and thresholds of queues, in the kernel's own words."""
     for item in _operations(plan, "qdisc"):
-        names = _ROOMS.get(item["kind"])
+        names = discipline(item["kind"]).told
         dump = dumps.get(item["node"])
-        if names is None or dump is None:
+        if not names or dump is None:
             continue
         for found in dump["qdiscs"] if isinstance(dump, dict) else dump:
             place = (found.get("dev"), found.get("handle"), found.get("kind"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
-from howdah.measure.trace import WAITING, FlowTrace
+from howdah.measure.trace import FlowTrace
 
 # TCP states (include/net/tcp_states.h) of a socket that is not established and may have data on their way:
 # FIN_WAIT1, CLOSE_WAIT, LAST_ACK, CLOSING.
@@ -35,7 +35,7 @@ _OF_ALL_BYTES = ("goodput_bits_per_second", "packet_throughput_bits_per_second")
 def seen_until_ns(trace: FlowTrace, info: Samples) -> int | None:
     """When the trace of a flow ends although the flow does not; None if it has every ACK of the flow's time."""
     flow = trace.flow
-    if flow.traffic in WAITING or not flow.is_tcp or flow.sender_stack is not None or not len(trace):
+    if flow.kind.single or not flow.is_tcp or flow.sender_stack is not None or not len(trace):
         return None
     end_ns, size = int(trace.time_ns[-1]), flow.size_bytes
     if trace.received_ns is not None and size is not None and int(trace.snd_nxt[-1]) < size:

@@ -19,6 +19,7 @@ from howdah.measure.trace import SECOND_NS
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
+from howdah.traffic import TRAFFIC
 
 # Functions that papers name, as metrics cpu_share_NAME. A sample counts if it was in the function's own code, or in
 # what the compiler had inlined there; or, of "with" functions, in one that nothing else calls.
@@ -78,7 +79,7 @@ RECEIVER = (
 )
 KERNEL = ("kernel", "module")  # domains
 _HALF_INTERVAL_NS = 50_000_000  # of the vm engine's marks
-_COPYING_SINKS = ("iperf3", "http")
+_COPYING = " and ".join(kind.name for kind in TRAFFIC.values() if kind.copies)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
     functions = account.get("functions")  # of a stock kernel, of which nothing is known but its symbols
     if functions is not None:
         unknown = None
-    copies = any(flow.sink in _COPYING_SINKS for flow in plan.flows)
+    copies = any(flow.sink_kind.copies for flow in plan.flows)
     for name, helpers in NAMED.items():
         cpu_ns = time_of((name, *helpers))
         missing = unknown
@@ -139,7 +140,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
         elif functions is not None and name == "user_copy":
             missing = "the function of this kernel that copies serves both directions"
         elif name == "user_copy" and not copies:
-            missing = "nothing is copied to user space by this traffic's sink; iperf3 and http do it"
+            missing = f"nothing is copied to user space by this traffic's sink; {_COPYING} do it"
         add(f"cpu_share_{name}", cpu_ns / total_ns if total_ns else None, missing)
         end = "receiver" if name in RECEIVER else "sender"
         if name == "user_copy":

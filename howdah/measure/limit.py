@@ -32,7 +32,6 @@ HELD_SHARE = 0.5
 # The time in question before an event: rounds that an algorithm looks back on (BBR's is three).
 ROUNDS = 3
 
-_IPERF3_COOKIE_BYTES = 37  # COOKIE_SIZE in iperf.h
 
 RECOVERY = 3  # tcpi_ca_state: Open 0, Disorder 1, CWR 2, Recovery 3, Loss 4
 _NEEDED = ("state", "notsent_bytes", "unacked_packets", "sacked_packets", "lost_packets", "retrans_packets")
@@ -99,8 +98,8 @@ def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
 def _begun_ns(trace: FlowTrace, info: Samples) -> int:
     """When the flow may send. iperf3 sends a cookie, and waits for the word of its server on another connection."""
     begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
-    if trace.flow.traffic == "iperf3" and info.has("bytes_sent_bytes"):
-        sends = info.time_ns[info["bytes_sent_bytes"] > _IPERF3_COOKIE_BYTES]
+    if trace.flow.kind.cookie_bytes and info.has("bytes_sent_bytes"):
+        sends = info.time_ns[info["bytes_sent_bytes"] > trace.flow.kind.cookie_bytes]
         return max(begin, int(sends[0])) if sends.size else begin
     return begin
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from howdah.linux.netlink.discipline import queues
 from howdah.measure import group, outside, overshoot, queue, throughput
 from howdah.measure.bdp import buffer_drain_ns
 from howdah.measure.blind import ends_unseen, unseen_at_the_end
@@ -211,7 +212,7 @@ def _completion_row(sheet: Sheet, data: Measured, trace: FlowTrace, size_bytes: 
     why = f"the flow did not complete its {size_bytes} bytes"
     sheet.add(flow.id, "completion_time_s", value, why, algorithm=flow.algorithm)
     handshake_s = None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) / SECOND_NS
-    moved = None if value is None or handshake_s is None or flow.traffic == "iperf3" else value - handshake_s
+    moved = None if value is None or handshake_s is None or flow.kind.control_connection else value - handshake_s
     sheet.add(flow.id, "transfer_time_s", moved, why if value is None else _NOT_CONNECTED, algorithm=flow.algorithm)
     traced = throughput.completion_time_s(trace, size_bytes)
     if value is not None and traced is not None:
@@ -251,7 +252,7 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
     sheet.add(None, "bottleneck_drops_packets", total, "the queue was not read")
     ratio = queue.drop_ratio(data.bottleneck)
     sheet.add(None, "bottleneck_drop_ratio", ratio, "the queue was not read, or nothing came to it")
-    if plan.path.ecn or plan.path.queue == "cake":
+    if plan.path.ecn or queues()[plan.path.queue].marks_always:
         marks = data.bottleneck["marks_packets"] if data.bottleneck.has("marks_packets") else None
         count = int(marks[-1] - marks[0]) if marks is not None else None
         sheet.add(None, "bottleneck_marks_packets", count, "the queue was not read")

@@ -21,7 +21,6 @@ Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 SECOND_NS = 1_000_000_000
-WAITING = ("kernel", "python")  # sources that close when the last byte is acknowledged
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
 def _is_whole(flow: Flow, times: Integers, sent: Integers, received_ns: int) -> bool:
     """Whether the last record is the ACK of the last byte: these sources close when they have it, and no ACK of an
     established connection is without a record. Those of other programs may close before."""
-    waits = flow.traffic in WAITING and flow.is_tcp and flow.sender_stack is None
+    waits = flow.kind.single and flow.is_tcp and flow.sender_stack is None
     return waits and bool(times.size) and int(times[-1]) >= received_ns and int(sent[-1]) >= (flow.size_bytes or 0)
 
 

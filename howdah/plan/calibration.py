@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from howdah.linux.netlink.discipline.discipline import HopQueue, Room
 from howdah.plan.flow import Delays
 from howdah.plan.network import Network, bare
 from howdah.plan.path import MOST_FILLED_US, Path
 from howdah.plan.plan import Calibration, CalibrationTarget
 from howdah.plan.qdisc import LEAF_HANDLE
-from howdah.plan.queue import FIRST_IN_FIRST_OUT, Leaf, train_packets
 from howdah.plan.schedule import Schedule
 from howdah.profile.model import Scenario
 
@@ -27,7 +29,7 @@ def calibration(
     path: Path,
     delays: Delays,
     varying: Schedule,
-    queues: list[Leaf],
+    queues: list[HopQueue],
     *,
     several_clocks: bool = False,
     processor_shift: int = 0,
@@ -80,7 +82,7 @@ def calibration(
         bottleneck_interface=bottleneck[0].name,
         bottleneck_handle=LEAF_HANDLE,
         targets=targets,
-        buffer_unknown=_unknown(path),
+        buffer_unknown=_unknown(path, queues[0]),
         train_rate_bits_per_second=_slower(path),
         train_packets=_train(path, queues),
         early_us=scenario.path.early_us,
@@ -102,18 +104,19 @@ def _slower(path: Path) -> int | None:
     return interface if interface is not None and interface < path.rate_bits_per_second else None
 
 
-def _train(path: Path, queues: list[Leaf]) -> int | None:
+def _train(path: Path, queues: list[HopQueue]) -> int | None:
     """The longest train that every queue on the way lets pass; None: as long as the bottleneck's buffer allows."""
     part = [] if (filled := _part(path)) is None else [filled]
-    limits = [train_packets(*queue, path.rate_bits_per_second, path.frame_bytes) for queue in queues]
+    room = Room(path.buffer_bytes, path.rate_bits_per_second, path.frame_bytes, Fraction(path.bdp_bytes), path.ecn)
+    limits = [queue.train_packets(room) for queue in queues]
     limits += [max(room * 4 // 5 // path.frame_bytes, 2) for room in [hop.buffer_bytes for hop in path.hops] + part]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _unknown(path: Path) -> str | None:
+def _unknown(path: Path, queue: HopQueue) -> str | None:
     """Why a queue cannot be filled to its limit, or be distinguished from another one."""
-    if path.queue not in FIRST_IN_FIRST_OUT:
-        return f"{path.queue} drops before its buffer is full"
+    if not queue.fills:
+        return f"{queue.name} drops before its buffer is full"
     if any(hop.place == "before" for hop in path.hops):
         return "a hop before the bottleneck keeps what would fill its queue"
     if any(hop.rate_bits_per_second * 10 < path.rate_bits_per_second * 11 for hop in path.hops):

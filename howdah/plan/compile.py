@@ -215,7 +215,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         gso_max_segs=asked.gso_max_segs,
         loss_ratio=float(asked.loss),
         delay_variation=varying.record(asked.delay_variation),
-        queue=asked.queue,
+        queue=asked.queue.kind,
         ecn=asked.ecn,
         hops=hops,
         early_us=asked.early_us,

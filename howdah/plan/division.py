@@ -18,7 +18,6 @@ from howdah.plan.program import traffic_place
 from howdah.profile import Cell
 
 MOST_PARTS = 8  # WIRE_MOST_PARTS of modules/wire/wire.h
-_TRAFFIC = ("kernel", "python")
 _WHOLE = {
     "program": "programs",
     "http": "HTTP",
@@ -122,7 +121,7 @@ def _check(cell: Cell, plan: Plan, where: str) -> None:
 
 def _check_flow(cell: Cell, index: int, flow: Flow) -> None:
     whole = next((words for name, words in _WHOLE.items() if getattr(flow, name) is not None), None)
-    if whole is None and {flow.traffic, flow.sink} <= {*_TRAFFIC}:
+    if whole is None and flow.kind.single and flow.sink_kind.single:
         return
     what = f"{flow.name}: the ends of {whole or flow.traffic} must be in one kernel"
     place: tuple[str | int, ...] = ("traffic",)

@@ -17,7 +17,7 @@ from howdah.plan.program import program_of, stack_algorithm, traffic_of, traffic
 from howdah.plan.traffic import Exchange, HttpRequests
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
-from howdah.profile.traffic import PROGRAM
+from howdah.traffic import PAIRED, PROGRAM, TRAFFIC, TrafficKind
 
 FIRST_SOURCE_PORT = 40001
 FIRST_DESTINATION_PORT = 5001
@@ -125,9 +125,9 @@ def resolve_flows(
             what = "the server takes its congestion control from the kernel's default, which is not ours in real time"
             raise ProfileError(what, where=cell.place("groups", generated.origin, "http"), hint=hint)
         moved_us = start - flow.start
-        if generated is None and source == "flent":
-            _require_flent(cell, flow, index, virtual_time=virtual_time)
-        if generated is None and flow.opener == "receiver" and source in ("iperf3", "flent"):
+        if generated is None:
+            _require_time(TRAFFIC[source], cell, flow, index, virtual_time=virtual_time)
+        if generated is None and flow.opener == "receiver" and TRAFFIC[source].sender_connects:
             what = f"with {source} it is the sender that connects"
             hint = "let kernel or python send (traffic.source), or leave opener out"
             raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
@@ -233,17 +233,16 @@ def _end(flow: GeneratedFlowSection | None, asked: str) -> str:
         return "python"
     if flow is not None and asked == PROGRAM:
         return "kernel"
-    return "python" if flow is not None and asked in ("iperf3", "flent") else asked
+    return "python" if flow is not None and asked in PAIRED else asked
 
 
-def _require_flent(cell: Cell, flow: FlowSection, index: int, *, virtual_time: bool) -> None:
-    """Raise ProfileError where flent cannot run a flow: outside a guest, or for a size instead of a time."""
-    if not virtual_time:
-        what = "flent's test is changed to use iperf, which is not done to a machine in real time"
-        raise ProfileError(what, where=cell.place("traffic", "source"), hint="run it with the uml engine")
-    if flow.size is not None:
-        what = "flent's test runs for a time, not for an amount of data"
-        raise ProfileError(what, where=cell.place("flows", index, "size"), hint="give the flow start and stop")
+def _require_time(kind: TrafficKind, cell: Cell, flow: FlowSection, index: int, *, virtual_time: bool) -> None:
+    """Raise ProfileError where a kind cannot run a flow: outside a guest, or for a size instead of a time."""
+    if kind.needs_guest and not virtual_time:
+        raise ProfileError(kind.needs_guest, where=cell.place("traffic", "source"), hint="run it with the uml engine")
+    if kind.needs_time and flow.size is not None:
+        where = cell.place("flows", index, "size")
+        raise ProfileError(kind.needs_time, where=where, hint="give the flow start and stop")
 
 
 def _transactions(flow: GeneratedFlowSection) -> HttpRequests:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.linux.netlink.discipline.howdah_wire import Wire
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Plan
 
 TICK_US = 10_000  # of a user-mode kernel
-WIRE = "howdah_wire"  # the qdisc and the module of a line between two kernels
+WIRE = Wire.kind  # the qdisc and the module of a line between two kernels
 WIRE_HANDLE = "20:"  # of a wire below the netem that does the rest of a line
 
 
@@ -42,33 +44,23 @@ def delay_lines(plan: Plan) -> list[Line]:
             link = item.arguments
             for near, far in (("a", "b"), ("b", "a")):
                 towards[link[f"{near}_node"], link[f"{near}_interface"]] = link[f"{far}_node"]
-    changed: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    changed: dict[tuple[str, str, str], list[Netem]] = {}
     for event in plan.timeline:
         if event.op == "qdisc":
-            changed.setdefault(_place(event.arguments), []).append(event.arguments["options"])
+            changed.setdefault(_place(event.arguments), []).append(Netem(**event.arguments["options"]))
     lines = []
     for item in plan.operations:
-        if item.op != "qdisc" or item.arguments["kind"] != "netem":
+        if item.op != "qdisc" or item.arguments["kind"] != Netem.kind:
             continue
         host = towards[item.arguments["node"], item.arguments["interface"]]
         if host not in hosts:
             continue
-        all_options = [item.arguments["options"], *changed.get(_place(item.arguments), [])]
-        least = min(_least_us(options) for options in all_options)
-        plain = len(all_options) == 1 and _is_plain(all_options[0])
+        netems = [Netem(**item.arguments["options"]), *changed.get(_place(item.arguments), [])]
+        least = min(netem.least_us for netem in netems)
+        plain = len(netems) == 1 and netems[0].plain
         lines.append(Line(host, *_place(item.arguments), least, plain))
     return lines
 
 
 def _place(arguments: dict[str, Any]) -> tuple[str, str, str]:
     return (arguments["node"], arguments["interface"], arguments["handle"])
-
-
-def _least_us(options: dict[str, Any]) -> int:
-    """A packet that overtakes has no delay."""
-    return 0 if options["reorder_ratio"] else max(int(options["delay_us"]) - int(options["jitter_us"]), 0)
-
-
-def _is_plain(options: dict[str, Any]) -> bool:
-    names = ("loss_ratio", "jitter_us", "distribution", "rate_bits_per_second", "reorder_ratio")
-    return not any(options[name] for name in names)

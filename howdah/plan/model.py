@@ -64,8 +64,8 @@ def check_model(cell: Cell, engine: str, kernel: str | None, kind: Traits) -> No
 def _of_path(scenario: Scenario) -> Iterator[Refusal]:
     path = scenario.path
     uml = "run it with the uml engine"
-    if path.queue != "fifo":
-        yield ("path", "queue"), f"queue {path.queue} that would be the kernel's", "fifo drops at the tail"
+    if path.queue.kind != "fifo":
+        yield ("path", "queue"), f"queue {path.queue.kind} that would be the kernel's", "fifo drops at the tail"
     for field, what in (
         ("hops", "further hops"),
         ("delay_variation", "delay that varies"),

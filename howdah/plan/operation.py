@@ -7,8 +7,11 @@ wrong type cannot be made.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+from howdah.linux.netlink.discipline import discipline
+from howdah.linux.netlink.discipline.discipline import Discipline
 from howdah.plan.plan import Event, Operation
 
 _TEXT, _INTEGER, _BOOLEAN = (str,), (int,), (bool,)
@@ -86,102 +89,14 @@ EVENTS: dict[str, _Arguments] = {
     "class": OPERATIONS["class"],
 }
 
-# Of RED and its descendants, which count bytes (_OF_BYTES) or packets.
-_OF_BYTES: _Arguments = {"limit_bytes": _INTEGER, "least_bytes": _INTEGER, "most_bytes": _INTEGER}
-_EARLY: _Arguments = {
-    "packet_bytes": _INTEGER,
-    "burst_packets": _INTEGER,
-    "probability": _NUMBER,
-    "rate_bits_per_second": _INTEGER,
-    "ewma_log": _INTEGER,
-    "probability_log": _INTEGER,
-    "idle_log": _INTEGER,
-    "idle_shifts": (list,),
-}
-
-QDISC_OPTIONS: dict[str, _Arguments] = {
-    "htb": {"default_class": _INTEGER},
-    "bfifo": {"limit_bytes": _INTEGER},
-    "pfifo": {"limit_packets": _INTEGER},
-    "fq": {"limit_packets": _INTEGER, "flow_limit_packets": _INTEGER},
-    "red": {**_OF_BYTES, **_EARLY, "adaptive": _BOOLEAN, "ecn": _BOOLEAN},
-    "choke": {
-        "limit_packets": _INTEGER,
-        "least_packets": _INTEGER,
-        "most_packets": _INTEGER,
-        **_EARLY,
-        "ecn": _BOOLEAN,
-    },
-    "gred": {
-        **_OF_BYTES,
-        **_EARLY,
-        "marked_least_bytes": _INTEGER,
-        "marked_most_bytes": _INTEGER,
-        "marked_burst_packets": _INTEGER,
-        "marked_probability_log": _INTEGER,
-    },
-    "clsact": {},
-    "codel": {"limit_packets": _INTEGER, "target_us": _INTEGER, "interval_us": _INTEGER, "ecn": _BOOLEAN},
-    "fq_codel": {
-        "limit_packets": _INTEGER,
-        "target_us": _INTEGER,
-        "interval_us": _INTEGER,
-        "flows": _INTEGER,
-        "quantum_bytes": _INTEGER,
-        "memory_limit_bytes": _INTEGER,
-        "ecn": _BOOLEAN,
-    },
-    "pie": {
-        "limit_packets": _INTEGER,
-        "target_us": _INTEGER,
-        "update_us": _INTEGER,
-        "alpha": _INTEGER,
-        "beta": _INTEGER,
-        "ecn": _BOOLEAN,
-    },
-    "howdah_receiver": {
-        "acknowledge_every": _INTEGER,
-        "delay_us": _INTEGER,
-        "quick_first": _INTEGER,
-        "sack_blocks": _INTEGER,
-        "backlog_blocks": _INTEGER,
-    },
-    "howdah_cpu": {
-        "packet_ns": _INTEGER,
-        "ack_ns": _INTEGER,
-        "searched_ns": _INTEGER,
-        "search": _INTEGER,
-        "queue_packets": _INTEGER,
-    },
-    # Made by the engine where it divides a plan among kernels.
-    "howdah_wire": {"wire": _INTEGER, "to": _INTEGER, "delay_ns": _INTEGER},
-    "cake": {"rtt_us": _INTEGER, "target_us": _INTEGER, "isolation": _TEXT, "memory_limit_bytes": _INTEGER},
-    "netem": {
-        "delay_us": _INTEGER,
-        "limit_packets": _INTEGER,
-        "seed": _OPTIONAL_INTEGER,
-        "jitter_us": _INTEGER,
-        "distribution": (list, type(None)),
-        "loss_ratio": _NUMBER,
-        "rate_bits_per_second": _OPTIONAL_INTEGER,
-        "reorder_ratio": _NUMBER,
-        "reorder_gap": _INTEGER,
-    },
-}
-
-CLASS_OPTIONS: dict[str, _Arguments] = {
-    "htb": {
-        "rate_bits_per_second": _INTEGER,
-        "burst_bytes": _INTEGER,
-        "cburst_bytes": _INTEGER,
-        "quantum_bytes": _INTEGER,
-    },
-}
-
-
-# Options that need not be there. A tick is of a change alone: what is not given stays as it is.
-_FURTHER_OPTIONS: dict[str, _Arguments] = {
-    "netem": {"tick_us": _INTEGER, "burst_begins_ratio": _NUMBER, "burst_ends_ratio": _NUMBER}
+# What the types of options are checked by, as their classes write them.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": _INTEGER,
+    "bool": _BOOLEAN,
+    "str": _TEXT,
+    "float": _NUMBER,
+    "list[int]": (list,),
+    "None": (type(None),),
 }
 
 
@@ -206,12 +121,29 @@ def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]
         raise OperationError(f"there is no operation {op!r}; known: {', '.join(vocabulary)}")
     _check_arguments(op, arguments, vocabulary[op], _FURTHER.get(op))
     if op in ("qdisc", "class"):
-        kinds = QDISC_OPTIONS if op == "qdisc" else CLASS_OPTIONS
-        kind = arguments["kind"]
-        if kind not in kinds:
-            raise OperationError(f"{op}: there is no kind {kind!r}; known: {', '.join(kinds)}")
-        given = arguments["options"]
-        _check_arguments(f"{op} {kind}", given, kinds[kind], _FURTHER_OPTIONS.get(kind))
+        _check_options(op, arguments["kind"], arguments["options"])
+
+
+def _check_options(op: str, kind: str, given: dict[str, Any]) -> None:
+    try:
+        found = discipline(kind) if op == "qdisc" else discipline(kind).classes
+    except ValueError as error:
+        raise OperationError(f"{op}: {error}") from None
+    if found is None:
+        raise OperationError(f"{kind} has no classes")
+    must, may = _options_of(found)
+    _check_arguments(f"{op} {kind}", given, must, may)
+
+
+def _options_of(kind: type[Discipline]) -> tuple[_Arguments, _Arguments]:
+    """Those that must be there, and those that need not."""
+    must: _Arguments = {}
+    may: _Arguments = {}
+    for field in dataclasses.fields(kind):
+        if field.compare:
+            types = tuple(one for name in str(field.type).split(" | ") for one in _TYPES[name])
+            (may if field.metadata.get("occasional") else must)[field.name] = types
+    return must, may
 
 
 def _check_arguments(

@@ -19,6 +19,7 @@ from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.path import Path
 from howdah.plan.shares import KernelShare, MachineShare
 from howdah.plan.traffic import Exchange, HttpRequests, PlannedStack, Programs
+from howdah.traffic import TRAFFIC, TrafficKind
 from howdah.trait import Traits, traits
 
 PLAN_FORMAT = 3  # in format 1 flows counted from 0; in 2 each interval was a field of `collect`
@@ -33,6 +34,12 @@ class Host:
     role: str
     address: str | None = None
     calibration_address: str | None = None
+
+
+def _kind(name: str) -> TrafficKind:
+    if name not in TRAFFIC:
+        raise ValueError(f"there is no traffic {name!r}; known: {', '.join(TRAFFIC)}")
+    return TRAFFIC[name]
 
 
 MEASURED = "measured"
@@ -57,8 +64,7 @@ class Flow:
     destination_port: int
     algorithm: str
     kernel_algorithm: str
-    # "kernel" (in-kernel source and sink), "python" (plain blocking user space), "iperf3", "flent", "http", "program"
-    traffic: str
+    traffic: str  # a kind of howdah/traffic.py
     start_us: int
     stop_us: int
     size_bytes: int | None
@@ -108,6 +114,16 @@ class Flow:
     def stacks(self) -> list[PlannedStack]:
         """Of its ends, those that are not the kernel's TCP."""
         return [each for each in (self.sender_stack, self.receiver_stack) if each is not None]
+
+    @property
+    def kind(self) -> TrafficKind:
+        """What sends it. Raises ValueError."""
+        return _kind(self.traffic)
+
+    @property
+    def sink_kind(self) -> TrafficKind:
+        """What receives it. Raises ValueError."""
+        return _kind(self.sink)
 
     @property
     def quic(self) -> str | None:
@@ -239,9 +255,6 @@ class RealTime:
     """A virtual machine whose clock is this machine's; ``accelerator`` is ``auto``, ``kvm`` or ``tcg``."""
 
     accelerator: str
-
-
-PROCESSOR_KIND = "howdah_cpu"  # the queueing discipline of a processor; such a name has at most 15 letters
 
 
 @planned

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from howdah.codec import encoded
 from howdah.errors import ProfileError
+from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
-from howdah.plan.plan import PROCESSOR_KIND, Operation, Processor
+from howdah.plan.plan import Operation, Processor
 from howdah.plan.receiver import Receivers
 from howdah.profile import Cell
 from howdah.search import SEARCHES
@@ -61,14 +63,13 @@ def install(processors: list[Processor]) -> list[Operation]:
             interface=each.interface,
             parent="ingress",
             handle=PROCESSOR_HANDLE,
-            kind=PROCESSOR_KIND,
-            options={
-                "packet_ns": each.packet_ns,
-                "ack_ns": each.ack_ns,
-                "searched_ns": each.searched_ns,
-                "search": SEARCHES.index(each.search),
-                "queue_packets": each.queue_packets,
-            },
+            kind=HostProcessor.kind,
+            options=encoded(_discipline(each)),
         )
         for each in processors
     ]
+
+
+def _discipline(each: Processor) -> HostProcessor:
+    search = SEARCHES.index(each.search)
+    return HostProcessor(each.packet_ns, each.ack_ns, each.searched_ns, search, each.queue_packets)

@@ -13,6 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.codec import encoded
+from howdah.linux.netlink.discipline.clsact import Clsact
+from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue
+from howdah.linux.netlink.discipline.htb import Htb, HtbClass
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.burst import in_bursts, transitions
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import operation
@@ -21,7 +27,7 @@ from howdah.plan.plan import Operation
 ROOT_HANDLE = "1:"
 LEAF_HANDLE = "10:"
 CLASS_ID = "1:1"
-MARKED_QUEUE = 1  # GRED's virtual queue of marked packets; the others are in its first, 0
+MARKED_QUEUE = 1  # the virtual queue of marked packets; the others are in the first, 0
 
 # With a rate, netem keeps packets in order when the delay falls; at this rate a full frame costs 0.12 us.
 ORDER_RATE_BITS_PER_SECOND = 100_000_000_000
@@ -44,24 +50,23 @@ class DelayLine:
     reorder_gap: int = 0
     loss_burst_packets: float | None = None
 
-    def options(self, delay_us: int, seed: int | None, loss_ratio: float) -> dict[str, Any]:
-        bursts = {}
+    def netem(self, delay_us: int, seed: int | None, loss_ratio: float, tick_us: int | None = None) -> Netem:
+        begins, ends = None, None
         if in_bursts(loss_ratio, self.loss_burst_packets):
             assert self.loss_burst_packets is not None
             begins, ends = transitions(loss_ratio, self.loss_burst_packets)
-            bursts = {"burst_begins_ratio": begins, "burst_ends_ratio": ends}
-        return {
-            "delay_us": delay_us,
-            "limit_packets": self.limit_packets,
-            "seed": seed,
-            "jitter_us": 0,
-            "distribution": None,
-            "loss_ratio": loss_ratio,
-            "rate_bits_per_second": ORDER_RATE_BITS_PER_SECOND if self.varying else None,
-            "reorder_ratio": self.reorder_ratio,
-            "reorder_gap": self.reorder_gap,
-            **bursts,
-        }
+        return Netem(
+            delay_us=delay_us,
+            limit_packets=self.limit_packets,
+            seed=seed,
+            loss_ratio=loss_ratio,
+            rate_bits_per_second=ORDER_RATE_BITS_PER_SECOND if self.varying else None,
+            reorder_ratio=self.reorder_ratio,
+            reorder_gap=self.reorder_gap,
+            burst_begins_ratio=begins,
+            burst_ends_ratio=ends,
+            tick_us=tick_us,
+        )
 
 
 def delay_limit_packets(bdp_bytes: int, buffer_bytes: int, frame_bytes: int) -> int:
@@ -80,43 +85,36 @@ def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, spaced: bool, vi
     return max(10 * frame_bytes, rate_bits_per_second * REAL_TIME_BURST_US // 8_000_000)
 
 
+def qdisc_arguments(interface: Interface, parent: str, handle: str, discipline: Discipline) -> dict[str, Any]:
+    """Of the operation that makes a discipline, and of the events that change it."""
+    place = {"node": interface.node, "interface": interface.name, "parent": parent, "handle": handle}
+    return {**place, "kind": discipline.kind, "options": encoded(discipline)}
+
+
 def rate_limit(
-    interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int, leaf: tuple[str, dict[str, Any]]
+    interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int, leaf: HopQueue | Pfifo
 ) -> list[Operation]:
-    """htb with one class and the leaf qdisc given as (kind, options); what reads the mark for one that looks at it."""
-    place = {"node": interface.node, "interface": interface.name}
+    """htb with one class and the leaf; what reads the mark for one that looks at it."""
     rate = class_arguments(interface, rate_bits_per_second, burst, frame_bytes)
-    kind, options = leaf
     filtered = []
-    if kind == "gred":
-        options, dscp = {name: value for name, value in options.items() if name != "dscp"}, options["dscp"]
+    if isinstance(leaf, HopQueue) and (dscp := leaf.marked()) is not None:
+        place = {"node": interface.node, "interface": interface.name}
         filtered = [
-            operation("qdisc", **place, parent="ingress", handle="ffff:", kind="clsact", options={}),
+            operation("qdisc", **qdisc_arguments(interface, "ingress", "ffff:", Clsact())),
             operation("filter", **place, dscp=dscp, queue=MARKED_QUEUE),
         ]
     return [
-        operation("qdisc", **place, parent="root", handle=ROOT_HANDLE, kind="htb", options={"default_class": 1}),
+        operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, Htb(default_class=1))),
         operation("class", **rate),
-        operation("qdisc", **place, parent=CLASS_ID, handle=LEAF_HANDLE, kind=kind, options=options),
+        operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
         *filtered,
     ]
 
 
 def class_arguments(interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int) -> dict[str, Any]:
     """Arguments of the class of a rate limit, for the operation that makes it and the events that change it."""
-    return {
-        "node": interface.node,
-        "interface": interface.name,
-        "parent": ROOT_HANDLE,
-        "classid": CLASS_ID,
-        "kind": "htb",
-        "options": {
-            "rate_bits_per_second": rate_bits_per_second,
-            "burst_bytes": burst,
-            "cburst_bytes": burst,
-            "quantum_bytes": frame_bytes,
-        },
-    }
+    place = {"node": interface.node, "interface": interface.name, "parent": ROOT_HANDLE, "classid": CLASS_ID}
+    return {**place, "kind": Htb.kind, "options": encoded(HtbClass(rate_bits_per_second, burst, burst, frame_bytes))}
 
 
 def delay_interface(network: Network, host: str) -> Interface:
@@ -125,20 +123,6 @@ def delay_interface(network: Network, host: str) -> Interface:
 
 
 def delay(network: Network, line: DelayLine) -> Operation:
-    return operation(
-        "qdisc", **delay_arguments(delay_interface(network, line.host), line, line.delay_us, line.seed, line.loss_ratio)
-    )
-
-
-def delay_arguments(
-    interface: Interface, line: DelayLine, delay_us: int, seed: int | None, loss_ratio: float
-) -> dict[str, Any]:
-    """Arguments of the netem of a delay line, for the operation that makes it and the events that change it."""
-    return {
-        "node": interface.node,
-        "interface": interface.name,
-        "parent": "root",
-        "handle": ROOT_HANDLE,
-        "kind": "netem",
-        "options": line.options(delay_us, seed, loss_ratio),
-    }
+    interface = delay_interface(network, line.host)
+    netem = line.netem(line.delay_us, line.seed, line.loss_ratio)
+    return operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, netem))

@@ -7,6 +7,8 @@ import dataclasses
 from dataclasses import dataclass
 
 from howdah.errors import ProfileError
+from howdah.linux.netlink.discipline.discipline import HopQueue
+from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.flow import Delays
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
@@ -14,16 +16,17 @@ from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import derived_seed
 from howdah.plan.plan import Event, Operation
 from howdah.plan.qdisc import (
+    ROOT_HANDLE,
     DelayLine,
     burst_bytes,
     class_arguments,
     delay,
-    delay_arguments,
     delay_interface,
     delay_limit_packets,
+    qdisc_arguments,
     rate_limit,
 )
-from howdah.plan.queue import Leaf, leaf, reverse_leaf
+from howdah.plan.queue import leaf, reverse_leaf
 from howdah.plan.schedule import Schedule
 from howdah.plan.timetable import Steps, value_at
 from howdah.profile import Cell
@@ -40,7 +43,7 @@ class Shaping:
 
     operations: list[Operation]
     changes: list[Event]
-    queues: list[Leaf]
+    queues: list[HopQueue]
 
 
 def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
@@ -72,7 +75,7 @@ def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
     for hop in asked:
         interface = next(waiting[hop.place])
         buffer = max(hop.buffer.to_bytes(path.bdp(hop.rate), frame), frame)
-        hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue, hop.place))
+        hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue.kind, hop.place))
     return hops
 
 
@@ -105,10 +108,10 @@ def shape(
         return burst_bytes(rate, frame, spaced=spaced, virtual_time=virtual_time)
 
     rate = path.rate_bits_per_second
-    queues = [leaf(cell, path.queue, path.buffer_bytes, rate, frame, "")]
+    queues = [leaf(cell, path.buffer_bytes, rate)]
     operations = rate_limit(ends[0], rate, burst(rate), frame, queues[0])
     for number, hop in enumerate(path.hops):
-        own = leaf(cell, hop.queue, hop.buffer_bytes, hop.rate_bits_per_second, frame, f" of path.hops.{number}")
+        own = leaf(cell, hop.buffer_bytes, hop.rate_bits_per_second, number)
         queues.append(own)
         place = _interface(network, hop.node, hop.interface)
         operations += rate_limit(place, hop.rate_bits_per_second, burst(hop.rate_bits_per_second), frame, own)
@@ -124,7 +127,7 @@ def shape(
         reverse_senders = [pair[1] for flow, pair in _background(cell, pairs) if flow == "reverse"]
         for sender in dict.fromkeys([*network.nodes("sender"), *reverse_senders]):
             interface = network.access_link(sender).at(sender)
-            operations += rate_limit(interface, rate, burst(rate), frame, ("pfifo", {"limit_packets": limit}))
+            operations += rate_limit(interface, rate, burst(rate), frame, Pfifo(limit))
     changes = [
         event(at_us, "class", **class_arguments(ends[0], changed, burst(changed), frame))
         for at_us, changed in varying.other.rate
@@ -202,10 +205,8 @@ def _changes(cell: Cell, network: Network, lines: list[DelayLine], varying: Sche
                 what = f"at {at_us} us the schedule takes more from the delay towards {line.host} than there is"
                 raise ProfileError(what, where=cell.place("path"))
             seed = _seed(cell, line.host, number) if line.seed is not None else None
-            arguments = delay_arguments(interface, line, delay_us, seed, loss)
-            if at_us in ticks:
-                arguments["options"]["tick_us"] = ticks[at_us]
-            changes.append(event(at_us, "qdisc", **arguments))
+            netem = line.netem(delay_us, seed, loss, ticks.get(at_us))
+            changes.append(event(at_us, "qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, netem)))
     return changes
 
 

@@ -19,7 +19,6 @@ from howdah.trait import Traits
 
 _MAC = 0x02_5A_00_00_00_00  # locally administered; the flow's number is added
 _OTHERS = {"http": "HTTP", "exchange": "transactions", "datagram_bytes": "datagrams", "group": "groups"}
-_SOURCES = ("kernel", "python")
 
 Place = tuple[str | int, ...]
 
@@ -74,7 +73,7 @@ def _check(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Pl
     """Raises ProfileError for the first thing that a receiver with a stack of its own cannot have."""
     where = cell.place(*place)
     _check_both(flow, stack, where, kind, "receive")
-    if flow.traffic not in _SOURCES:
+    if not flow.kind.single:
         what = f"{flow.title} is sent by {flow.traffic}, which needs its own program at the receiver"
         raise ProfileError(what, where=cell.place("traffic"), hint="let kernel or python send")
     if section.opener != "sender":
@@ -100,7 +99,7 @@ def _check_sender(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, pl
     if flow.receiver_stack is not None:
         what = f"both ends of {flow.title} are stacks of their own, {stack.name} and {flow.receiver_name}"
         raise ProfileError(what, where=where, hint="let linux be one of them")
-    if flow.traffic not in _SOURCES:
+    if not flow.kind.single:
         what = f"{flow.title} is sent by {flow.traffic}, in whose place the stack {stack.name} would send"
         raise ProfileError(what, where=cell.place("traffic"), hint="leave the traffic out")
     if section.opener != "sender":

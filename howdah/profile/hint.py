@@ -93,5 +93,5 @@ def _sections(model: type[BaseModel], path: Path_) -> Iterator[tuple[Path_, type
         if shape == "list":
             below = (*below, 0)
             shape, inner = shape_of(inner)
-        if shape == "section":
-            yield from _sections(inner, below)
+        for section in inner.values() if shape == "choice" else [inner] if shape == "section" else []:
+            yield from _sections(section, below)

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from howdah.errors import ProfileError, nearest
 from howdah.place import PROFILES
-from howdah.profile.path import PathSection
-from howdah.profile.queue import QueueKind
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.sweep import Point, find_axes
 from howdah.profile.written import is_there, written_path
@@ -86,15 +84,3 @@ def _find(name: str, directory: Path, where: str) -> Path:
         where=where,
         hint=f"did you mean {close}?" if close else f"ready-made paths: {paths}",
     )
-
-
-def check_queues(document: Document, paths: list[PathSection]) -> None:
-    """Parameters of a queue that no run of the profile has are a mistake. Raises ProfileError."""
-    used = {kind for path in paths for kind in (path.queue, *(hop.queue for hop in path.hops))}
-    given = document.data.get("path")
-    for kind in get_args(QueueKind):
-        if isinstance(given, dict) and kind in given and kind not in used:
-            what = f"path.{kind} is given, but no run has path.queue: {kind}"
-            raise ProfileError(
-                what, where=document.place(("path", kind)), hint=f"the queues are {', '.join(sorted(used))}"
-            )

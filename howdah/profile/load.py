@@ -24,7 +24,7 @@ from howdah.profile.control import (
 )
 from howdah.profile.experiment import SECTIONS, bare, read_sections
 from howdah.profile.figure_check import FigureCheck
-from howdah.profile.like import check_queues, take_path
+from howdah.profile.like import take_path
 from howdah.profile.long import Check, CheckedPoints, LongSweep
 from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
@@ -155,7 +155,7 @@ def _some_checked(
 
     def check_of(document: Document, fewer: int | None) -> Check:
         def check(some: Sequence[Point]) -> list[PointScenario]:
-            found = _checked(document, some, directory, together=len(some) > 1)
+            found = _checked(document, some, directory)
             return found if fewer is None else [replace(each, fewer_repetitions=fewer) for each in found]
 
         return check
@@ -172,13 +172,8 @@ def _with_last(checked: list[PointScenario] | LongSweep, last: list[PointScenari
     return [*checked, *last]
 
 
-def _checked(
-    document: Document, some: Iterable[Point], directory: Path, *, together: bool = True
-) -> list[PointScenario]:
-    """Points of the sweep, or of a control, as scenarios; ``together``: they are all, or stand for all.
-
-    Raises ProfileError.
-    """
+def _checked(document: Document, some: Iterable[Point], directory: Path) -> list[PointScenario]:
+    """Points of the sweep, or of a control, as scenarios. Raises ProfileError."""
     checked = []
     for point in some:
         whole = take_path(document, point, directory)
@@ -191,8 +186,6 @@ def _checked(
         check_changes(scenario, at_point)
         algorithms = check_scenario(scenario, at_point, directory)
         checked.append(PointScenario(point.slug, point.axes, scenario, algorithms, at_point))
-    if checked and together:
-        check_queues(document, [point.scenario.path for point in checked])
     return checked
 
 

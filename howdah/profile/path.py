@@ -22,16 +22,7 @@ from howdah.profile.field import (
     Text,
     fixed,
 )
-from howdah.profile.queue import (
-    CakeSection,
-    ChokeSection,
-    CodelSection,
-    FqCodelSection,
-    GredSection,
-    PieSection,
-    QueueKind,
-    RedSection,
-)
+from howdah.profile.queue import AnyQueue, queue_field, refuse_flat
 from howdah.profile.varying import (
     HandoverSection,
     RateVariationSection,
@@ -109,7 +100,7 @@ class HopSection(Section):
         description="1 bdp = the hop's rate x rtt",
         json_schema_extra={"x-default": "1 bdp"},
     )
-    queue: QueueKind = Field(default="fifo", description="queue discipline; its parameters are the path's")
+    queue: AnyQueue = queue_field("of this hop")
     place: Literal["before", "after"] = Field(
         default="after", description="the bottleneck, for packets from sender to receiver"
     )
@@ -148,20 +139,11 @@ class PathSection(Section):
         "packets are counted, whatever their size",
         json_schema_extra={"x-default": "1 bdp"},
     )
-    queue: QueueKind = Field(
-        default="fifo", description="queue discipline of the bottleneck, forward: fifo drops at the tail"
-    )
+    queue: AnyQueue = queue_field("of the bottleneck, forward")
     ecn: bool = Field(
         default=False,
         description="the queue marks instead of dropping where it can, and the hosts ask for it (net.ipv4.tcp_ecn=1)",
     )
-    red: RedSection = Field(default_factory=RedSection, description="parameters of queue: red")
-    choke: ChokeSection = Field(default_factory=ChokeSection, description="parameters of queue: choke")
-    gred: GredSection = Field(default_factory=GredSection, description="parameters of queue: gred")
-    codel: CodelSection = Field(default_factory=CodelSection, description="parameters of queue: codel")
-    fq_codel: FqCodelSection = Field(default_factory=FqCodelSection, description="parameters of queue: fq_codel")
-    pie: PieSection = Field(default_factory=PieSection, description="parameters of queue: pie")
-    cake: CakeSection = Field(default_factory=CakeSection, description="parameters of queue: cake")
     hops: list[HopSection] = Field(
         default_factory=list, max_length=8, description="further hops in series; the topology is then a chain"
     )
@@ -206,6 +188,11 @@ class PathSection(Section):
     rate_variation: RateVariationSection | None = Field(default=None, description="rate drawn from the seed")
     handover: HandoverSection | None = Field(default=None, description="satellite hand-overs")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_flat_queue(cls, data: Any) -> Any:
+        return refuse_flat(data)
+
     @model_validator(mode="after")
     def _one_delay(self) -> PathSection:
         if self.rtt is not None and self.one_way_delay is not None:
@@ -220,10 +207,8 @@ class PathSection(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> PathSection:
-        if self.ecn and self.queue == "fifo":
-            raise FieldError("a fifo marks nothing; ecn needs another queue", "ecn")
-        if self.ecn and self.queue == "gred":
-            raise FieldError("gred does not count what it marks; ecn needs another queue", "ecn")
+        if self.ecn and self.queue.discipline.unmarked:
+            raise FieldError(f"{self.queue.discipline.unmarked}; ecn needs another queue", "ecn")
         for index, hop in enumerate(self.hops):
             if hop.rate < self.rate:
                 what = "this hop is slower than path.rate; give path.rate the slowest one and say which come before it"

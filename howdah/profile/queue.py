@@ -1,126 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue disciplines a bottleneck can have, with the parameters their authors gave them."""
+"""Queues that a hop can have, each with the parameters of its own: ``queue: red``, or ``{kind: red, burst: 20}``.
+
+The sections are made from the classes of howdah/linux/netlink/discipline, where a kind is described once.
+"""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Literal, Self
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, create_model, model_validator
 
+from howdah.linux.netlink.discipline import queues
+from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters
 from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Section
-from howdah.quantity import BufferSize
 
-QueueKind = Literal["fifo", "red", "choke", "gred", "codel", "fq_codel", "pie", "cake"]
+TAG = "kind"
+_QUANTITIES: dict[str, Any] = {"duration": PositiveDuration, "buffer": Buffer, "share": Ratio}
+_LITERAL: Any = Literal  # made at run time, as the union is
+_UNION: Any = Union
+_DESCRIPTION = "queue discipline, or a mapping of its kind and parameters: fifo drops at the tail"
 
 
-class EarlySection(Section):
-    """What random early detection is given, and what descends from it."""
+class QueueSection(Section):
+    """A queue and its parameters."""
 
-    least: Buffer | None = Field(
-        default=None, description="mean queue from which packets are dropped; a third of most by default"
-    )
-    most: Buffer | None = Field(
-        default=None, description="mean queue from which every packet is dropped; a quarter of the buffer by default"
-    )
-    probability: Ratio = Field(
-        default=Fraction(1, 50),
-        description="of a drop when the mean queue has reached most",
-        json_schema_extra={"x-default": "2 %"},
-    )
-    burst: int | None = Field(
-        default=None,
-        ge=1,
-        le=1_000_000,
-        description="packets that may come at once; (2 least + most) / (3 frames) by default, or what the kernel holds",
-    )
+    kind: str
+
+    @property
+    def discipline(self) -> type[HopQueue]:
+        return queues()[self.kind]
+
+    def parameters(self) -> Parameters:
+        asked = self.discipline.asked
+        return asked(**{field.name: getattr(self, field.name) for field in dataclasses.fields(asked)})
 
     @model_validator(mode="after")
-    def _probable(self) -> Self:
-        if not 0 < self.probability < 1:
-            raise FieldError("expected a probability between 0 and 100 %, without either", "probability")
+    def _sound(self) -> Self:
+        if wrong := self.parameters().wrong():
+            field, why = wrong
+            raise FieldError(why, field)
         return self
 
 
-class RedSection(EarlySection):
-    """Random early detection (Floyd and Jacobson 1993): drops with growing probability while the mean queue is between
-    two thresholds. The mean is exponentially weighted, by ``burst``."""
-
-    adaptive: bool = Field(default=False, description="let the kernel adapt the probability (adaptive RED)")
-
-
-class ChokeSection(EarlySection):
-    """CHOKe (Pan, Prabhakar and Psounis 2000): RED that first compares each packet with one drawn from the queue, and
-    drops both where they are of one flow. It counts packets, so that thresholds are whole ones, rounded down."""
-
-
-class GredSection(EarlySection):
-    """RED with lower thresholds for packets that carry a mark, which a congested queue thus drops first (RFC 2597's
-    precedence; the kernel's sch_gred). There is one mean, of all packets; IPv4 packets are looked at."""
-
-    dscp: int = Field(default=14, ge=1, le=63, description="DSCP of marked packets; 14 is AF13")
-    marked_least: Buffer | None = Field(
-        default=None,
-        description="mean queue from which marked packets are dropped; a third of marked_most by default",
-    )
-    marked_most: Buffer | None = Field(
-        default=None, description="mean queue from which every marked packet is dropped; least by default"
-    )
+def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
+    """Type and pydantic's field of a parameter."""
+    said = field.metadata
+    default = said["default"]
+    extra: dict[str, Any] = {}
+    kind: Any = int
+    if said["quantity"]:
+        kind = _QUANTITIES[said["quantity"]]
+        if default is not None:
+            extra, default = {"x-default": default}, TypeAdapter(kind).validate_python(default)
+    elif said["choices"]:
+        kind = _LITERAL[said["choices"]]
+    elif isinstance(default, bool):
+        kind = bool
+    bounds = {"ge": said["least"], "le": said["most"]} if said["least"] is not None else {}
+    described = Field(default, description=said["meaning"], json_schema_extra=extra or None, **bounds)
+    return kind if default is not None else kind | None, described
 
 
-class CodelSection(Section):
-    """CoDel (RFC 8289): drops while packets have waited longer than ``target`` for a whole ``interval``."""
-
-    target: PositiveDuration = Field(
-        default=5_000, description="acceptable waiting time", json_schema_extra={"x-default": "5 ms"}
-    )
-    interval: PositiveDuration = Field(
-        default=100_000,
-        description="how long a wait may exceed target; about an RTT",
-        json_schema_extra={"x-default": "100 ms"},
-    )
-
-    @model_validator(mode="after")
-    def _ordered(self) -> CodelSection:
-        if self.target >= self.interval:
-            raise FieldError("expected a target shorter than the interval", "target")
-        return self
+def _section(kind: type[HopQueue]) -> type[QueueSection]:
+    fields: dict[str, Any] = {field.name: _field(field) for field in dataclasses.fields(kind.asked)}
+    fields[TAG] = (_LITERAL[kind.name], Field(description="which queue this is"))
+    name = f"{kind.__name__}QueueSection"
+    return create_model(name, __base__=QueueSection, __doc__=kind.asked.__doc__, __module__=__name__, **fields)
 
 
-class FqCodelSection(CodelSection):
-    """Fair queueing with CoDel in each queue (RFC 8290)."""
+SECTIONS = {name: _section(kind) for name, kind in queues().items()}
+globals().update({section.__name__: section for section in SECTIONS.values()})  # found by name where one is unpickled
 
-    flows: int = Field(default=1024, ge=1, le=65536, description="queues that flows are hashed to")
-    quantum: Buffer = Field(
-        default=BufferSize(Fraction(1), "packets"),
-        description="bytes a queue may send in its turn",
-        json_schema_extra={"x-default": "1 packet"},
+
+def _from_kind(value: Any) -> Any:
+    return value if isinstance(value, dict | QueueSection) else {TAG: value}
+
+
+if TYPE_CHECKING:
+    AnyQueue = QueueSection
+else:
+    AnyQueue = Annotated[_UNION[tuple(SECTIONS.values())], Field(discriminator=TAG), BeforeValidator(_from_kind)]
+
+
+def queue_field(whose: str) -> Any:
+    return Field(
+        default_factory=lambda: SECTIONS["fifo"](kind="fifo"),
+        description=f"{whose}: {_DESCRIPTION}",
+        json_schema_extra={"x-default": "fifo"},
     )
 
 
-class PieSection(Section):
-    """PIE (RFC 8033): a controller that holds the wait at ``target`` by a drop probability."""
-
-    target: PositiveDuration = Field(default=15_000, description="wait", json_schema_extra={"x-default": "15 ms"})
-    update: PositiveDuration = Field(
-        default=15_000,
-        description="time between updates of the probability; the kernel counts it in ticks of 10 ms, rounded up",
-        json_schema_extra={"x-default": "15 ms"},
-    )
-    alpha: int = Field(default=2, ge=0, le=32, description="weight of the wait's deviation, in sixteenths")
-    beta: int = Field(default=20, ge=0, le=32, description="weight of the wait's change, in sixteenths")
+def refuse_flat(path: Any) -> Any:
+    """The data of a path, which does not have parameters of a queue beside the queue. Raises FieldError."""
+    flat = [name for name in SECTIONS if isinstance(path, dict) and name in path]
+    if not flat:
+        return path
+    written = [", ".join([f"{TAG}: {name}", *_pairs(path[name])]) for name in flat]
+    forms = " or ".join(f"path.queue: {{{each}}}" for each in written)
+    raise FieldError(f"the parameters of a queue stand beside its kind; write {forms}", flat[0])
 
 
-class CakeSection(Section):
-    """CAKE (Høiland-Jørgensen and others 2018): fair queueing with a descendant of CoDel, behind this path's own rate
-    limit (CAKE's shaper is off). Its buffer counts the kernel's memory, so it is given 2.2 times the bytes asked for.
-    """
-
-    rtt: PositiveDuration = Field(
-        default=100_000,
-        description="RTT that it is tuned to; it accepts a wait of a twentieth of that",
-        json_schema_extra={"x-default": "100 ms"},
-    )
-    isolation: Literal["flowblind", "flows", "hosts", "dual-srchost", "dual-dsthost", "triple-isolate"] = Field(
-        default="triple-isolate", description="which flows or hosts share fairly"
-    )
+def _pairs(parameters: Any) -> list[str]:
+    return [f"{name}: {value}" for name, value in parameters.items()] if isinstance(parameters, dict) else []

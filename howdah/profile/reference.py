@@ -18,6 +18,7 @@ from howdah.compact import compact_json
 from howdah.generated import docs_of, keep_current
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
+from howdah.profile.queue import QueueSection
 from howdah.profile.schema import SCHEMA_NAME, fields_of, json_schema, raw_schema
 from howdah.profile.sweep import MOST_CELLS, is_fixed, shape_of
 from howdah.profile.unsayable import TITLE
@@ -64,7 +65,12 @@ def page() -> str:
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
     lines.append("")
     _, definitions = raw_schema()
+    chosen: set[type[BaseModel]] = set()
     for path, description, model in _places(Scenario, "", ""):
+        if issubclass(model, QueueSection):  # which hops have, too
+            if model in chosen:
+                continue
+            chosen.add(model)
         lines += [f"## `{path}`" if path else "## The profile", "", description, ""] if path else ["## The profile", ""]
         lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
         properties = definitions[model.__name__]["properties"]
@@ -99,6 +105,9 @@ def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tup
         if shape in ("list", "mapping"):
             suffix = "[…]" if shape == "list" else ".<name>"
             shape, inner = shape_of(inner)
+        if shape == "choice":
+            for kind, one in inner.items():
+                yield from _places(one, f"{path}.{name}{suffix}: {kind}".lstrip("."), _text(one))
         if shape == "section":
             yield from _places(inner, f"{path}.{name}{suffix}".lstrip("."), _text(inner))
 
@@ -139,6 +148,8 @@ def _value(schema: dict[str, Any]) -> str:
         return str(schema["x-value"])
     if "$ref" in schema:
         return "section"
+    if "discriminator" in schema:
+        return f"{', '.join(f'`{name}`' for name in schema['discriminator']['mapping'])}, or section"
     if "anyOf" in schema:
         words = [_value(item) for item in schema["anyOf"] if item.get("type") != "null"]
         return " or ".join(dict.fromkeys(words))

@@ -14,6 +14,7 @@ from howdah.profile.field import FieldError
 from howdah.profile.hint import field_names, of_field, of_value
 from howdah.profile.host import BUFFER_TRIPLE
 from howdah.profile.model import EXPERIMENT_NAME, Scenario
+from howdah.profile.queue import TAG
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import shape_of
 
@@ -66,13 +67,19 @@ class _Known:
     model: type[BaseModel]
     beside: tuple[str, ...]
 
+    def kinds(self, path: Path_) -> list[str]:
+        """Of the choice at that place."""
+        shape, inner = shape_of(_annotation_at(self.model, path))
+        return list(inner) if shape == "choice" else []
+
     def at(self, path: Path_) -> list[str]:
         return [*_names_at(self.model, path), *(self.beside if not path else ())]
 
 
 def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _Known) -> tuple[str, str, str | None]:
     """Place, what is wrong, and a hint."""
-    path: Path_ = tuple(item["loc"])
+    told: Path_ = tuple(item["loc"])
+    path = _untagged(names.model, told)
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     cause = context.get("error")
     if isinstance(cause, FieldError):
@@ -80,12 +87,17 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     name = dotted(path)
     where = _place(document, path, chosen)
     if kind == "extra_forbidden":
-        known, parent = names.at(path[:-1]), dotted(path[:-1])
+        known, parent = names.at(told[:-1]), dotted(path[:-1])
         what = f"there is no field {str(path[-1])!r}" + (f" in {parent}" if parent else "")
         return where, what, of_field(str(path[-1]), value, path[:-1], known, names.model)
     if kind == "missing":
         parent = dotted(path[:-1])
         return where, f"the field {str(path[-1])!r} is missing" + (f" in {parent}" if parent else ""), None
+    if kind == "union_tag_not_found":
+        kinds = ", ".join(names.kinds(told))
+        return where, f"the field {TAG!r} is missing in {name}", f"the kinds: {kinds}"
+    if kind == "union_tag_invalid":
+        context, value, kind = {"expected": context["expected_tags"]}, context["tag"], "literal_error"
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", "")
         near = nearest(str(value), expected.replace(" or ", ", ").split(", ")) if isinstance(value, str) else None
@@ -117,19 +129,29 @@ def _place(document: Document, path: Path_, chosen: dict[Path_, int]) -> str:
     return document.place(path if index is None else (*path, index))
 
 
+def _untagged(root: type[BaseModel], told: Path_) -> Path_:
+    """The place without the kinds that pydantic puts behind a field of several."""
+    choices = [shape_of(_annotation_at(root, told[:length]))[0] == "choice" for length in range(len(told))]
+    return tuple(part for part, is_kind in zip(told, choices, strict=True) if not is_kind)
+
+
 def _names_at(root: type[BaseModel], path: Path_) -> list[str]:
     """Names of the fields a section may have."""
+    shape, inner = shape_of(_annotation_at(root, path))
+    return field_names(inner) if shape == "section" else []
+
+
+def _annotation_at(root: type[BaseModel], path: Path_) -> Any:
+    """What a place has, with the kinds that pydantic puts behind a field of several. None: nothing."""
     model: Any = root
     for part in path:
         shape, inner = shape_of(model)
         if shape == "section":
-            info = next((info for name, info in inner.model_fields.items() if (info.alias or name) == part), None)
-            if info is None:
-                return []
-            model = info.annotation
-        elif shape in ("list", "mapping"):
-            model = inner
+            model = next(
+                (info.annotation for name, info in inner.model_fields.items() if part == (info.alias or name)), None
+            )
+        elif shape == "choice":
+            model = inner.get(part)
         else:
-            return []
-    shape, inner = shape_of(model)
-    return field_names(inner) if shape == "section" else []
+            model = inner if shape in ("list", "mapping") else None
+    return model

@@ -87,7 +87,9 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
         own = item[1].model_json_schema(by_alias=True)["properties"][item[1].short]
         short = {key: value for key, value in _plain(own, shared).items() if key in ("type", "anyOf", "$ref", "enum")}
         return {**outer, **schema, "items": {"anyOf": [schema["items"], short]}}
-    if not fixed and shape == "value":
+    if shape == "choice":
+        schema = {"anyOf": [{"enum": list(inner)}, *schema["oneOf"]]}
+    if not fixed and shape in ("value", "choice"):
         schema = {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
     return {**outer, **schema}
 
@@ -124,6 +126,8 @@ def _sections() -> list[type[BaseModel]]:
         shape, inner = shape_of(waiting.pop(0))
         if shape in ("list", "mapping"):
             waiting.insert(0, inner)
+        elif shape == "choice":
+            waiting = [*inner.values(), *waiting]
         elif shape == "section" and inner not in found:
             found += [] if inner is ExperimentSections else [inner]
             waiting = [info.annotation for info in inner.model_fields.values()] + waiting

@@ -23,6 +23,7 @@ from howdah.profile.computed import Computed
 from howdah.profile.dotted import dotted
 from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
+from howdah.profile.queue import TAG
 from howdah.profile.source import Document, Path_
 from howdah.profile.unsayable import unsayable
 
@@ -53,6 +54,13 @@ class Point:
     slug: str
 
 
+class SweptMapping(str):
+    """A value of an axis that is a mapping with a kind: read as the kind, with the other fields where a list has
+    several of it. ``position`` is that in the list: a control, or a value that is unknown, may change the mapping."""
+
+    position: int
+
+
 def find_axes(document: Document) -> list[Axis]:
     """The swept fields in the order of the document. Raises ProfileError for a list that cannot be a sweep."""
     return list(_axes_of(Scenario, document.data, (), document))
@@ -79,6 +87,12 @@ def _axes_in(of_field: tuple[str, Any], value: Any, path: Path_, document: Docum
             yield from _axes_of(inner, value, path, document)
         elif isinstance(value, list) and issubclass(inner, ShortSection):
             yield _axis(value, path, document, fixed=is_fixed(info))
+    elif shape == "choice":
+        if isinstance(value, dict):
+            kind = value.get(TAG)
+            yield from _axes_of(inner.get(str(kind), next(iter(inner.values()))), value, path, document)
+        elif isinstance(value, list):
+            yield _axis(_choices(value), path, document, fixed=is_fixed(info))
     elif shape == "list":
         if isinstance(value, list) and shape_of(inner)[0] == "section":
             for index, item in enumerate(value):
@@ -91,12 +105,28 @@ def _axes_in(of_field: tuple[str, Any], value: Any, path: Path_, document: Docum
         yield _axis(value, path, document, fixed=is_fixed(info))
 
 
+def _choices(values: list[Any]) -> list[Any]:
+    kinds = [value.get(TAG) if isinstance(value, dict) else value for value in values]
+    found: list[Any] = []
+    for position, (value, kind) in enumerate(zip(values, kinds, strict=True)):
+        if isinstance(value, dict) and isinstance(kind, str):
+            rest = [f"{name} {item}" for name, item in value.items() if name != TAG]
+            chosen = SweptMapping(", ".join([kind, *rest]) if kinds.count(kind) > 1 else kind)
+            chosen.position = position
+            value = chosen
+        found.append(value)
+    return found
+
+
 def shape_of(annotation: Any) -> tuple[str, Any]:
-    """``("section", model)``, ``("list", item)``, ``("mapping", value)`` or ``("value", annotation)``."""
+    """``("section", model)``, ``("choice", models by their kind)``, ``("list", item)``, ``("mapping", value)`` or
+    ``("value", annotation)``."""
     if typing.get_origin(annotation) is typing.Annotated:
         return shape_of(typing.get_args(annotation)[0])
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         members = [member for member in typing.get_args(annotation) if member is not type(None)]
+        if len(members) > 1 and all(isinstance(each, type) and issubclass(each, BaseModel) for each in members):
+            return "choice", {typing.get_args(each.model_fields[TAG].annotation)[0]: each for each in members}
         return shape_of(members[0]) if len(members) == 1 else ("value", annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "section", annotation
@@ -210,7 +240,7 @@ def _renamed(axes: list[Axis]) -> dict[int, str]:
 def _replace(data: Any, path: Path_, value: Any) -> None:
     for key in path[:-1]:
         data = data[key]
-    data[path[-1]] = value
+    data[path[-1]] = data[path[-1]][value.position] if isinstance(value, SweptMapping) else value
 
 
 def _algorithm_of(data: dict[str, Any]) -> Any:
@@ -226,7 +256,7 @@ def _algorithm_of(data: dict[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    return value if value is None or isinstance(value, bool | int) or type(value) is str else str(value)
 
 
 def slug_of(values: dict[str, Any]) -> str:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from howdah.profile.field import Bytes, FieldError, Section, Text, fixed
+from howdah.traffic import ASKED, PAIRED, PROGRAM
 
-PROGRAM = "program"  # the kind of traffic in a plan
 PLACEHOLDERS = (
     "server_address",
     "client_address",
@@ -25,6 +25,12 @@ PLACEHOLDERS = (
 )
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+REAL_TIME = "iperf3"  # where the kernel is not ours to load modules into
+_LITERAL: Any = Literal  # made at run time
+if TYPE_CHECKING:
+    Asked = str
+else:
+    Asked = _LITERAL[ASKED]
 
 
 class ProgramSection(Section):
@@ -81,10 +87,10 @@ class TrafficSection(Section):
     the kernel is not ours to load modules into.
     """
 
-    source: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
+    source: Asked | None = Field(
         default=None, description="what sends", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
     )
-    sink: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
+    sink: Asked | None = Field(
         default=None, description="what receives", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
     )
     client: ProgramSection | None = Field(
@@ -112,7 +118,7 @@ class TrafficSection(Section):
     @model_validator(mode="after")
     def _compatible(self) -> TrafficSection:
         ends = {self.source, self.sink} - {None}
-        for program in ("iperf3", "flent"):
+        for program in PAIRED:
             if program in ends and len(ends) > 1:
                 what = f"{program} speaks a protocol of its own: source and sink must both be {program}"
                 raise FieldError(what, "sink")
@@ -146,9 +152,10 @@ class TrafficSection(Section):
         """Source and sink, with what is not said filled in."""
         if self.is_program:
             return PROGRAM, PROGRAM
-        if "flent" in (self.source, self.sink):
-            return "flent", "flent"
-        if "iperf3" in (self.source, self.sink) or (not virtual_time and self.source is self.sink is None):
-            return "iperf3", "iperf3"
+        paired = next((name for name in PAIRED if name in (self.source, self.sink)), None)
+        if paired is None and not virtual_time and self.source is self.sink is None:
+            paired = REAL_TIME
+        if paired is not None:
+            return paired, paired
         other = "kernel" if virtual_time else "python"
         return self.source or other, self.sink or other

@@ -18,15 +18,15 @@ pytestmark = pytest.mark.guest
 SCRIPT = Path(__file__).with_name("network_dump.py")
 SETTINGS = ["flows=[{start: 0 s}, {start: 1 s, initial_window: 20}]"]
 # Every kind of queue is a hop of one path: a boot with Mininet's hundreds of commands costs more than the hops do.
-HOPS = {"before": ["choke", "gred", "codel", "fq_codel"], "after": ["pie", "cake", "fifo"]}
+HOPS = {
+    "before": ["{kind: choke, probability: 4 %}", "gred", "{kind: codel, target: 7 ms}", "{kind: fq_codel, flows: 64}"],
+    "after": ["{kind: pie, target: 20 ms, alpha: 3}", "{kind: cake, rtt: 60 ms, isolation: flows}", "fifo"],
+}
 PATHS = {
     "fifo": [],
     "queues": [
         f"path.hops=[{', '.join(f'{{rate: 30 Mbit/s, queue: {q}, place: {at}}}' for at in HOPS for q in HOPS[at])}]",
-        *("path.queue=red", "path.ecn=true", "path.buffer=4 bdp", "path.red.probability=5 %"),
-        *("path.codel.target=7 ms", "path.fq_codel.flows=64", "path.pie.target=20 ms", "path.pie.alpha=3"),
-        "path.choke.probability=4 %",
-        *("path.cake.rtt=60 ms", "path.cake.isolation=flows"),
+        *("path.queue={kind: red, probability: 5 %}", "path.ecn=true", "path.buffer=4 bdp"),
     ],
     "loss and order": ["path.loss=1 %", "path.reorder={share: 2 %, gap: 5}", "path.reverse_rate=1 Mbit/s"],
 }

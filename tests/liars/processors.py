@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from howdah.plan.plan import PROCESSOR_KIND, Plan
+from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
+from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.liars.bench import Bench
@@ -29,7 +30,7 @@ def _carried_out(name: str, lie: str, caught: Catch, broken: Break) -> RunLiar:
 
 
 def _without(plan: Plan) -> Plan:
-    left = [item for item in plan.operations if item.arguments.get("kind") != PROCESSOR_KIND]
+    left = [item for item in plan.operations if item.arguments.get("kind") != HostProcessor.kind]
     assert len(left) < len(plan.operations)
     return dataclasses.replace(plan, operations=left, processors=[])
 
@@ -51,7 +52,7 @@ PROCESSORS = [
         "processor-too-fast",
         "Packets that the sender's processor searches cost half of what the plan says.",
         check("during", "processor s1 costs", "the plan says"),
-        options("qdisc", {"searched_ns": 100_000}, kind=PROCESSOR_KIND),
+        options("qdisc", {"searched_ns": 100_000}, kind=HostProcessor.kind),
     ),
     _carried_out(
         "no-processor",

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from howdah.linux.netlink.discipline import queues
+
 TRACE = """\
 time, rate, forward_delay, loss
 0 s, 8 Mbit/s, 20 ms, 0 %
@@ -45,10 +47,11 @@ PLANNED = {
     ),
     "trace": Asked("", ("path.trace={file: trace.csv, repeat: 1500 ms, scale: 50 %}",)),
     **{
-        queue: Asked("", (f"path.queue={queue}", "path.buffer=4 bdp", "path.ecn=true"))
-        for queue in ("red", "choke", "codel", "fq_codel", "pie", "cake")
+        name: Asked("", (f"path.queue={name}", "path.buffer=4 bdp", "path.ecn=true"))
+        for name, kind in queues().items()
+        if not kind.unmarked
     },
-    "gred": Asked("", ("path.queue=gred", "path.buffer=4 bdp", "path.gred.dscp=10")),
+    "gred": Asked("", ("path.queue={kind: gred, dscp: 10}", "path.buffer=4 bdp")),
     "jitter": Asked("perturbation: {jitter: 2 ms}\nrepetitions: 2\n", ("duration=100 ms",)),
     "groups": Asked(
         "groups:\n- {name: short, connections: 3, interval: 100 ms, start: 200 ms, size: 30 kB, pairs: 2}\n"
@@ -178,7 +181,7 @@ REFUSED = {
         "topology: {pairs: 1}\nflows: [{}, {initial_receive_window: 20}]\n"
     ),
     "a sender of 2007 in the kernel": Asked("sender: of-2007\nalgorithm: reno\n"),
-    "thresholds that do not fit": Asked("", ("path.queue=red", "path.red.burst=1")),
+    "thresholds that do not fit": Asked("", ("path.queue={kind: red, burst: 1}",)),
     "a file of a topology": Asked("topology: {file: gone.py, class: Gone}\n"),
     "initial windows between two hosts": Asked(
         "topology: {pairs: 1}\nflows: [{initial_window: 10}, {initial_window: 20}]\n"

@@ -16,12 +16,13 @@ from howdah.ingest.source import Context
 from howdah.judge.check import Check
 from howdah.judge.host_processor import processor_checks
 from howdah.judge.tolerance import VIRTUAL
+from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.linux.netlink.message import attribute, build, nested, text
 from howdah.linux.output import FRAME, KIND_PROCESSOR
 from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
-from howdah.plan.plan import PROCESSOR_KIND, Plan, Processor
+from howdah.plan.plan import Plan, Processor
 from howdah.record import table as store
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
@@ -168,7 +169,7 @@ def test_answers_become_a_table(tmp_path: Path) -> None:
     directory.raw.mkdir()
     content = b""
     for time_ms, values in READINGS.items():
-        raw = answer(PROCESSOR_KIND, values)
+        raw = answer(HostProcessor.kind, values)
         content += FRAME.pack(1_000 * MS + time_ms * MS, len(raw), number, KIND_PROCESSOR) + raw
     other = answer("bfifo", READINGS[0])
     content += FRAME.pack(1_500 * MS, len(other), number, KIND_PROCESSOR) + other

@@ -209,7 +209,7 @@ def test_a_buffer_holds_its_limit_and_a_frame(peak: int, ok: bool, words: str) -
 
 @pytest.mark.parametrize(
     ("queue", "frame_bytes"),
-    [("fifo", 0), ("red", 0), ("pie", 0), ("codel", 1514), ("fq_codel", 1514), ("fq_pie", 1514)],
+    [("fifo", 0), ("red", 0), ("pie", 0), ("codel", 1514), ("fq_codel", 1514), ("cake", 1514)],
 )
 def test_queues_that_drop_what_they_hold_are_known(queue: str, frame_bytes: int) -> None:
     plan = make_plan()

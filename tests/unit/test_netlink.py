@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 
 from howdah.linux.netlink import diag, qdisc
 from howdah.linux.netlink.address import address_request
+from howdah.linux.netlink.discipline import class_made, made
+from howdah.linux.netlink.discipline.bfifo import Bfifo
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.linux.netlink.link import mac_bytes, parse_link, veth_request
 from howdah.linux.netlink.message import Message, attribute, build, parse_attributes, parse_error, split
 from howdah.linux.netlink.neighbour import neighbour_request
@@ -182,7 +185,7 @@ def options_of(request: bytes) -> bytes:
 
 def test_an_htb_class_has_burst_in_ticks_of_64_ns() -> None:
     options = {"rate_bits_per_second": 400_000_000, "burst_bytes": 1514, "cburst_bytes": 3028, "quantum_bytes": 1514}
-    parameters = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", options)))[1]
+    parameters = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", class_made("htb", options))))[1]
     rate, ceiling = struct.unpack_from("=BBHhHI", parameters), struct.unpack_from("=BBHhHI", parameters, 12)
     burst, ceiling_burst, quantum, _level, _priority = struct.unpack_from("=IIIII", parameters, 24)
     assert rate[5] == ceiling[5] == 50_000_000
@@ -197,7 +200,7 @@ def test_a_rate_beyond_32_bits_has_its_own_attribute() -> None:
         "cburst_bytes": 9014,
         "quantum_bytes": 9014,
     }
-    found = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", options)))
+    found = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", class_made("htb", options))))
     assert struct.unpack_from("=BBHhHI", found[1])[5] == 0xFFFFFFFF
     assert struct.unpack("=Q", found[6]) == struct.unpack("=Q", found[7]) == (12_500_000_000,)
 
@@ -214,7 +217,7 @@ def test_netem_delays_are_exact_in_nanoseconds() -> None:
         "reorder_ratio": 0.0,
         "reorder_gap": 0,
     }
-    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", "netem", options))
+    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", made("netem", options)))
     _latency, limit, loss, gap, duplicate, _jitter = struct.unpack_from("=IIIIII", encoded)
     found = parse_attributes(encoded[24:])
     assert (limit, gap, duplicate) == (60_000, 0, 0)
@@ -228,26 +231,24 @@ def test_netem_delays_are_exact_in_nanoseconds() -> None:
 
 def test_netem_is_told_how_many_packets_keep_their_place_between_two_that_overtake() -> None:
     options = {"delay_us": 20_000, "limit_packets": 100, "reorder_ratio": 0.2, "reorder_gap": 10}
-    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", "netem", options))
+    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", made("netem", options)))
     assert struct.unpack_from("=IIIIII", encoded)[3] == 10  # struct tc_netem_qopt: latency, limit, loss, gap
     correlation = 0
     assert parse_attributes(encoded[24:])[3] == struct.pack("=II", round(0.2 * 0xFFFFFFFF), correlation)
 
 
 def test_a_netem_without_randomness_has_no_seed_and_no_distribution() -> None:
-    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", "netem", {"delay_us": 5, "limit_packets": 10}))
+    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", Netem(5, 10)))
     assert set(parse_attributes(encoded[24:])) == {10, 11}
 
 
 def test_a_buffer_is_exact_in_bytes() -> None:
-    assert options_of(qdisc.qdisc_request(2, "1:1", "10:", "bfifo", {"limit_bytes": 36_000_001})) == struct.pack(
-        "=I", 36_000_001
-    )
+    assert options_of(qdisc.qdisc_request(2, "1:1", "10:", Bfifo(36_000_001))) == struct.pack("=I", 36_000_001)
 
 
 def test_an_unknown_qdisc_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"'cbq' is not one of bfifo, cake, choke, clsact, codel, fq"):
-        qdisc.qdisc_request(2, "root", "1:", "cbq", {})
+    with pytest.raises(ValueError, match=r"no kind 'cbq'; known: bfifo, cake, choke, clsact, codel, fq"):
+        made("cbq", {})
 
 
 def test_a_socket_is_read_with_its_cookie(recorded: dict[str, Any]) -> None:

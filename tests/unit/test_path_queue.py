@@ -10,9 +10,10 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink import qdisc
+from howdah.linux.netlink.discipline import made, queues
+from howdah.linux.netlink.discipline.red_numbers import RedNumbers, red_numbers
 from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
-from howdah.plan.red import RedNumbers, red_numbers
 from howdah.profile import load
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 
@@ -41,7 +42,7 @@ def error(directory: Path, extra: str, overrides: list[str] | None = None) -> Pr
             "red limit 400000b min 33333b max 100000b avpkt 1514b burst 37 probability 0.02 bandwidth 20000000bit ecn",
         ),
         (
-            ["path.queue=choke", "path.buffer=60 packets", "path.choke.most=20 packets"],
+            ["path.queue={kind: choke, most: 20 packets}", "path.buffer=60 packets"],
             "choke limit 60 min 6 max 20 avpkt 1514b burst 11 probability 0.02 bandwidth 20000000bit",
         ),
         (["path.queue=codel"], "codel limit 67 target 5ms interval 100ms noecn"),
@@ -49,7 +50,12 @@ def error(directory: Path, extra: str, overrides: list[str] | None = None) -> Pr
             ["path.queue=fq_codel", "path.ecn=true"],
             "fq_codel limit 67 target 5ms interval 100ms flows 1024 quantum 1514 memory_limit 33554432b ecn",
         ),
-        (["path.queue=pie", "path.pie.alpha=3"], "pie limit 67 target 15ms tupdate 15ms alpha 3 beta 20 noecn"),
+        (["path.queue={kind: pie, alpha: 3}"], "pie limit 67 target 15ms tupdate 15ms alpha 3 beta 20 noecn"),
+        (
+            ["path.queue={kind: fq_pie, flows: 64}"],
+            "fq_pie limit 67 flows 64 target 15ms tupdate 15ms alpha 2 beta 20 quantum 1514 "
+            "memory_limit 33554432b noecn",
+        ),
         (["path.queue=cake"], "cake unlimited besteffort triple-isolate rtt 100ms memlimit 220000b"),
     ],
 )
@@ -57,10 +63,10 @@ def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expec
     plan = make_one(tmp_path, overrides=overrides)
     assert text(plan) == expected
     item = leaf(plan).arguments
-    assert qdisc.qdisc_request(2, item["parent"], item["handle"], item["kind"], item["options"])
+    assert qdisc.qdisc_request(2, item["parent"], item["handle"], made(item["kind"], item["options"]))
 
 
-@pytest.mark.parametrize("queue", ["red", "choke", "gred", "codel", "fq_codel", "pie", "cake"])
+@pytest.mark.parametrize("queue", [name for name, kind in queues().items() if not kind.fills])
 def test_a_buffer_that_cannot_be_filled_is_not_measured_and_trains_are_short(tmp_path: Path, queue: str) -> None:
     plan = make_one(tmp_path, overrides=[f"path.queue={queue}", "path.buffer=4 bdp"])
     assert plan.calibration.buffer_unknown == f"{queue} drops before its buffer is full"
@@ -77,12 +83,48 @@ def test_ecn_is_asked_for_by_the_hosts_as_well(tmp_path: Path) -> None:
     assert "a fifo marks nothing" in error(tmp_path, "", ["path.ecn=true"]).what
 
 
-def test_parameters_of_a_queue_that_no_run_has_are_a_mistake(tmp_path: Path) -> None:
-    found = error(tmp_path, "", ["path.codel.target=1 ms"])
-    assert "no run has path.queue: codel" in found.what
-    swept = load(write_profile(tmp_path), ["path.codel.target=1 ms", "path.queue=[fifo, codel]"])
-    assert [point.scenario.path.queue for point in swept.points] == ["fifo", "codel"]
-    assert "shorter than the interval" in error(tmp_path, "", ["path.queue=codel", "path.codel.target=1 s"]).what
+def test_parameters_stand_with_the_kind_that_has_them(tmp_path: Path) -> None:
+    assert (
+        "there is no field 'target' in path.queue" in error(tmp_path, "", ["path.queue={kind: red, target: 1 s}"]).what
+    )
+    assert "the field 'kind' is missing in path.queue" in error(tmp_path, "", ["path.queue={target: 1 s}"]).what
+    assert "shorter than the interval" in error(tmp_path, "", ["path.queue={kind: codel, target: 1 s}"]).what
+
+
+def test_a_sweep_over_queues_is_named_by_their_kinds(tmp_path: Path) -> None:
+    """By their parameters, too, where two are of one kind."""
+    for value, names in (
+        ("[fifo, {kind: codel, target: 1 ms}]", ["fifo", "codel"]),
+        ("[{kind: codel, target: 1 ms}, {kind: codel, target: 2 ms}]", ["codel, target 1 ms", "codel, target 2 ms"]),
+        ("{kind: [codel, pie]}", ["codel", "pie"]),
+    ):
+        swept = load(write_profile(tmp_path), [f"path.queue={value}"])
+        assert [*swept.axes.values()] == [names]
+        assert [point.scenario.path.queue.kind for point in swept.points] == [name.partition(",")[0] for name in names]
+    swept = load(write_profile(tmp_path), ["path.queue={kind: codel, target: [1 ms, 2 ms]}"])
+    assert swept.axes == {"path.queue.target": ["1 ms", "2 ms"]}
+
+
+def test_a_mapping_of_a_sweep_can_be_changed_by_what_is_unknown_and_by_a_control(tmp_path: Path) -> None:
+    more = (
+        "unknown:\n  fields:\n    wait: {what: not stated, settings: {long: {path.queue.2.target: 9 ms}}}\n"
+        "controls: {short: {what: shorter, set: {path.queue.2.target: 1 ms}, at: {path.queue: codel}}}\n"
+    )
+    found = load(write_profile(tmp_path, more), ["path.queue=[fifo, {kind: codel, target: 3 ms}]"], unknowns=True)
+    targets = [getattr(point.scenario.path.queue, "target", None) for point in found.points]
+    assert sorted(targets, key=str) == [1000, 3000, 9000, None, None]
+
+
+def test_parameters_beside_the_queue_are_refused_with_what_to_write(tmp_path: Path) -> None:
+    found = error(tmp_path, "", ["path.queue=codel", "path.codel.target=1 ms", "path.red.burst=9"])
+    assert found.what.endswith("write path.queue: {kind: codel, target: 1 ms} or path.queue: {kind: red, burst: 9}")
+
+
+def test_each_hop_has_parameters_of_its_own(tmp_path: Path) -> None:
+    hop = "path.hops=[{rate: 30 Mbit/s, place: before, queue: {kind: codel, target: 7 ms}}]"
+    plan = make_one(tmp_path, overrides=["path.queue={kind: codel, target: 3 ms}", hop])
+    options = [item.arguments["options"] for item in operations(plan, "qdisc", kind="codel")]
+    assert sorted(each["target_us"] for each in options) == [3000, 7000]
 
 
 def test_red_as_tc_works_it_out() -> None:
@@ -118,7 +160,7 @@ def test_chokes_mean_is_of_packets_and_has_room_for_more_of_them() -> None:
 
 
 def test_choke_counts_whole_packets_and_no_more_than_the_kernel(tmp_path: Path) -> None:
-    plan = make_one(tmp_path, overrides=["path.queue=choke", "path.buffer=91000 B", "path.choke.least=10000 B"])
+    plan = make_one(tmp_path, overrides=["path.queue={kind: choke, least: 10000 B}", "path.buffer=91000 B"])
     options = leaf(plan).arguments["options"]
     assert [options[f"{name}_packets"] for name in ("limit", "least", "most")] == [61, 6, 15]
     few = error(tmp_path, "", ["path.queue=choke", "path.buffer=4 packets"])
@@ -127,11 +169,11 @@ def test_choke_counts_whole_packets_and_no_more_than_the_kernel(tmp_path: Path) 
     assert "CHOKe holds at most 131071 packets, not 131072" in many.what
 
 
-MARKED = ["path.queue=gred", "path.buffer=60 packets", "path.gred={least: 50 packets, most: 60 packets}"]
+MARKED = ["path.buffer=60 packets", "path.queue={kind: gred, least: 50 packets, most: 60 packets}"]
 
 
 def test_gred_has_thresholds_for_marked_packets_and_reads_the_mark(tmp_path: Path) -> None:
-    more = ["path.gred.marked_least=10 packets", "path.gred.marked_most=20 packets"]
+    more = ["path.queue.marked_least=10 packets", "path.queue.marked_most=20 packets"]
     plan = make_one(tmp_path, overrides=[*MARKED, *more])
     lines = command_lines(leaf(plan))
     assert [line.split("handle 10: ")[1] for line in lines] == [
@@ -163,16 +205,16 @@ def test_both_thresholds_of_gred_have_one_mean(tmp_path: Path) -> None:
 
 def test_what_gred_cannot_be(tmp_path: Path) -> None:
     for more, words in (
-        (["path.gred.marked_most=1 packets"], "a frame <= marked_least < marked_most <= buffer, not 1514, 504, 1514"),
-        (["path.gred.marked_least=61 packets"], "marked_least < marked_most <= buffer"),
-        (["path.gred.marked_least=2000 B", "path.gred.burst=50"], "no burst of marked packets has the weight 2^-1"),
+        (["path.queue.marked_most=1 packets"], "a frame <= marked_least < marked_most <= buffer, not 1514, 504, 1514"),
+        (["path.queue.marked_least=61 packets"], "marked_least < marked_most <= buffer"),
+        (["path.queue.marked_least=2000 B", "path.queue.burst=50"], "no burst of marked packets has the weight 2^-1"),
         (["path.ecn=true"], "gred does not count what it marks"),
     ):
         assert words in error(tmp_path, "", [*MARKED, *more]).what
 
 
 def test_thresholds_of_red_are_in_order(tmp_path: Path) -> None:
-    found = error(tmp_path, "", ["path.queue=red", "path.red={least: 50 packets, most: 20 packets}"])
+    found = error(tmp_path, "", ["path.queue={kind: red, least: 50 packets, most: 20 packets}"])
     assert "least < most <= buffer" in found.what
 
 

@@ -14,6 +14,7 @@ from howdah.errors import ProfileError
 from howdah.judge.check import Check
 from howdah.judge.tick import releases_before_their_tick, tick_checks
 from howdah.linux.netlink import qdisc
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan, Processor
 from howdah.plan.text import render
@@ -79,13 +80,11 @@ def test_in_real_time_a_tick_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tick_us", [0, 10_000])
 def test_the_kernel_is_told_in_nanoseconds(tick_us: int) -> None:
-    options = {"delay_us": 5, "limit_packets": 10, "tick_us": tick_us}
-    encoded = qdisc.qdisc_request(2, "root", "1:", "netem", options)
+    encoded = qdisc.qdisc_request(2, "root", "1:", Netem(5, 10, tick_us=tick_us))
     tick_ns = tick_us * 1000
     slot = struct.pack("=HHqqiiqq", 44, 12, tick_ns, tick_ns, 0, 0, 0, 0)
     assert slot in encoded
-    del options["tick_us"]
-    assert struct.pack("=HH", 44, 12) not in qdisc.qdisc_request(2, "root", "1:", "netem", options)
+    assert struct.pack("=HH", 44, 12) not in qdisc.qdisc_request(2, "root", "1:", Netem(5, 10))
 
 
 def test_releases_at_least_a_tick_apart() -> None:

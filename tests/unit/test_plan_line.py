@@ -12,7 +12,14 @@ from howdah.plan.line import Line, delay_lines
 from howdah.plan.plan import Event, Operation, Plan
 from tests.unit import path_factory
 
-NONE = {"jitter_us": 0, "distribution": None, "rate_bits_per_second": None, "reorder_ratio": 0.0, "loss_ratio": 0.0}
+NONE = {
+    "limit_packets": 1000,
+    "jitter_us": 0,
+    "distribution": None,
+    "rate_bits_per_second": None,
+    "reorder_ratio": 0.0,
+    "loss_ratio": 0.0,
+}
 
 
 def options(**changes: Any) -> dict[str, Any]:

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.linux.netlink.discipline import made
+from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.linux.netlink.qdisc import format_handle, parse_handle, qdisc_request
 from howdah.plan.command import command_lines
 from howdah.plan.compile import compile_plan
 from howdah.plan.operation import OperationError, operation
-from howdah.plan.plan import PROCESSOR_KIND, Operation, Plan
+from howdah.plan.plan import Operation, Plan
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.text import render
 from howdah.profile import load
@@ -31,7 +33,7 @@ def plan(*overrides: str, engine: str | None = None) -> Plan:
 
 
 def queues(found: Plan) -> list[Operation]:
-    return [item for item in found.operations if item.op == "qdisc" and item.arguments["kind"] == PROCESSOR_KIND]
+    return [item for item in found.operations if item.op == "qdisc" and item.arguments["kind"] == HostProcessor.kind]
 
 
 def test_without_one_the_plan_is_what_it_was() -> None:
@@ -122,11 +124,10 @@ def test_every_model_has_every_constant_with_its_source() -> None:
 def test_what_arrives_has_a_parent_of_its_own() -> None:
     assert parse_handle("ingress") == 0xFFFFFFF1
     assert format_handle(0xFFFFFFF1) == "ingress"
-    (made,) = queues(plan("sender.processor=of-2007"))
-    options = made.arguments["options"]
-    request = qdisc_request(2, "ingress", "ffff:", PROCESSOR_KIND, options)
+    (found,) = queues(plan("sender.processor=of-2007"))
+    request = qdisc_request(2, "ingress", "ffff:", made(found.arguments["kind"], found.arguments["options"]))
     assert request[8:16] == bytes.fromhex("0000ffff f1ffffff"), "handle and parent"
-    assert PROCESSOR_KIND.encode() + b"\0" in request
-    assert len(PROCESSOR_KIND) < 16, "the kernel's names of queueing disciplines are that short"
+    assert HostProcessor.kind.encode() + b"\0" in request
+    assert len(HostProcessor.kind) < 16, "the kernel's names of queueing disciplines are that short"
     with pytest.raises(OperationError, match="ack_ns"):
-        operation("qdisc", **{**made.arguments, "options": {"packet_ns": 1}})
+        operation("qdisc", **{**found.arguments, "options": {"packet_ns": 1}})

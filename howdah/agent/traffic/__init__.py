@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.connection import ConnectedFlow
 from howdah.agent.traffic.driver import FlowDriver
@@ -28,22 +30,9 @@ def make_flow(description: Flow, namespaces: dict[str, Namespace], loop: Loop, o
         from howdah.agent.traffic.stack import StackFlow
 
         return StackFlow(description, namespaces, loop, output)
-    if description.traffic == "iperf3":
-        from howdah.agent.traffic.iperf3 import Iperf3Flow
-
-        return Iperf3Flow(description, namespaces, loop, output)
-    if description.traffic == "flent":
-        from howdah.agent.traffic.flent import FlentFlow
-
-        return FlentFlow(description, namespaces, loop, output)
-    if description.traffic == "program":
-        from howdah.agent.traffic.program import ProgramFlow
-
-        return ProgramFlow(description, namespaces, loop, output)
-    if description.traffic == "http":
-        from howdah.agent.traffic.http import HttpFlow
-
-        return HttpFlow(description, namespaces, loop, output)
+    if not description.kind.single:
+        own: type[FlowDriver] = importlib.import_module(f"{__name__}.{description.traffic}").DRIVER
+        return own(description, namespaces, loop, output)
     if description.datagram_bytes is not None:
         from howdah.agent.traffic.datagram import DatagramFlow
 

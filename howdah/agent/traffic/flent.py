@@ -132,3 +132,6 @@ def received_bytes(report: str) -> int:
         elif names and len(fields) > names.index("bytes") and fields[names.index("srcaddress")]:
             found = int(fields[names.index("bytes")])
     return found
+
+
+DRIVER = FlentFlow

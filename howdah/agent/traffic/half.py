@@ -28,7 +28,7 @@ def make_half(
     if description.traffic == "iperf3":
         return HalfIperf3Flow(description, namespaces, loop, output)
     wrong = [name for name in _UNSUPPORTED if getattr(description, name) is not None]
-    if wrong or description.traffic not in ("kernel", "python"):
+    if wrong or not description.kind.single:
         what = wrong[0] if wrong else description.traffic
         raise AgentError(f"flow {description.id}", f"{what}: this traffic cannot have its ends on two machines")
     return HalfFlow(description, namespaces, loop, output)

@@ -191,3 +191,6 @@ def counted(answer: Message) -> Counted:
     acknowledged = struct.unpack_from("=Q", info, _ACKNOWLEDGED_AT)[0] if len(info) >= _ACKNOWLEDGED_AT + 8 else 0
     algorithm = name.rstrip(b"\0").decode("ascii", "replace") if name else None
     return Counted(segments_in(info), acknowledged, algorithm)
+
+
+DRIVER = HttpFlow

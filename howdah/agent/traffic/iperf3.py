@@ -209,3 +209,6 @@ class Iperf3Flow(FlowDriver):
         except ValueError:
             return {"error": f"iperf3 {end} said: {text.strip()[-_TAIL_CHARACTERS:]}"} if text.strip() else {}
         return value if isinstance(value, dict) else {}
+
+
+DRIVER = Iperf3Flow

@@ -290,3 +290,6 @@ class ProgramFlow(FlowDriver):
         if self._server.ended_early:
             return self._server.ending()
         return None
+
+
+DRIVER = ProgramFlow

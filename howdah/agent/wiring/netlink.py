@@ -13,6 +13,7 @@ from howdah.agent.wiring.adoption import Adoption
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.address import add_address
+from howdah.linux.netlink.discipline import class_made, made
 from howdah.linux.netlink.ethtool import set_offload
 from howdah.linux.netlink.filter import add_filter
 from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
@@ -81,24 +82,13 @@ class NetlinkWiring:
         namespace = self.namespaces[arguments["node"]]
         index = namespace.index(arguments["interface"])
         try:
+            kind, options = arguments["kind"], arguments["options"]
             if operation == "qdisc":
-                qdisc.change_qdisc(
-                    namespace.netlink,
-                    index,
-                    arguments["parent"],
-                    arguments["handle"],
-                    arguments["kind"],
-                    arguments["options"],
-                )
+                place = (arguments["parent"], arguments["handle"])
+                qdisc.change_qdisc(namespace.netlink, index, *place, made(kind, options))
             else:
-                qdisc.change_class(
-                    namespace.netlink,
-                    index,
-                    arguments["parent"],
-                    arguments["classid"],
-                    arguments["kind"],
-                    arguments["options"],
-                )
+                place = (arguments["parent"], arguments["classid"])
+                qdisc.change_class(namespace.netlink, index, *place, kind, class_made(kind, options))
         except OSError as error:
             raise AgentError(text, error.strerror or str(error)) from error
 
@@ -181,7 +171,7 @@ class NetlinkWiring:
 
     def _qdisc(self, node: str, interface: str, parent: str, handle: str, kind: str, options: Arguments) -> None:
         namespace = self.namespaces[node]
-        qdisc.add_qdisc(namespace.netlink, namespace.index(interface), parent, handle, kind, options)
+        qdisc.add_qdisc(namespace.netlink, namespace.index(interface), parent, handle, made(kind, options))
 
     def _filter(self, node: str, interface: str, dscp: int, queue: int) -> None:
         namespace = self.namespaces[node]
@@ -189,7 +179,8 @@ class NetlinkWiring:
 
     def _class(self, node: str, interface: str, parent: str, classid: str, kind: str, options: Arguments) -> None:
         namespace = self.namespaces[node]
-        qdisc.add_class(namespace.netlink, namespace.index(interface), parent, classid, kind, options)
+        of_class = class_made(kind, options)
+        qdisc.add_class(namespace.netlink, namespace.index(interface), parent, classid, kind, of_class)
 
     def _module_parameter(self, module: str, name: str, value: Any) -> None:
         self.settings.parameter(module, name, str(value))

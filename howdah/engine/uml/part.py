@@ -12,6 +12,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from howdah.codec import encoded
+from howdah.linux.netlink.discipline.howdah_wire import Wire
 from howdah.plan.kernel import Part
 from howdah.plan.line import TICK_US, WIRE, WIRE_HANDLE, Line, delay_lines
 from howdah.plan.operation import operation
@@ -82,7 +84,7 @@ def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Li
         if line is None:
             found.append(item)
             continue
-        wire = {"wire": numbers[line.host], "to": parts[line.host], "delay_ns": line.least_us * 1000}
+        wire = encoded(Wire(numbers[line.host], parts[line.host], line.least_us * 1000))
         place = {"node": line.node, "interface": line.interface}
         if line.host in here or line.plain:
             arguments = {**place, "parent": "root", "handle": line.handle, "kind": WIRE, "options": wire}

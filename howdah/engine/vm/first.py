@@ -66,13 +66,12 @@ _FILES = (
 )
 _DIRECTORIES = ("etc/iproute2", "etc/modprobe.d", "usr/lib/modprobe.d", "usr/share/iproute2", "usr/lib/locale")
 _MODPROBE = "usr/sbin/modprobe"
-_OWN_TRAFFIC = {"kernel", "python", "iperf3"}
 
 
 def needs_whole_tree(plan: Plan) -> bool:
     """Whether the plan runs programs that are not the agent's own: web servers and clients, flent, perf."""
-    ends = {end for flow in plan.flows for end in (flow.traffic, flow.sink)}
-    return not ends <= _OWN_TRAFFIC or plan.collect.cpu
+    ends = [kind for flow in plan.flows for kind in (flow.kind, flow.sink_kind)]
+    return not all(kind.in_small_tree for kind in ends) or plan.collect.cpu
 
 
 def tree_archive(tree: GuestTree, cache: Cache, progress: Progress, *, whole: bool = True) -> Path:

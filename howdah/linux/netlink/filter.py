@@ -20,13 +20,13 @@ from howdah.linux.netlink.message import (
     text,
     u32,
 )
-from howdah.linux.netlink.traffic_control import U32
 
 RTM_NEWTFILTER = 44
 RTM_GETTFILTER = 46
 
 _TCMSG = struct.Struct("=BxxxiIII")
 _TCA_KIND, _TCA_OPTIONS = 1, 2
+_U32_CLASSID, _U32_SEL = 1, 5
 _CLSACT_EGRESS = 0xFFFFFFF3
 _PRIORITY = 1
 _INFO = _PRIORITY << 16 | socket.htons(0x0800)  # of IPv4 packets alone
@@ -44,7 +44,7 @@ def _place(index: int) -> bytes:
 def filter_request(index: int, dscp: int, queue: int) -> bytes:
     key = _KEY.pack(_DSCP_MASK, dscp << _DSCP_SHIFT, 0, 0)
     selector = _SELECTOR.pack(_TERMINAL, 0, 1, 0, 0, 0, 0, 0) + key
-    options = nested(_TCA_OPTIONS, u32(U32.CLASSID, queue), attribute(U32.SEL, selector))
+    options = nested(_TCA_OPTIONS, u32(_U32_CLASSID, queue), attribute(_U32_SEL, selector))
     return _place(index) + text(_TCA_KIND, "u32") + options
 
 
@@ -59,7 +59,7 @@ def filters(netlink: NetlinkSocket, index: int) -> list[dict[str, int]]:
         if message.kind != RTM_NEWTFILTER:
             continue
         options = parse_attributes(parse_attributes(message.payload[_TCMSG.size :]).get(_TCA_OPTIONS, b""))
-        selector, number = options.get(U32.SEL, b""), options.get(U32.CLASSID)
+        selector, number = options.get(_U32_SEL, b""), options.get(_U32_CLASSID)
         if len(selector) < _SELECTOR.size + _KEY.size or number is None:
             continue  # the table that holds the filters
         _mask, value, _at, _more = _KEY.unpack_from(selector, _SELECTOR.size)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cake: fair queueing with a descendant of CoDel; its own rate limit is off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+from howdah.codec import planned
+from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, Words, asked, duration
+from howdah.linux.netlink.discipline.fair import LARGEST_MEMORY_BYTES
+from howdah.linux.netlink.message import u32, u64
+
+_BASE_RATE64, _DIFFSERV_MODE, _FLOW_MODE, _RTT, _TARGET, _MEMORY = 2, 3, 5, 7, 8, 10
+_TIN_STATS, _FIRST_TIN, _ECN_MARKED_PACKETS = 10, 1, 8
+_BESTEFFORT = 3
+_FLOW_MODES = {"flowblind": 0, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6, "triple-isolate": 7}
+# It counts struct sk_buff and its data area: 2.2 kB at least for a full frame of 1514 bytes, so the buffer's bytes are
+# multiplied by this (11 / 5) to hold about as many full frames as asked for.
+_MEMORY_OF_BYTES = (11, 5)
+_TARGETS = 20  # in a round trip, as tc has it
+
+
+@planned
+class CakeParameters(Parameters):
+    """CAKE (Høiland-Jørgensen and others 2018): fair queueing with a descendant of CoDel, behind this path's own rate
+    limit (CAKE's shaper is off). Its buffer counts the kernel's memory, so it is given 2.2 times the bytes asked for.
+    """
+
+    rtt: int = asked("100 ms", "RTT that it is tuned to; it accepts a wait of a twentieth of that", "duration")
+    isolation: str = asked("triple-isolate", "which flows or hosts share fairly", choices=tuple(_FLOW_MODES))
+
+
+@planned
+class Cake(HopQueue):
+    """One tin, no rate limit of its own; it marks whatever can be marked, always."""
+
+    kind: ClassVar[str] = "cake"
+    name: ClassVar[str] = "cake"
+    asked: ClassVar[type[Parameters]] = CakeParameters
+    drops_held: ClassVar[bool] = True
+    marks_always: ClassVar[bool] = True
+    marks_in: ClassVar[tuple[int, ...]] = (_TIN_STATS, _FIRST_TIN, _ECN_MARKED_PACKETS)
+    marks_at: ClassVar[int | None] = 0
+    told: ClassVar[Mapping[str, str]] = {"rtt": "rtt_us", "memlimit": "memory_limit_bytes"}
+
+    rtt_us: int
+    target_us: int
+    isolation: str
+    memory_limit_bytes: int
+
+    @classmethod
+    def settled(cls, asked: CakeParameters, room: Room) -> Self:
+        memory = min(room.buffer_bytes * _MEMORY_OF_BYTES[0] // _MEMORY_OF_BYTES[1], LARGEST_MEMORY_BYTES)
+        return cls(asked.rtt, max(asked.rtt // _TARGETS, 1), asked.isolation, memory)
+
+    def train_packets(self, room: Room) -> int | None:
+        """Its first drop comes at the second packet that waited longer than its target (cobalt_should_drop: the
+        interval is scaled by a root that is zero until then)."""
+        return max(room.time_bytes(self.target_us) * 9 // 10 // room.frame_bytes + 1, 2)
+
+    def encode(self) -> bytes:
+        shape = u64(_BASE_RATE64, 0) + u32(_DIFFSERV_MODE, _BESTEFFORT) + u32(_FLOW_MODE, _FLOW_MODES[self.isolation])
+        times = u32(_RTT, self.rtt_us) + u32(_TARGET, self.target_us)
+        return shape + times + u32(_MEMORY, self.memory_limit_bytes)
+
+    def words(self) -> Words:
+        rest: Words = ["rtt", duration(self.rtt_us), "memlimit", f"{self.memory_limit_bytes}b"]
+        return ["unlimited", "besteffort", self.isolation, *rest]

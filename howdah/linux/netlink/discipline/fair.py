@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What queues with a queue for each flow have in common."""
+
+from __future__ import annotations
+
+from howdah.linux.netlink.discipline.discipline import AskedSize, Room
+
+LARGEST_MEMORY_BYTES = 2**31 - 1
+_LEAST_MEMORY_BYTES = 32 << 20
+_LEAST_QUANTUM_BYTES = 256
+
+
+def memory_bytes(room: Room) -> int:
+    """Enough that the limit in packets is what counts."""
+    needed = 4 * room.buffer_bytes + 64 * room.frame_bytes
+    return min(max(_LEAST_MEMORY_BYTES, needed), LARGEST_MEMORY_BYTES)
+
+
+def quantum_bytes(asked: AskedSize, room: Room) -> int:
+    return max(room.of(asked), _LEAST_QUANTUM_BYTES)
