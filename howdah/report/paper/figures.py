@@ -18,6 +18,7 @@ from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
+from howdah.report.paper.legend import columns, entries, lines_of_legend
 from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part
 from howdah.report.paper.plotted import (
     PREFIX,
@@ -30,6 +31,7 @@ from howdah.report.paper.plotted import (
 from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt, sent
 from howdah.report.paper.sheet import FigureSheet, write
 from howdah.report.paper.strip import draw_strip
+from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
@@ -53,6 +55,7 @@ class Choice:
     flow: str | None = None
     repetition: int | None = None
     whole: bool = False
+    measure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,19 @@ NAMES: dict[str, str] = {
     "rtt": "the smoothed round-trip time that the sender has",
     "queue": "the backlog of the bottleneck",
     "goodput": "mean goodput of each round trip",
-    "difference": "each side against the first at each point, as ratios in pairs of repetitions",
+    "difference": "each side against the first at each point, as ratios over pairs of equal repetitions",
+    "completion": "completion time and retransmissions of the connections of groups, as distributions",
+    "exits": "the windows at the exits over all runs, as a distribution",
+    "map": "the median of a measure over two axes of the sweep",
+    "receivers": "what the receivers did: ACKs, SACK blocks and offered windows",
+}
+# Figures of panels that are made from all runs together.
+SUMMED: dict[str, Callable[[list[Experiment], Choice], Plotted]] = {
+    "difference": lambda experiments, _choice: difference_figure(experiments),
+    "completion": lambda experiments, _choice: completion_figure(experiments),
+    "exits": lambda experiments, _choice: exits_figure(experiments),
+    "map": lambda experiments, choice: map_figure(experiments, choice.measure),
+    "receivers": lambda experiments, _choice: receivers_figure(experiments),
 }
 
 
@@ -118,7 +133,7 @@ def draw(
     variants = Variants(experiments)
     title = f"{', '.join(each.name for each in experiments)}: {name}"
     with sheet.styled():
-        if name in own or name == "difference":
+        if is_plotted(name):
             plotted = plotted_of(name, experiments, choice)
             figure = draw_plotted(plotted, sheet)
             title = plotted.caption
@@ -129,14 +144,15 @@ def draw(
             lines = lines_of(course, experiments, variants, choice)
             bands = bands_of(lines, course.points, _last_s(lines, choice))
             handles, words = band_legend(bands)
-            labels = [*(_named(line, course) for line in lines), *words]
+            labels = entries([*(_named(line, course) for line in lines), *words], sheet.width_in)
             across = columns(labels, sheet.width_in)
-            rows = -(-len(labels) // across)
+            rows = lines_of_legend(labels, across)
             figure = sheet.figure(max(_SHORTEST_IN, sheet.width_in * _GOLDEN) + rows * _LEGEND_ROW_IN)
             axes = figure.subplots()
             _draw_course(axes, course, lines, bands, choice)
             drawn, named = axes.get_legend_handles_labels()
-            figure.legend([*drawn, *handles], [*named, *words], loc="outside upper left", ncols=across)
+            texts = entries([*named, *words], sheet.width_in)
+            figure.legend([*drawn, *handles], texts, loc="outside upper left", ncols=across)
         return write(figure, target, format_, title)
 
 
@@ -168,7 +184,7 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
     variants = Variants(experiments)
     for name in [*NAMES, *declared_sections(experiments)]:
         try:
-            if name == "difference" or name.startswith(PREFIX):
+            if is_plotted(name):
                 plotted_of(name, experiments, choice)
             elif name == "exit-strip":
                 runs = chosen_runs(experiments, choice)
@@ -182,12 +198,17 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
     return found
 
 
+def is_plotted(name: str) -> bool:
+    """Whether the figure is made of panels (``plotted_of``)."""
+    return name in SUMMED or name.startswith(PREFIX)
+
+
 def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plotted:
     """Of the runs that are chosen."""
     chosen = {run.directory.path for run in chosen_runs(experiments, choice)}
     kept = [replace(each, runs=[run for run in each.runs if run.directory.path in chosen]) for each in experiments]
-    if name == "difference":
-        return difference_figure(kept)
+    if name in SUMMED:
+        return SUMMED[name](kept, choice)
     section, experiment = declared_sections(kept)[name]
     return declared(section, experiment)
 
@@ -333,12 +354,6 @@ def _draw_course(
     _limits(axes, course, lines)
     axes.set_xlabel("Time since the flow’s start (s)")
     axes.set_ylabel(f"{course.title} ({course.unit})")
-
-
-def columns(labels: list[str], width_in: float) -> int:
-    """How many entries of a legend stand side by side."""
-    each_in = 0.5 + 0.056 * max(map(len, labels))
-    return max(1, min(len(labels), int(width_in / each_in)))
 
 
 def _named(line: PaperLine, course: CourseFigure) -> str:
