@@ -43,6 +43,7 @@ _SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
 _LEGEND_ROW_IN = 0.145
 _BEYOND_EXIT = 0.35  # of the time to the last exit: what start-up shows behind it
 _LEAST_RTTS = 3
+_DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
 _WITHOUT_EXIT_RTTS = 12
 
 
@@ -351,9 +352,18 @@ def _draw_course(
             highest.append(float(np.max(y)))
             axes.plot(x, y, color="#404040", linestyle=(0, (1.2, 1.2)), linewidth=0.8, label=label, gid="second")
     axes.set_ylim(0, max(highest, default=0.0) * 1.06 or 1.0)
+    if course.exits and _span_decades(lines):
+        axes.set_yscale("log")
+        axes.set_ylim(0.8 * min(float(np.min(line.y[line.y > 0])) for line in lines), max(highest) * 1.4)
     _limits(axes, course, lines)
     axes.set_xlabel("Time since the flow’s start (s)")
     axes.set_ylabel(f"{course.title} ({course.unit})")
+
+
+def _span_decades(lines: list[PaperLine]) -> bool:
+    """Whether windows are so different that the smaller ones would lie on the floor of an axis from zero."""
+    peaks = [float(np.max(line.y)) for line in lines if len(line.y) and np.max(line.y) > 0]
+    return len(peaks) > 1 and max(peaks) >= _DECADE * min(peaks)
 
 
 def _named(line: PaperLine, course: CourseFigure) -> str:
@@ -385,4 +395,4 @@ def _limits(axes: Axes, course: CourseFigure, lines: list[PaperLine]) -> None:
             fontsize=6.5,
             color="#404040",
         )
-    axes.set_ylim(0, top)
+    axes.set_ylim(axes.get_ylim()[0], top)
