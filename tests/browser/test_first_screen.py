@@ -89,7 +89,8 @@ def test_windows_that_are_a_decade_apart_have_a_logarithmic_axis(visit: Open, tm
           numbers: drawn.plot.axes[1]._values.filter(Boolean).length }}; }})()"""
     )
     assert drawn["top"] < drawn["high"] < drawn["low"] <= drawn["floor"]
-    assert drawn["low"] - drawn["high"] > 0.2 * (drawn["floor"] - drawn["top"]), "the small window is not on the floor"
+    # On an axis from zero its peak would lie below a twentieth of the height.
+    assert drawn["low"] - drawn["high"] > 0.1 * (drawn["floor"] - drawn["top"]), "the small window is not on the floor"
     assert drawn["numbers"] >= 2
     assert page.evaluate(f"howdah.save.document({figure('cwnd')})").count("NaN") == 0
     assert page.evaluate(f"{figure('rtt')}.plot.scales.y.distr") == 1

@@ -35,7 +35,7 @@ def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[li
         return plotted_of(name, experiments, choice).rows()
     if name == "exit-strip":
         rows = [["run", "flow", "after_start_s", "cwnd_packets", "bdp_packets", "cause"]]
-        for run in chosen_runs(experiments, choice):
+        for run in chosen_runs(experiments, choice, with_data=False):
             for flow in run.plan.flows if run.plan else ():
                 found = exit_of(run, flow)
                 if found is not None and run.plan is not None:

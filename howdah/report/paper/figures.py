@@ -139,7 +139,7 @@ def draw(
             figure = draw_plotted(plotted, sheet)
             title = plotted.caption
         elif name == "exit-strip":
-            figure = draw_strip(chosen_runs(experiments, choice), variants, sheet)
+            figure = draw_strip(chosen_runs(experiments, choice, with_data=False), variants, sheet)
         else:
             course = COURSES[name]
             lines = lines_of(course, experiments, variants, choice)
@@ -188,7 +188,7 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
             if is_plotted(name):
                 plotted_of(name, experiments, choice)
             elif name == "exit-strip":
-                runs = chosen_runs(experiments, choice)
+                runs = chosen_runs(experiments, choice, with_data=False)
                 if not any(exit_of(run, flow) for run in runs if run.plan for flow in run.plan.flows):
                     raise HowdahError("no run reports a slow-start exit")
             else:
@@ -204,9 +204,18 @@ def is_plotted(name: str) -> bool:
     return name in SUMMED or name.startswith(PREFIX)
 
 
+def needs_records(name: str, experiments: list[Experiment]) -> bool:
+    """Whether a figure is drawn from tables: those without are drawn of runs that kept their results alone, too."""
+    if name in COURSES:
+        return True
+    declared_here = declared_sections(without_controls(experiments)).get(name)
+    return declared_here is not None and declared_here[0].kind == "time"
+
+
 def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plotted:
     """Of the runs that are chosen."""
-    chosen = {run.directory.path for run in chosen_runs(experiments, choice)}
+    kept_data = needs_records(name, experiments)
+    chosen = {run.directory.path for run in chosen_runs(experiments, choice, with_data=kept_data)}
     kept = [replace(each, runs=[run for run in each.runs if run.directory.path in chosen]) for each in experiments]
     if name in SUMMED:
         return SUMMED[name](kept, choice)
@@ -214,9 +223,10 @@ def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plot
     return declared(section, experiment)
 
 
-def chosen_runs(experiments: list[Experiment], choice: Choice) -> list[Run]:
-    """The runs that are chosen and have something to draw from."""
-    runs = [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
+def chosen_runs(experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Run]:
+    """The runs that are chosen and have something to draw from: tables, or measures alone."""
+    every = [run for experiment in experiments for run in experiment.runs if run.plan]
+    runs = [run for run in every if run.data_kept or not with_data]
     if choice.algorithms:
         runs = [run for run in runs if run.algorithm in choice.algorithms]
     if choice.point is not None:
@@ -244,7 +254,7 @@ def lines_of(
     course: CourseFigure, experiments: list[Experiment], variants: Variants, choice: Choice
 ) -> list[PaperLine]:
     """A line for each algorithm (kernel, experiment) and sweep point, of one repetition and one flow of it."""
-    runs = chosen_runs(experiments, choice)
+    runs = chosen_runs(experiments, choice, with_data=True)
     if choice.repetition is not None:
         runs = [run for run in runs if run.repetition == choice.repetition]
     firsts: dict[tuple[str, str], Run] = {}
