@@ -107,15 +107,19 @@ def test_runs_come_grow_end_and_are_removed_while_the_server_stays(served: Serve
     shutil.rmtree(served.runs / "ended")
     board = served.until("no run that was removed", lambda board: not board["finished"])
     assert _names(board, "underway") == {name}
-    # The run in progress is removed under the server's hands, half a file at a time.
-    (underway.directory / "plan.json").unlink()
-    board = served.until("no run without a plan", lambda board: not board["underway"])
+    # The run in progress is removed under the server's hands, file by file.
+    before = board["underway"][0]["flows"][0]["acks"]
+    for file in ("plan.json", "raw/tcp_probe.bin"):
+        (underway.directory / file).unlink()
+        served.board()
     shutil.rmtree(underway.directory.parent)
+    served.until("no run that was removed", lambda board: not board["underway"])
     # And a new one comes at the same place.
     again = make_virtual(served.runs)
     again.write(0.5)
     board = served.until("the new run", lambda board: len(board["underway"]) == 1)
     assert _names(board, "underway") == {name}
+    assert 0 < board["underway"][0]["flows"][0]["acks"] < before, "nothing is left of the one that was removed"
     with urllib.request.urlopen(f"{served.url}/user/live.html", timeout=10) as page:
         assert page.status == 200
     assert not [line for line in served.said if "Traceback" in line], served.said
