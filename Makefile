@@ -127,6 +127,7 @@ references: ## write the references that are made from the code again
 	$(BIN)/python -m howdah.command.manual
 	$(BIN)/python -m howdah.measure.reference
 	$(BIN)/python -m howdah.plan.reference
+	$(BIN)/python -m howdah.report.paper.reference
 	$(BIN)/python -m howdah.record.reference
 	$(BIN)/python -m howdah.command.shapes
 	$(BIN)/python -m howdah.atlas.verdict_page

@@ -76,6 +76,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--repetition", type=int, default=None, metavar="N", help="draw this repetition (default: the first)"
     )
+    parser.add_argument(
+        "--measure", default=None, metavar="METRIC", help="of the map (default: the first of the result table)"
+    )
     parser.add_argument("--data", action="store_true", help="also write what is drawn, as CSV beside each figure")
     parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)
@@ -87,7 +90,9 @@ def execute(options: argparse.Namespace) -> int:
     source_date()  # matplotlib, which takes it, says nothing of where a wrong one is
     paths = [find(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
-    choice = Choice(tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole)
+    choice = Choice(
+        tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole, options.measure
+    )
     check_choice(experiments, choice)
     if options.list:
         possible = available(experiments, choice)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The night as a plain text to mail.
 
-It has a subject, a line for each regression, and what was found in the runs of cells that fail.
+It has a subject, a line for each regression, and of the experiments of cells that fail what was found, and B − A at
+each point.
 Then come the table of cells with a summary as of ``git diff --stat``, kernels and paths, and how to see it again.
 
 Lines are in order of their names and hold no times, so that ``git diff`` of two nights shows what has changed.
@@ -18,10 +19,13 @@ from howdah.nightly.change import Outcome, change_text
 from howdah.nightly.night import Night
 from howdah.number import counted, delay, rate, size
 from howdah.plan.path import Path
+from howdah.report.difference import difference_text
 from howdah.report.ending import results
 from howdah.report.found import found
 from howdah.report.results import read_shown
 from howdah.report.source import TableSource
+from howdah.report.subject import subjects
+from howdah.report.table import Table
 
 _TOLD: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed", "unproven")
 _BETTER: tuple[Outcome, ...] = ("improvement",)
@@ -37,7 +41,10 @@ def mail(night: Night) -> str:
     lines += _section("Regressions", regression_lines(night))
     lines += _section("Improvements", sorted(_lines(night, _BETTER, night.cells)))
     for experiment in dict.fromkeys(cell.experiment for cell in sorted(failing, key=_order)):
-        lines += _section(f"What was found in {experiment}", _found(night, experiment))
+        table = _results(night, experiment)
+        if table is not None:
+            lines += _section(f"What was found in {experiment}", [_plain(sentence) for sentence in found(table)])
+            lines += _section(f"Sides of {experiment}", difference_text(subjects(table)).splitlines())
     lines += _section("Problems", sorted(_plain(each) for each in night.problems))
     lines += [*_heading("Cells"), *_table(night), "", *_stat(night), ""]
     lines += _section("Kernels and paths", _settings(night))
@@ -76,15 +83,15 @@ def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult])
                 yield _plain(f"{cell.id}  {change_text(each)}{word}")
 
 
-def _found(night: Night, experiment: str) -> list[str]:
-    """The sentences that its report begins with; none where there are no runs of tonight that can be read."""
+def _results(night: Night, experiment: str) -> Table | None:
+    """Those of tonight; None where there are no runs that can be read."""
     path = night.runs / experiment
     if not (path / "experiment.json").exists():
-        return []
+        return None
     try:
-        return [_plain(sentence) for sentence in found(results([read_shown(path)], TableSource()))]
+        return results([read_shown(path)], TableSource())
     except HowdahError:
-        return []  # the problems have it
+        return None  # the problems have it
 
 
 def _plain(text: str) -> str:

@@ -14,8 +14,10 @@ from howdah.errors import HowdahError
 from howdah.metric import known_metrics
 from howdah.pack.archive import SUFFIX, extract, write_archive
 from howdah.pack.content import Content, Held, Kind, PackedFile, add_experiment, add_run, local_paths
+from howdah.pack.figures import figure_commands
 from howdah.pack.local import Paths
 from howdah.record.directory import RunDirectory
+from howdah.record.result import Experiment
 from howdah.record.schema import SCHEMA_VERSION, TABLES
 from howdah.record.table import written_unit
 from howdah.report.build import source_for
@@ -30,13 +32,15 @@ These are runs of howdah {version}, which measures how TCP starts up on long pat
 
   {experiments}/report.html   the results as a page; it needs no network
   pack.json           every file with its SHA-256
-  figures             {figures}
   units.json          the unit and meaning of every measure, and of every column of a table
   */*/metrics.json    the measures of a run; tables/*.parquet are its records, raw/ what the guest wrote
 
 With howdah: 'howdah unpack FILE', 'howdah verify FILE' (recomputes everything), 'howdah rerun RUN'.
 Without: 'zstd -d < FILE | tar x'; pandas, polars and DuckDB read Parquet. Paths of the machine on which this was packed
 are replaced by words in capitals (HOME, RUNS, CACHE, HOWDAH); run.json says in which files.
+
+Commands that draw the figures, to be run in this directory:
+{figures}
 """
 
 
@@ -70,6 +74,7 @@ def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Te
 
 def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind, tell: Tell) -> Packed:
     names: dict[str, Path] = {}
+    commands: list[str] = []
     count, read = sum(map(len, chosen.values())), 0
     for home, runs in chosen.items():
         if names.setdefault(home.name, home) != home:
@@ -82,10 +87,12 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
         if (home / "experiment.json").exists():
             tell("report", 0, 0)
             whole = len(runs) == len(runs_of(home))
-            page = page_of([home] if whole else [run.path for run in runs])
+            shown = _shown([home] if whole else [run.path for run in runs])
+            page = _page(shown)
+            commands += figure_commands(shown, kind)
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
-    figures = f"'howdah figure {next(iter(names))}' draws them all; '--list' says which there are"
+    figures = "\n".join(f"  {command}" for command in commands) or "  there are none"
     readme = _README.format(version=__version__, experiments=" ".join(names), figures=figures)
     content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
     about = {
@@ -120,9 +127,16 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
 
 def page_of(paths: list[Path]) -> str:
     """The report of a pack: drawn from tables alone."""
+    return _page(_shown(paths))
+
+
+def _shown(paths: list[Path]) -> Experiment:
+    """Runs of one experiment as one."""
     experiments = read_all_shown(paths)
-    first = experiments[0]
-    merged = replace(first, runs=[run for each in experiments for run in each.runs])
+    return replace(experiments[0], runs=[run for each in experiments for run in each.runs])
+
+
+def _page(merged: Experiment) -> str:
     with source_for([merged], "off") as (source, note):
         return render(merged.name, merged.description, [merged], source, note)
 

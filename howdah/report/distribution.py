@@ -82,11 +82,21 @@ class _Frame:
         return self.bottom - (self.bottom - self.top) * share
 
 
+def _ends(shown: Distribution) -> tuple[float, float]:
+    values = [curve[2] for curve in shown.curves]
+    return min(curve[0] for curve in values), max(curve[-1] for curve in values)
+
+
+def is_logarithmic(shown: Distribution) -> bool:
+    """Whether its axis is: where that is wanted, and the values span a decade."""
+    least, most = _ends(shown)
+    return shown.logarithmic and most >= _LEAST_DECADE * max(least, 1e-6)
+
+
 def distribution_drawing(shown: Distribution, narrow: bool) -> str:
     """A step curve for each variant; its median is in the curve's title."""
-    values = [curve[2] for curve in shown.curves]
-    least, most = min(curve[0] for curve in values), max(curve[-1] for curve in values)
-    logarithmic = shown.logarithmic and most >= _LEAST_DECADE * max(least, 1e-6)
+    least, most = _ends(shown)
+    logarithmic = is_logarithmic(shown)
     if logarithmic:
         least, most = max(least, 1e-6) / 1.05, most * 1.05
     else:

@@ -172,10 +172,10 @@ def scale_of(arranged: list[Arrangement]) -> StripScale:
     return StripScale(most, min(390.0, 20 + 7.4 * longest))
 
 
-def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool = True, with_axis: bool = True) -> str:
+def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool = True, titled: bool = True) -> str:
     """Inline SVG: a line for each row from 0 to beyond BDP + buffer, a mark for each flow of each repetition.
 
-    A strip below another needs neither the limits ``named`` again nor, above one, the axis.
+    A strip below another needs neither the limits ``named`` again nor, above one, the axis' title.
     """
     pitch = 48 if narrow else 32
     top = 30 if named else 4
@@ -183,7 +183,7 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
     frame = _StripFrame(10.0 if narrow else scale.left, 324 if narrow else 1200, top, bottom, scale.most)
     parts = [part for number, row in enumerate(strip.rows) for part in _ground(row, frame, top + pitch * number, pitch)]
     parts += _limits(strip.rows, frame, pitch, named=named)
-    parts += _ticks(frame, 5 if narrow else 12, labelled=with_axis)
+    parts += _ticks(frame, 5 if narrow else 12, titled=titled)
     for number, row in enumerate(strip.rows):
         middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
         if narrow:
@@ -194,7 +194,7 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
         parts += _marks(row, frame, middle)
     label = "Window at which each flow left slow start, as a share of the BDP"
     label += f", {strip.title}" if strip.title else ""
-    height = frame.bottom + (38 if with_axis else 8)
+    height = frame.bottom + (38 if titled else 22)
     return svg(340 if narrow else 1232, height, label, parts, "narrow" if narrow else "wide")
 
 
@@ -227,14 +227,13 @@ def _limits(rows: list[ExitRow], frame: _StripFrame, pitch: float, *, named: boo
         yield text(x, frame.top - 11, name, "note", anchor)
 
 
-def _ticks(frame: _StripFrame, ticks: int, *, labelled: bool) -> Iterator[str]:
+def _ticks(frame: _StripFrame, ticks: int, *, titled: bool) -> Iterator[str]:
     step = next((each for each in _STEPS if frame.most / each <= ticks), frame.most)
     for number in range(int(frame.most / step) + 1):
         x = frame.across(number * step)
         yield line(x, frame.bottom, x, frame.bottom + 4, "tick")
-        if labelled:
-            yield text(x, frame.bottom + 17, significant(number * step), "note")
-    if labelled:
+        yield text(x, frame.bottom + 17, significant(number * step), "note")
+    if titled:
         yield text(frame.right, frame.bottom + 33, "exit cwnd / BDP", "note", "end")
 
 

@@ -72,10 +72,11 @@ def overview(experiments: list[Experiment], variants: Variants) -> Overview:
     """Of runs that have their main measures alone (``with_main_measures``)."""
     runs = [run for experiment in experiments for run in experiment.runs]
     metrics = known_metrics()
-    rows = [(run, flow, found) for run in runs for flow, found in _flows(run)]
+    rows = [(run, flow, found) for run in runs for flow, found in flows_of(run)]
     present = {name for _, _, found in rows for name, value in found.items() if _is_number(value)}
     measures = [metric for name, metric in metrics.items() if name in present]
-    lines, exits = _statistics(rows, measures, variants)
+    lines = _statistics(rows, measures, variants)
+    exits = _drawn(exit_distribution(experiments, variants))
     broken = Counter(word for run in runs if not run.counts for word in _why(run))
     return Overview(
         len(runs), measures, lines, broken.most_common(), exits, script_json(_coded(rows, measures, variants))
@@ -85,7 +86,7 @@ def overview(experiments: list[Experiment], variants: Variants) -> Overview:
 _Row = tuple[Run, str, dict[str, Any]]
 
 
-def _flows(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+def flows_of(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """A run's flows and groups by name with their measures; the first has those of the whole run too."""
     by_flow: dict[str, dict[str, Any]] = {}
     for row in run.metrics:
@@ -107,27 +108,39 @@ def _why(run: Run) -> list[str]:
     return broken or [run.problem or run.verdict_name]
 
 
-def _statistics(
-    rows: list[_Row], measures: list[Metric], variants: Variants
-) -> tuple[list[StatisticsLine], tuple[Markup, Markup] | None]:
+def _statistics(rows: list[_Row], measures: list[Metric], variants: Variants) -> list[StatisticsLine]:
     numbers = {variant.key: number for number, variant in enumerate(variants.all)}
     of_line: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for run, flow, found in rows:
         if run.counts:
             of_line.setdefault((numbers[variants.key(run)], flow), []).append(found)
     lines = []
-    curves: dict[int, list[float]] = {}
     for (number, flow), mine in sorted(of_line.items(), key=lambda item: item[0][0]):
         causes = Counter(cause_text(str(found[_CAUSE])) for found in mine if found.get(_CAUSE))
         cells = [_cell([found[m.name] * m.factor for found in mine if _is_number(found.get(m.name))]) for m in measures]
         lines.append(StatisticsLine(number, variants.all[number].label, flow, len(mine), cells, causes.most_common()))
-        curves.setdefault(number, []).extend(float(found[_EXIT]) for found in mine if _is_number(found.get(_EXIT)))
-    drawn = [(number, variants.all[number].label, sorted(values)) for number, values in curves.items() if values]
-    if not drawn:
-        return lines, None
-    shown = Distribution("", "the runs that count", "exit cwnd / BDP", False, drawn, "flows")
+    return lines
+
+
+def exit_distribution(experiments: list[Experiment], variants: Variants) -> Distribution | None:
+    """The windows at the exits of all flows of the runs that count; None where no flow has one."""
+    values: dict[str, list[float]] = {}
+    for run in (run for experiment in experiments for run in experiment.runs if run.counts):
+        own = values.setdefault(variants.key(run), [])
+        own += [float(row["value"]) for row in run.metrics if row["metric"] == _EXIT and _is_number(row["value"])]
+    curves = [
+        (number, variant.label, sorted(values[variant.key]))
+        for number, variant in enumerate(variants.all)
+        if values.get(variant.key)
+    ]
+    return Distribution("", "the runs that count", "exit cwnd / BDP", False, curves, "flows") if curves else None
+
+
+def _drawn(shown: Distribution | None) -> tuple[Markup, Markup] | None:
+    if shown is None:
+        return None
     wide, narrow = (Markup(distribution_drawing(shown, narrow=each)) for each in (False, True))
-    return lines, (wide, narrow)
+    return wide, narrow
 
 
 def _cell(values: list[float]) -> tuple[str, str]:

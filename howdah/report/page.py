@@ -223,7 +223,7 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
         for strip in [] if none else each.strips:
             named = len(each.strips) <= _FEW_STRIPS or above is None or above.rows[0].full != strip.rows[0].full
             ends = strip is each.strips[-1] or len(each.strips) <= _FEW_STRIPS
-            drawn = [exit_strip(strip, scale, narrow=narrow, named=named, with_axis=ends) for narrow in (False, True)]
+            drawn = [exit_strip(strip, scale, narrow=narrow, named=named, titled=ends) for narrow in (False, True)]
             strips.append(Strip(strip.title, *map(Markup, drawn)))
             above = strip
         receivers, differs = [], ""

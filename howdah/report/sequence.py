@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time-sequence picture of a flow: what was sent, acknowledged, acknowledged selectively, sent again and lost, with
-both windows. From a sender's state at each ACK (tcp_probe) and its counters (tcp_info)."""
+both windows. From a sender's state at each ACK (tcp_probe) and its counters (tcp_info); where the flow was captured at
+its sender, from each segment."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +24,8 @@ SERIES = (SENT, ACKED, AGAIN, LOST, SACKED, WINDOW, ALLOWED)
 OVER_EACH_OTHER = 3
 POINTS = (AGAIN, LOST)
 _MB = 1e6
+_MS = 1_000_000  # nanoseconds
+Booleans = npt.NDArray[np.bool_]
 _ROOM = 1.3  # of what was sent: a receive window further up would press the rest to the floor
 
 
@@ -47,6 +51,9 @@ def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:
     info = _of_flow(run.table("tcp_info"), flow, "sender")
     if info is not None:
         found |= _counted(info, time, una, mss_bytes)
+    segments = _of_flow(run.table("segment"), flow, "sender")
+    if segments is not None and mss_bytes:
+        found |= _captured(segments, _of_flow(run.table("segment"), flow, "receiver"), mss_bytes)
     return {name: found[name] for name in SERIES if name in found and not np.isnan(found[name].value).all()}
 
 
@@ -64,12 +71,67 @@ def _counted(info: pa.Table, time: Int64, una: Float64, mss_bytes: int) -> dict[
     }
 
 
+def _captured(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int) -> dict[str, Curve]:
+    """What was sent and acknowledged at each segment of the sender's capture, and a point for each one that was sent
+    again. With a capture at the receiver also for each one that did not arrive, at the time at which it was sent."""
+    begin, end, time_ns = _parts(segments, mss_bytes)
+    if not begin.size:
+        return {}
+    reached = np.maximum.accumulate(end)
+    before = np.concatenate(([0], reached[:-1]))
+    again = begin < before
+    found = {SENT: Curve(time_ns // _MS, reached / _MB), AGAIN: Curve(time_ns[again] // _MS, end[again] / _MB)}
+    acks = segments.filter(pc.equal(segments.column("sent_by").cast("string"), "receiver"))
+    told = column(acks, "ack_bytes")
+    if (known := ~np.isnan(told)).any():
+        found[ACKED] = Curve(_time(acks)[known], np.maximum.accumulate(told[known]) / _MB)
+    if arrived is not None:
+        lost = _did_not_arrive(begin, *_parts(arrived, mss_bytes)[:2])
+        found[LOST] = Curve(time_ns[lost] // _MS, end[lost] / _MB)
+    return found
+
+
+def _parts(segments: pa.Table, mss_bytes: int) -> tuple[Int64, Int64, Int64]:
+    """First byte, the one behind the last, and time of each segment of data, in order of time; a super-packet, which
+    the card or the kernel divides, is the segments that it becomes."""
+    data = segments.filter(
+        pc.and_(
+            pc.equal(segments.column("sent_by").cast("string"), "sender"),
+            pc.greater(segments.column("payload_bytes"), 0),
+        )
+    )
+    first, size, time = (
+        np.asarray(data.column(name).to_numpy(), dtype=np.int64)
+        for name in ("sequence_bytes", "payload_bytes", "time_ns")
+    )
+    count = -(-size // mss_bytes)
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    begin = np.repeat(first, count) + number * mss_bytes
+    return begin, np.minimum(begin + mss_bytes, np.repeat(first + size, count)), np.repeat(time, count)
+
+
+def _did_not_arrive(begin: Int64, arrived: Int64, arrived_end: Int64) -> Booleans:
+    """Which of the segments that were sent are lost: of several with the same first byte, the earlier ones. What lies
+    behind all that arrived may still be under way and is not lost."""
+    starts, ends = np.sort(arrived), np.sort(arrived_end)
+    there = np.searchsorted(starts, begin, side="right") - np.searchsorted(ends, begin, side="right")
+    order = np.argsort(begin, kind="stable")
+    _, first, place, count = np.unique(begin[order], return_index=True, return_inverse=True, return_counts=True)
+    rank = np.empty(begin.size, dtype=np.int64)
+    rank[order] = np.arange(begin.size) - first[place]
+    sent = np.empty(begin.size, dtype=np.int64)
+    sent[order] = count[place]
+    behind = begin >= (ends[-1] if ends.size else 0)
+    lost: Booleans = (rank < sent - there) & ~behind
+    return lost
+
+
 def _of_flow(table: pa.Table | None, flow: Flow, end: str = "") -> pa.Table | None:
     if table is None:
         return None
     mine = pc.equal(table.column("flow"), flow.id)
     if end:
-        mine = pc.and_(mine, pc.equal(table.column("end"), end))
+        mine = pc.and_(mine, pc.equal(table.column("end").cast("string"), end))
     part = table.filter(mine).sort_by("time_ns")
     return part if part.num_rows else None
 

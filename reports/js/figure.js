@@ -12,6 +12,7 @@ howdah.Figure = (() => {
   }
 
   const all = [];
+  const DECADE = 10; // by which the peaks of windows differ where their axis is logarithmic
   const MOST_POINTS = 300; // of a line, which labels keep away from
 
   class Figure {
@@ -145,7 +146,8 @@ howdah.Figure = (() => {
       this.lines = lines.of(this.description);
       this.unit = lines.unitOf(this.description);
       const { title } = this.description;
-      this.title.replaceChildren(`${title}, `, element("span", "unit", this.unit.name));
+      this.log = this.spansDecades();
+      this.title.replaceChildren(`${title}, `, element("span", "unit", `${this.unit.name}${this.log ? ", logarithmic" : ""}`));
       this.legend = legend.build(this.legendBox, this.lines, (index, show) => {
         this.plot.setSeries(index + 1, { show });
       });
@@ -154,8 +156,17 @@ howdah.Figure = (() => {
       for (const button of this.actions.children) button.disabled = this.lines.length === 0;
       if (!this.lines.length) return;
       this.canvas.setAttribute("aria-label", `${title}: ${this.lines.map((line) => line.label).join(", ")}`);
-      const data = uPlot.join(this.lines.map((line) => [line.x, line.y]));
+      const drawn = (y) => (this.log ? y.map((each) => (each > 0 ? each : null)) : y);
+      const data = uPlot.join(this.lines.map((line) => [line.x, drawn(line.y)]));
       this.plot = new uPlot(this.options(), data, this.canvas);
+    }
+
+    // Whether windows are so different that the smaller ones would lie on the floor of an axis from zero.
+    spansDecades() {
+      if (this.unit.name !== "packets") return false;
+      const peaks = this.lines.filter((line) => line.part === "cwnd").map((line) => line.y.reduce((most, each) => Math.max(most, each), 0));
+      const some = peaks.filter((peak) => peak > 0);
+      return some.length > 1 && Math.max(...some) >= DECADE * Math.min(...some);
     }
 
     remark() {
@@ -193,6 +204,7 @@ howdah.Figure = (() => {
     range(plot, least, most) {
       if (least === null || least === undefined) return [0, 1];
       [least, most] = howdah.bands.reach(this.bandsNow(), plot.scales.x, least, most);
+      if (this.log) return [Math.max(0.5, 0.8 * least), 1.4 * most];
       if (state.view.zoom[this.axis] && !(this.axis === "time" && state.view.frame)) {
         const pad = (most - least || Math.abs(most) || 1) * 0.08;
         return [least >= 0 ? Math.max(0, least - pad) : least - pad, most + pad];
@@ -210,7 +222,7 @@ howdah.Figure = (() => {
         font: marks.FONT,
         grid: { stroke: tokens.faint, width: 1 },
         ticks: { stroke: tokens.rule, width: 1, size: 4 },
-        values: (_, splits) => format.ticks(splits),
+        values: (_, splits) => (splits.includes(null) ? splits.map((each) => (each === null ? "" : format.significant(each))) : format.ticks(splits)),
       };
       const xLabel = this.axis === "exit" ? "seconds from the slow-start exit" : "seconds from the start of the experiment";
       return {
@@ -218,7 +230,7 @@ howdah.Figure = (() => {
         height: this.height,
         legend: { show: false },
         padding: [8, 14, 0, 0],
-        scales: { x: { time: false }, y: { range: (plot, least, most) => this.range(plot, least, most) } },
+        scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: (plot, least, most) => this.range(plot, least, most) } },
         axes: [
           { ...axis, size: 24, gap: 4, label: xLabel, labelSize: 18, labelGap: 0, labelFont: marks.FONT },
           { ...axis, size: 58, gap: 4, space: 32 },

@@ -20,6 +20,15 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.drawn import (
+    curves_unlike_their_keys,
+    cut_text,
+    faint_ink,
+    labels_on_curves,
+    lost_dashes,
+    time_bases,
+    words_on_words,
+)
 from tests.browser.kinds import KINDS, PAPER_PX, SAME_EVERYWHERE, Pages, with_figures
 from tests.browser.layout import beyond_the_edge, cut_off_on_paper, cut_words, on_top_of_each_other, scrolling_boxes
 from tests.browser.looked import once
@@ -161,6 +170,19 @@ def assert_paper_has_everything_and_no_controls(shown: Shown) -> None:
     )
 
 
+@each(KINDS, "1440", "390", "paper", f"1440{DARK}")
+def test_what_is_drawn_is_drawn_well(shown: Shown) -> None:
+    shown.once("drawing", assert_what_is_drawn_is_drawn_well)
+
+
+def assert_what_is_drawn_is_drawn_well(shown: Shown) -> None:
+    page = shown.page
+    ways = (words_on_words, lost_dashes, curves_unlike_their_keys, cut_text, faint_ink, labels_on_curves)
+    assert {way.__name__: found for way in ways if (found := way(page))} == {}
+    if shown.view.kind in ("report", "comparison", "many runs"):
+        assert len(time_bases(page)) == 1
+
+
 def assert_strips_are_as_wide_as_the_paper(page: Page) -> None:
     room = page.locator("#exits").bounding_box()
     assert room is not None
@@ -240,6 +262,33 @@ def test_words_that_a_figure_cuts_off_are_found(browser: Browser, pages: Pages) 
     page.evaluate("""[...document.querySelectorAll("figure svg text")]
         .filter((each) => each.checkVisibility())[0].setAttribute("x", "5000")""")
     assert len(cut_words(page)) == 1
+    page.context.close()
+
+
+FAULTS: dict[Callable[[Page], list[str]], str] = {
+    words_on_words: "texts.slice(0, 2).forEach((each) => { each.setAttribute('x', 9); each.setAttribute('y', 9); })",
+    cut_text: "texts[0].setAttribute('x', '5000')",
+    faint_ink: "texts[0].style.fill = '#eee'",
+    lost_dashes: "texts[0].setAttribute('stroke-dasharray', '7 4'); texts[0].style.strokeDasharray = 'none'",
+    labels_on_curves: """howdah.figures.filter((each) => each.plot).forEach((each) => {
+        const marks = each.marksNow();
+        each.marksNow = () => marks;
+        each.pointsOf = () => marks.exits.map(({ at }) => ({ x: at.x + 3, y: at.y - 3 }));
+    })""",
+}
+
+
+@pytest.mark.parametrize("way", FAULTS)
+def test_what_is_drawn_badly_is_found(browser: Browser, pages: Pages, way: Callable[[Page], list[str]]) -> None:
+    page = pages.open(browser, "report", 1440)
+    assert way(page) == []
+    page.evaluate(
+        f"""() => {{
+          const texts = [...document.querySelectorAll("svg")].filter((each) => each.checkVisibility())
+            .map((each) => [...each.querySelectorAll("text")]).find((each) => each.length > 2);
+          {FAULTS[way]}; }}"""
+    )
+    assert way(page)
     page.context.close()
 
 

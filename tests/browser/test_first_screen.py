@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from howdah.report.build import report
 from tests.browser.conftest import Open
 from tests.browser.test_report import figure
+from tests.experiment_factory import Scenario, make_experiment
 
 pytestmark = pytest.mark.browser
 
@@ -68,3 +70,27 @@ def test_a_limit_above_the_view_is_a_note_at_its_edge(visit: Open, report_page: 
     )
     assert [each["label"] for each in limits] == ["↑ BDP 1111", "near"]
     assert [each["y"] for each in limits] == [None, 100]
+
+
+def test_windows_that_are_a_decade_apart_have_a_logarithmic_axis(visit: Open, tmp_path: Path) -> None:
+    axes = ({"path.rate": 2_000_000}, {"path.rate": 80_000_000})
+    scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1, duration_s=4.0, axes=axes)
+    page = visit(report(make_experiment(tmp_path, scenario), prometheus="off")).page
+    page.click("[data-axis='path.rate'] button:has-text('one at a time')")
+    assert page.evaluate(f"{figure('cwnd')}.plot.scales.y.distr") == 1
+    page.click("[data-axis='path.rate'] button:has-text('compare')")
+    assert page.evaluate(f"{figure('cwnd')}.plot.scales.y.distr") == 3
+    assert "logarithmic" in page.inner_text("#figure-cwnd h3")
+    drawn = page.evaluate(
+        f"""(() => {{ const drawn = {figure("cwnd")}; const bounds = drawn.bounds();
+        const points = drawn.pointsOf(drawn.lines.slice(0, 1));
+        return {{ floor: bounds.bottom, top: bounds.top, low: Math.max(...points.map((each) => each.y)),
+          high: Math.min(...points.map((each) => each.y)),
+          numbers: drawn.plot.axes[1]._values.filter(Boolean).length }}; }})()"""
+    )
+    assert drawn["top"] < drawn["high"] < drawn["low"] <= drawn["floor"]
+    # On an axis from zero its peak would lie below a twentieth of the height.
+    assert drawn["low"] - drawn["high"] > 0.1 * (drawn["floor"] - drawn["top"]), "the small window is not on the floor"
+    assert drawn["numbers"] >= 2
+    assert page.evaluate(f"howdah.save.document({figure('cwnd')})").count("NaN") == 0
+    assert page.evaluate(f"{figure('rtt')}.plot.scales.y.distr") == 1

@@ -71,6 +71,35 @@ def test_the_mail_has_the_kernel_that_ran_and_its_path(tmp_path: Path) -> None:
     assert f"{plan.path.rate_bits_per_second / 1e6:g} Mbit/s, {plan.path.rtt_us / 1e3:g} ms, buffer " in line
 
 
+def test_the_mail_has_the_differences_at_each_point_of_the_sweep(tmp_path: Path) -> None:
+    """The numbers are those of metrics.json, of each point for itself."""
+    made = _red(tmp_path)
+    made.runs = tmp_path / "runs"
+    made.runs.mkdir()
+    axes = ({"path.rate": 5_000_000}, {"path.rate": 20_000_000})
+    scenario = Scenario(name=NAME, algorithms=("cubic", "reno"), repetitions=2, flows=1, duration_s=3.0, axes=axes)
+    runs = load_experiment(make_experiment(made.runs, scenario)).runs
+    told = mail(made)
+    section = told.partition(f"Sides of {NAME}\n")[2].partition("\n\n")[0].splitlines()
+    assert section[1] == "B = reno against A = cubic"
+    starts = [number for number, line in enumerate(section) if line.startswith("[")]
+    assert len(starts) == 2
+    for start, rate in zip(starts, (5_000_000, 20_000_000), strict=True):
+        assert f"{rate // 1_000_000}" in section[start]
+        line = next(line for line in section[start:] if line.startswith("time to 90 %"))
+        both = [
+            statistics.median(
+                float(row["value"])
+                for run in runs
+                if run.algorithm == algorithm and str(run.axes["path.rate"]) == str(rate)
+                for row in run.metrics
+                if row["metric"] == "time_to_90_percent_s"
+            )
+            for algorithm in ("reno", "cubic")
+        ]
+        assert [float(word) for word in re.split(r"\s{2,}", line)[1:3]] == pytest.approx(both, rel=1e-3)
+
+
 def test_ktap_has_a_case_for_each_cell_with_what_it_took(tmp_path: Path) -> None:
     (subtest,) = read_ktap(ktap(_red(tmp_path)))
     assert (subtest.name, subtest.ok, subtest.directive) == (NAME, False, "")

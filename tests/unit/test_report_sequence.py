@@ -18,9 +18,11 @@ from tests.unit.recorded_run import recorded_plan
 MS = 1_000_000
 
 
-def run_of(probe: list[dict[str, Any]], info: list[dict[str, Any]]) -> Run:
+def run_of(
+    probe: list[dict[str, Any]], info: list[dict[str, Any]], segments: list[dict[str, Any]] | None = None
+) -> Run:
     """A run whose tables hold these rows of the first flow of a recorded plan."""
-    tables = {"tcp_probe": probe, "tcp_info": info}
+    tables = {"tcp_probe": probe, "tcp_info": info, "segment": segments or []}
     plan = recorded_plan()
 
     def table(name: str) -> pa.Table | None:
@@ -85,3 +87,71 @@ def test_another_flow_is_not_in_it_and_without_records_there_is_nothing() -> Non
     assert sequence_curves(run, replace(run.plan.flows[0], id=77)) == {}
     empty = run_of([], INFO)
     assert sequence_curves(empty, run.plan.flows[0]) == {}
+
+
+MSS = recorded_plan().path.mss_bytes
+
+
+def sent(at_ms: int, first: int, segments: float, end: str = "sender") -> dict[str, Any]:
+    """Segments of data as one packet, which begins with the segment of that number."""
+    size = round(segments * MSS)
+    return {
+        "end": end,
+        "sent_by": "sender",
+        "time_ns": at_ms * MS,
+        "sequence_bytes": first * MSS,
+        "payload_bytes": size,
+        "ack_bytes": 0,
+    }
+
+
+def confirmed(at_ms: int, segments: int) -> dict[str, Any]:
+    common = {"end": "sender", "sent_by": "receiver", "time_ns": at_ms * MS, "sequence_bytes": 0, "payload_bytes": 0}
+    return {**common, "ack_bytes": segments * MSS}
+
+
+# Three segments as a super-packet, of which the second is lost and sent again; then a super-packet that has one segment
+# which was sent before, and two new ones that are still under way.
+CAPTURED = [
+    sent(1, 0, 3),
+    confirmed(11, 1),
+    sent(12, 1, 1),
+    confirmed(22, 3),
+    sent(23, 2, 2.5),
+]
+ARRIVED = [sent(6, 0, 1, "receiver"), sent(6, 2, 1, "receiver"), sent(17, 1, 1, "receiver")]
+
+
+def test_each_segment_of_a_capture_is_a_point() -> None:
+    run = run_of(PROBE, INFO, CAPTURED)
+    assert run.plan is not None
+    found = sequence_curves(run, run.plan.flows[0])
+    assert found[SENT].time_ms.tolist() == [1, 1, 1, 12, 23, 23, 23]
+    assert found[SENT].value == pytest.approx(np.array([1, 2, 3, 3, 3, 4, 4.5]) * MSS / 1e6)
+    assert found[ACKED].time_ms.tolist() == [11, 22]
+    assert found[ACKED].value == pytest.approx(np.array([1, 3]) * MSS / 1e6)
+    assert found[AGAIN].time_ms.tolist() == [12, 23]
+    assert found[AGAIN].value == pytest.approx(np.array([2, 3]) * MSS / 1e6)
+    assert found[LOST].time_ms.tolist() == [25], "without a capture at the receiver the counters say it"
+
+
+def test_what_did_not_arrive_is_lost_when_it_was_sent() -> None:
+    run = run_of(PROBE, INFO, [*CAPTURED, *ARRIVED])
+    assert run.plan is not None
+    found = sequence_curves(run, run.plan.flows[0])
+    # The second segment's first copy, and the second copy of the third, of which one arrived: it counts as the first
+    # that was lost. The two that are under way are not.
+    assert sorted(zip(found[LOST].time_ms.tolist(), np.rint(found[LOST].value * 1e6 / MSS).tolist(), strict=True)) == [
+        (1, 2.0),
+        (1, 3.0),
+    ]
+
+
+def test_a_capture_at_the_receiver_alone_changes_nothing() -> None:
+    plain, at_receiver = run_of(PROBE, INFO), run_of(PROBE, INFO, ARRIVED)
+    assert plain.plan is not None
+    flow = plain.plan.flows[0]
+    one, other = sequence_curves(plain, flow), sequence_curves(at_receiver, flow)
+    assert list(one) == list(other)
+    for name in one:
+        assert one[name].value == pytest.approx(other[name].value, nan_ok=True)

@@ -36,6 +36,7 @@ WORDS: dict[str, tuple[str, bool]] = {
     "search": ("search-early-exit", True),
     "serve": ("", False),
     "sign": ("nothing --key k", True),
+    "table": ("nothing", True),
     "validate": ("", True),
     "verify": ("nothing", True),
 }

@@ -2,7 +2,7 @@
 """Figures for papers: a column wide, in print, the same bytes each time."""
 
 from howdah.report.paper.beside import caption_of, data_of, shows
-from howdah.report.paper.figures import NAMES, Choice, available, check_choice, draw
+from howdah.report.paper.figures import NAMES, Choice, available, check_choice, draw, needs_records
 from howdah.report.paper.sheet import FORMATS, FigureSheet, parse_length_inches
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "check_choice",
     "data_of",
     "draw",
+    "needs_records",
     "parse_length_inches",
     "shows",
 ]

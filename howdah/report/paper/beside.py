@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from howdah.record.result import Experiment, without_controls
 from howdah.report.ackwindow import exit_of
-from howdah.report.paper.figures import COURSES, NAMES, Choice, chosen_runs, lines_of, plotted_of
-from howdah.report.paper.plotted import PREFIX, declared_sections
+from howdah.report.paper.figures import COURSES, NAMES, Choice, chosen_runs, is_plotted, lines_of, plotted_of
+from howdah.report.paper.plotted import declared_sections
 from howdah.report.plot.draw import title_of
 from howdah.report.variant import Variants
 
@@ -23,7 +23,7 @@ def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
     """For the file beside the figure."""
     experiments = without_controls(experiments)
     names = ", ".join(each.name for each in experiments)
-    if name in NAMES and name != "difference":
+    if not is_plotted(name):
         return f"{names}: {NAMES[name]}.\n"
     return f"{names}: {plotted_of(name, experiments, choice).caption}\n"
 
@@ -31,11 +31,11 @@ def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
 def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[list[str]]:
     """What is drawn, as rows of a CSV file below its headings; every point of the tables, not thinned."""
     experiments = without_controls(experiments)
-    if name == "difference" or name.startswith(PREFIX):
+    if is_plotted(name):
         return plotted_of(name, experiments, choice).rows()
     if name == "exit-strip":
         rows = [["run", "flow", "after_start_s", "cwnd_packets", "bdp_packets", "cause"]]
-        for run in chosen_runs(experiments, choice):
+        for run in chosen_runs(experiments, choice, with_data=False):
             for flow in run.plan.flows if run.plan else ():
                 found = exit_of(run, flow)
                 if found is not None and run.plan is not None:

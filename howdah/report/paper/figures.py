@@ -18,6 +18,7 @@ from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
+from howdah.report.paper.legend import columns, entries, lines_of_legend
 from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part
 from howdah.report.paper.plotted import (
     PREFIX,
@@ -30,6 +31,7 @@ from howdah.report.paper.plotted import (
 from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt, sent
 from howdah.report.paper.sheet import FigureSheet, write
 from howdah.report.paper.strip import draw_strip
+from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
@@ -41,6 +43,7 @@ _SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
 _LEGEND_ROW_IN = 0.145
 _BEYOND_EXIT = 0.35  # of the time to the last exit: what start-up shows behind it
 _LEAST_RTTS = 3
+_DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
 _WITHOUT_EXIT_RTTS = 12
 
 
@@ -53,6 +56,7 @@ class Choice:
     flow: str | None = None
     repetition: int | None = None
     whole: bool = False
+    measure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,19 @@ NAMES: dict[str, str] = {
     "rtt": "the smoothed round-trip time that the sender has",
     "queue": "the backlog of the bottleneck",
     "goodput": "mean goodput of each round trip",
-    "difference": "each side against the first at each point, as ratios in pairs of repetitions",
+    "difference": "each side against the first at each point, as ratios over pairs of equal repetitions",
+    "completion": "completion time and retransmissions of the connections of groups, as distributions",
+    "exits": "the windows at the exits over all runs, as a distribution",
+    "map": "the median of a measure over two axes of the sweep",
+    "receivers": "what the receivers did: ACKs, SACK blocks and offered windows",
+}
+# Figures of panels that are made from all runs together.
+SUMMED: dict[str, Callable[[list[Experiment], Choice], Plotted]] = {
+    "difference": lambda experiments, _choice: difference_figure(experiments),
+    "completion": lambda experiments, _choice: completion_figure(experiments),
+    "exits": lambda experiments, _choice: exits_figure(experiments),
+    "map": lambda experiments, choice: map_figure(experiments, choice.measure),
+    "receivers": lambda experiments, _choice: receivers_figure(experiments),
 }
 
 
@@ -118,25 +134,26 @@ def draw(
     variants = Variants(experiments)
     title = f"{', '.join(each.name for each in experiments)}: {name}"
     with sheet.styled():
-        if name in own or name == "difference":
+        if is_plotted(name):
             plotted = plotted_of(name, experiments, choice)
             figure = draw_plotted(plotted, sheet)
             title = plotted.caption
         elif name == "exit-strip":
-            figure = draw_strip(chosen_runs(experiments, choice), variants, sheet)
+            figure = draw_strip(chosen_runs(experiments, choice, with_data=False), variants, sheet)
         else:
             course = COURSES[name]
             lines = lines_of(course, experiments, variants, choice)
             bands = bands_of(lines, course.points, _last_s(lines, choice))
             handles, words = band_legend(bands)
-            labels = [*(_named(line, course) for line in lines), *words]
+            labels = entries([*(_named(line, course) for line in lines), *words], sheet.width_in)
             across = columns(labels, sheet.width_in)
-            rows = -(-len(labels) // across)
+            rows = lines_of_legend(labels, across)
             figure = sheet.figure(max(_SHORTEST_IN, sheet.width_in * _GOLDEN) + rows * _LEGEND_ROW_IN)
             axes = figure.subplots()
             _draw_course(axes, course, lines, bands, choice)
             drawn, named = axes.get_legend_handles_labels()
-            figure.legend([*drawn, *handles], [*named, *words], loc="outside upper left", ncols=across)
+            texts = entries([*named, *words], sheet.width_in)
+            figure.legend([*drawn, *handles], texts, loc="outside upper left", ncols=across)
         return write(figure, target, format_, title)
 
 
@@ -168,10 +185,10 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
     variants = Variants(experiments)
     for name in [*NAMES, *declared_sections(experiments)]:
         try:
-            if name == "difference" or name.startswith(PREFIX):
+            if is_plotted(name):
                 plotted_of(name, experiments, choice)
             elif name == "exit-strip":
-                runs = chosen_runs(experiments, choice)
+                runs = chosen_runs(experiments, choice, with_data=False)
                 if not any(exit_of(run, flow) for run in runs if run.plan for flow in run.plan.flows):
                     raise HowdahError("no run reports a slow-start exit")
             else:
@@ -182,19 +199,34 @@ def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | 
     return found
 
 
+def is_plotted(name: str) -> bool:
+    """Whether the figure is made of panels (``plotted_of``)."""
+    return name in SUMMED or name.startswith(PREFIX)
+
+
+def needs_records(name: str, experiments: list[Experiment]) -> bool:
+    """Whether a figure is drawn from tables: those without are drawn of runs that kept their results alone, too."""
+    if name in COURSES:
+        return True
+    declared_here = declared_sections(without_controls(experiments)).get(name)
+    return declared_here is not None and declared_here[0].kind == "time"
+
+
 def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plotted:
     """Of the runs that are chosen."""
-    chosen = {run.directory.path for run in chosen_runs(experiments, choice)}
+    kept_data = needs_records(name, experiments)
+    chosen = {run.directory.path for run in chosen_runs(experiments, choice, with_data=kept_data)}
     kept = [replace(each, runs=[run for run in each.runs if run.directory.path in chosen]) for each in experiments]
-    if name == "difference":
-        return difference_figure(kept)
+    if name in SUMMED:
+        return SUMMED[name](kept, choice)
     section, experiment = declared_sections(kept)[name]
     return declared(section, experiment)
 
 
-def chosen_runs(experiments: list[Experiment], choice: Choice) -> list[Run]:
-    """The runs that are chosen and have something to draw from."""
-    runs = [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
+def chosen_runs(experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Run]:
+    """The runs that are chosen and have something to draw from: tables, or measures alone."""
+    every = [run for experiment in experiments for run in experiment.runs if run.plan]
+    runs = [run for run in every if run.data_kept or not with_data]
     if choice.algorithms:
         runs = [run for run in runs if run.algorithm in choice.algorithms]
     if choice.point is not None:
@@ -222,7 +254,7 @@ def lines_of(
     course: CourseFigure, experiments: list[Experiment], variants: Variants, choice: Choice
 ) -> list[PaperLine]:
     """A line for each algorithm (kernel, experiment) and sweep point, of one repetition and one flow of it."""
-    runs = chosen_runs(experiments, choice)
+    runs = chosen_runs(experiments, choice, with_data=True)
     if choice.repetition is not None:
         runs = [run for run in runs if run.repetition == choice.repetition]
     firsts: dict[tuple[str, str], Run] = {}
@@ -330,15 +362,18 @@ def _draw_course(
             highest.append(float(np.max(y)))
             axes.plot(x, y, color="#404040", linestyle=(0, (1.2, 1.2)), linewidth=0.8, label=label, gid="second")
     axes.set_ylim(0, max(highest, default=0.0) * 1.06 or 1.0)
+    if course.exits and _span_decades(lines):
+        axes.set_yscale("log")
+        axes.set_ylim(0.8 * min(float(np.min(line.y[line.y > 0])) for line in lines), max(highest) * 1.4)
     _limits(axes, course, lines)
     axes.set_xlabel("Time since the flow’s start (s)")
     axes.set_ylabel(f"{course.title} ({course.unit})")
 
 
-def columns(labels: list[str], width_in: float) -> int:
-    """How many entries of a legend stand side by side."""
-    each_in = 0.5 + 0.056 * max(map(len, labels))
-    return max(1, min(len(labels), int(width_in / each_in)))
+def _span_decades(lines: list[PaperLine]) -> bool:
+    """Whether windows are so different that the smaller ones would lie on the floor of an axis from zero."""
+    peaks = [float(np.max(line.y)) for line in lines if len(line.y) and np.max(line.y) > 0]
+    return len(peaks) > 1 and max(peaks) >= _DECADE * min(peaks)
 
 
 def _named(line: PaperLine, course: CourseFigure) -> str:
@@ -370,4 +405,4 @@ def _limits(axes: Axes, course: CourseFigure, lines: list[PaperLine]) -> None:
             fontsize=6.5,
             color="#404040",
         )
-    axes.set_ylim(0, top)
+    axes.set_ylim(axes.get_ylim()[0], top)

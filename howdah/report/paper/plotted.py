@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from howdah.errors import HowdahError
+from howdah.number import significant
 from howdah.profile.experiment import sections_of_experiment
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment
 from howdah.report.contrast import contrasts, leading
 from howdah.report.ending import results
+from howdah.report.paper.legend import broken, columns, entries
 from howdah.report.paper.line import DASHES, MARKS
 from howdah.report.paper.sheet import FigureSheet
 from howdah.report.plot.cdf import distributions
@@ -31,9 +33,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PREFIX = "profile:"
+# Kinds of a profile's figures that are pictures; a table is none.
+DRAWN_KINDS = {
+    "sweep": "a figure of the profile: a measure against an axis of the sweep",
+    "bars": "a figure of the profile: the same in categories, side by side",
+    "cdf": "a figure of the profile: a distribution over the connections of a group",
+    "time": "a figure of the profile: curves of one repetition",
+}
 _PANEL_IN = 1.55
 _HEAD_IN = 0.35
 _MOST_ROWS = 40
+_FIELD_IN, _AROUND_MAP_IN = 0.17, 0.55
+_NUMBER_IN = 0.36  # that the number of a field of the map needs
+_LETTER_IN, _AXIS_SHARE = 0.062, 0.75
+_NAME_SHARE = 0.36  # of the width that names of rows may have
+_HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++++", "oooo")
 
 
 @dataclass
@@ -50,7 +64,9 @@ class PlottedLine:
 
 @dataclass
 class PlottedPanel:
-    """``ticks`` are (place, text) of an axis that has its own; ``look`` is line, steps, bars or dots."""
+    """``ticks`` are (place, text) of an axis that has its own; ``look`` is line, steps, bars, dots, marks or map.
+
+    Dots stand around a ratio of 1. In a map each line is a row, and ``y`` has what its fields hold."""
 
     title: str
     across: str
@@ -92,7 +108,7 @@ def declared_sections(experiments: list[Experiment]) -> dict[str, tuple[FigureSe
         except HowdahError:
             continue  # its report says so
         for section in sections.figures:
-            if section.kind != "table":
+            if section.kind in DRAWN_KINDS:
                 found.setdefault(f"{PREFIX}{section.id}", (section, experiment))
     return found
 
@@ -199,29 +215,85 @@ def difference_figure(experiments: list[Experiment]) -> Plotted:
 
 def draw_plotted(plotted: Plotted, sheet: FigureSheet) -> Figure:
     """Panels below each other, one legend above; call it in ``sheet.styled()``."""
-    figure = sheet.figure(_HEAD_IN + _PANEL_IN * len(plotted.panels))
+    figure = sheet.figure(_HEAD_IN + sum(_height_in(panel, sheet.width_in) for panel in plotted.panels))
     for axes, panel in zip(figure.subplots(len(plotted.panels), squeeze=False)[:, 0], plotted.panels, strict=True):
-        _draw_panel(axes, panel)
+        if panel.look == "map":
+            _draw_map(axes, panel, sheet.width_in)
+        elif panel.look == "dots":
+            _draw_dots(axes, panel, sheet.width_in)
+        else:
+            _draw_lines(axes, panel)
+        axes.set_title(panel.title)
+        axes.set_xlabel(panel.up if panel.look == "dots" else panel.across)
+        axes.set_ylabel("" if panel.look == "dots" else panel.up)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     if len(labels) > 1:
-        longest = max(map(len, labels))
-        across = max(1, min(len(labels), int(sheet.width_in / (0.5 + 0.056 * longest))))
-        figure.legend(handles, labels, loc="outside upper left", ncols=across)
+        names = entries(labels, sheet.width_in)
+        figure.legend(handles, names, loc="outside upper left", ncols=columns(names, sheet.width_in))
     return figure
 
 
-def _draw_panel(axes: Axes, panel: PlottedPanel) -> None:
+def _height_in(panel: PlottedPanel, width_in: float) -> float:
+    if panel.look == "map":
+        return _AROUND_MAP_IN + _FIELD_IN * len(panel.lines)
+    if panel.look == "dots":
+        places = sum(name.count("\n") + 1 for name in _place_names(panel, width_in))
+        return _AROUND_MAP_IN + _FIELD_IN * max(places, len(panel.ticks) * len(panel.lines) // 2)
+    return _PANEL_IN
+
+
+def _place_names(panel: PlottedPanel, width_in: float) -> list[str]:
+    return [broken(text, _NAME_SHARE * width_in) for _place, text in panel.ticks]
+
+
+def _draw_dots(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
+    """A row for each place, as on the page."""
+    for number, line in enumerate(panel.lines):
+        shift = (number - (len(panel.lines) - 1) / 2) * 0.8 / len(panel.lines)
+        ratio, row = np.array(line.y), np.array(line.x) + shift
+        mark = MARKS[number % len(MARKS)]
+        low, high = np.array(line.low), np.array(line.high)
+        there = ~np.isnan(low)
+        axes.hlines(row[there], low[there], high[there], color=line.colour, linewidth=0.8)
+        axes.plot(ratio, row, linestyle="none", marker=mark, color=line.colour, label=line.label)
+    axes.axvline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
+    axes.set_yticks([place for place, _text in panel.ticks], _place_names(panel, width_in))
+    axes.set_ylim(len(panel.ticks) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_map(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
+    """Fields that are darker the more they hold, with their numbers where these fit, else with a bar of shades."""
+    cells = np.full((len(panel.lines), len(panel.ticks)), np.nan)
+    for row, line in enumerate(panel.lines):
+        cells[row, np.array(line.x, dtype=int)] = line.y
+    least, most = float(np.nanmin(cells)), float(np.nanmax(cells))
+    # The darkest field is halfway to the darkest shade, so that black numbers stand out from it.
+    top = least + 2 * (most - least) or least + 1
+    shades = axes.imshow(cells, cmap="Greys", aspect="auto", vmin=least, vmax=top)
+    if len(panel.ticks) * _NUMBER_IN <= width_in:
+        for row, column in np.argwhere(~np.isnan(cells)):
+            text = significant(float(cells[row, column]), 3)
+            axes.text(column, row, text, ha="center", va="center", fontsize=6.5, color="black")
+    else:
+        axes.figure.colorbar(shades, ax=axes).ax.set_ylim(least, most if most > least else top)
+    axes.set_yticks(range(len(panel.lines)), [line.label for line in panel.lines])
+    _ticks(axes, panel, width_in)
+
+
+def _draw_lines(axes: Axes, panel: PlottedPanel) -> None:
     count = len(panel.lines)
     width = 0.8 / max(count, 1)
     for number, line in enumerate(panel.lines):
-        shift = (number - (count - 1) / 2) * width if panel.look in ("bars", "dots") else 0.0
+        shift = (number - (count - 1) / 2) * width if panel.look in ("bars", "marks") else 0.0
         x, y = np.array(line.x) + shift, np.array(line.y)
         dash, mark = DASHES[number % len(DASHES)], MARKS[number % len(MARKS)]
         if panel.look == "bars":
-            axes.bar(x, y, width=0.9 * width, color=line.colour, label=line.label)
+            hatch = _HATCHES[number % len(_HATCHES)]
+            axes.bar(x, y, width=0.9 * width, color=line.colour, hatch=hatch, edgecolor="white", label=line.label)
         elif panel.look == "steps":
             axes.step(x, y, where="post", color=line.colour, linestyle=dash, label=line.label)
-        elif panel.look == "dots":
+        elif panel.look == "marks":
             axes.plot(x, y, linestyle="none", marker=mark, color=line.colour, label=line.label)
         else:
             marked = mark if len(x) <= _MOST_ROWS else "none"
@@ -230,15 +302,21 @@ def _draw_panel(axes: Axes, panel: PlottedPanel) -> None:
             low, high = np.array(line.low), np.array(line.high)
             there = ~np.isnan(low)
             axes.vlines(x[there], low[there], high[there], color="#202020", linewidth=0.7)
-    if panel.look == "dots":
-        axes.axhline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
     if "x" in panel.log and all(min(line.x, default=1.0) > 0 for line in panel.lines):
         axes.set_xscale("log")
     if "y" in panel.log:
         axes.set_yscale("log")
+    if panel.look in ("steps", "marks"):
+        axes.set_ylim(0, 1.06 * max((max(line.y) for line in panel.lines), default=0.0) or 1.0)
     if panel.ticks:
-        axes.set_xticks([place for place, _text in panel.ticks], [text for _place, text in panel.ticks])
+        _ticks(axes, panel, axes.figure.get_size_inches()[0])
         axes.minorticks_off()
-    axes.set_title(panel.title)
-    axes.set_xlabel(panel.across)
-    axes.set_ylabel(panel.up)
+
+
+def _ticks(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
+    """The places that have names, which slope where they would touch."""
+    texts = [text for _place, text in panel.ticks]
+    axes.set_xticks([place for place, _text in panel.ticks], texts)
+    if sum(map(len, texts)) * _LETTER_IN > _AXIS_SHARE * width_in:
+        for label in axes.get_xticklabels():
+            label.set(rotation=30, ha="right", rotation_mode="anchor")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from howdah.errors import HowdahError
 from howdah.record.result import Run
 from howdah.report.ackwindow import exit_of
+from howdah.report.paper.legend import broken
 from howdah.report.paper.sheet import FigureSheet
 from howdah.report.variant import Variants
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _ROW_IN, _AROUND_IN = 0.2, 0.62
 _KINDS = {"first flow": ("o", True), "later flows": ("s", False), "run does not count": ("x", True)}
+_NAME_SHARE, _LINE_IN = 0.36, 0.125  # of the width that names of rows may have, and the height of their lines
 _ROOM = 0.7  # of the width: a name that begins further right would be cut off
 _SPREAD = 0.5  # of a row, over which the repetitions lie
 
@@ -53,12 +55,13 @@ def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figur
 
 
 def draw_rows(rows: list[StripRow], sheet: FigureSheet) -> Figure:
-    figure = sheet.figure(_AROUND_IN + _ROW_IN * len(rows))
+    names = [broken(row.label, _NAME_SHARE * sheet.width_in) for row in rows]
+    figure = sheet.figure(_AROUND_IN + sum(max(_ROW_IN, _LINE_IN * (name.count("\n") + 1)) for name in names))
     axes = figure.subplots()
     _ground(axes, rows)
     for number, row in enumerate(rows):
         _marks(axes, row, number)
-    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of figures in docs/figures.md, made from what ``howdah figure`` draws; ``--check`` says whether it is so.
+
+``python -m howdah.report.paper.reference [--check] [docs]``
+"""
+
+from __future__ import annotations
+
+import sys
+
+from howdah.errors import HowdahError
+from howdah.generated import docs_of, keep_current
+from howdah.report.paper.figures import NAMES
+from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
+
+PAGE_NAME = "figures.md"
+BEGIN = "<!-- Made by `make references` from howdah/report/paper: do not edit below. -->"
+END = "<!-- Made by `make references`: end. -->"
+
+
+def figure_list() -> str:
+    """As a Markdown table."""
+    rows = [f"| `{name}` | {words} |" for name, words in NAMES.items()]
+    rows += [f"| `{PREFIX}ID` | {words} (`kind: {kind}`) |" for kind, words in DRAWN_KINDS.items()]
+    return "\n".join(["| figure | shows |", "|---|---|", *rows])
+
+
+def page(text: str) -> str:
+    """The page with the list as it is now. Raises HowdahError where it has no marks."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise HowdahError(f"{PAGE_NAME} lacks the marks around its list of figures: {BEGIN} {END}")
+    return f"{before}{BEGIN}\n\n{figure_list()}\n\n{END}{after}"
+
+
+def main(arguments: list[str]) -> int:
+    path = docs_of(arguments) / PAGE_NAME
+    return keep_current({path: page(path.read_text(encoding="utf-8"))}, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

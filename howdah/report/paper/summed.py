@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures over all runs of a page, for print: distributions over connections and runs, the map of a sweep, and what
+receivers did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from howdah.errors import HowdahError, UsageError
+from howdah.metric import Metric, known_metrics
+from howdah.record.result import Experiment, Run
+from howdah.report.axis import RunAxis, axes
+from howdah.report.distribution import Distribution, distributions, is_logarithmic
+from howdah.report.overview import exit_distribution, flows_of
+from howdah.report.paper.plotted import Plotted, PlottedLine, PlottedPanel
+from howdah.report.plot.swept import swept
+from howdah.report.receiverstrip import receiver_strips
+from howdah.report.variant import Variants
+
+MOST_FIELDS = 20  # along an axis of the map, as on the page; beyond it neighbouring values share one
+
+
+def completion_figure(experiments: list[Experiment]) -> Plotted:
+    """Of every group: completion time and retransmissions. Raises HowdahError where none has enough connections."""
+    variants = Variants(experiments)
+    found = distributions(experiments, variants)
+    if not found:
+        raise HowdahError("no run that counts has a group of connections that were measured one by one")
+    caption = "Share of the connections of all repetitions that have at most so much."
+    return Plotted("Connections of groups", [_steps(each, variants) for each in found], caption)
+
+
+def exits_figure(experiments: list[Experiment]) -> Plotted:
+    """Over all flows of the runs that count. Raises HowdahError where none left slow start."""
+    variants = Variants(experiments)
+    found = exit_distribution(experiments, variants)
+    if found is None:
+        raise HowdahError("no run that counts reports a slow-start exit")
+    caption = "Share of the flows that left slow start at most so far, over all runs that count."
+    return Plotted("Exits", [_steps(found, variants)], caption)
+
+
+def _steps(shown: Distribution, variants: Variants) -> PlottedPanel:
+    lines = []
+    for number, label, values in shown.curves:
+        shares = [100 * (place + 1) / len(values) for place in range(len(values))]
+        lines.append(PlottedLine(label, variants.all[number].colour.light, values, shares))
+    title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted == "connections" else ""
+    log = "x" if is_logarithmic(shown) else ""
+    return PlottedPanel(title, shown.words, f"{shown.counted} (%)", lines, "steps", log=log)
+
+
+def receivers_figure(experiments: list[Experiment]) -> Plotted:
+    """A panel for each measure, a mark for each flow of each run. Raises HowdahError without a capture."""
+    variants = Variants(experiments)
+    runs = [run for experiment in experiments for run in experiment.runs if run.plan]
+    across = axes(experiments, variants)
+    axis = next((each for each in across if each.name == "receiver"), None) or (across[0] if across else None)
+    strips = receiver_strips(runs, variants, axis.value_of if axis else variants.key)
+    if not strips:
+        raise HowdahError("no run has a capture at the receiver")
+    panels = []
+    for strip in strips:
+        lines = []
+        for number, variant in enumerate(variants.all):
+            line = PlottedLine(variant.label, variant.colour.light, [], [])
+            for place, marks in enumerate(strip.rows.values()):
+                for mark in marks:
+                    if mark.variant == number:
+                        line.x.append(float(place))
+                        line.y.append(mark.value)
+            lines.append(line)
+        ticks = [(float(place), label) for place, label in enumerate(strip.rows)]
+        panels.append(PlottedPanel("", "", strip.title, [line for line in lines if line.x], "marks", ticks))
+    return Plotted("Receivers", panels, "What the receivers did; a mark is a flow of a run.")
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """Fields of one side of the map: their labels, and the one in which a run stands."""
+
+    label: str
+    names: list[str]
+    of: Callable[[Run], int]
+
+
+def map_figure(experiments: list[Experiment], measure: str | None) -> Plotted:
+    """The median of a measure over two axes of the sweep, a panel for each variant; of a sweep along one axis, the
+    variants are the rows. Raises HowdahError without a sweep or a number, UsageError for a measure that no run has."""
+    variants = Variants(experiments)
+    sides = [axis for axis in axes(experiments, variants) if not axis.of_variants]
+    if not sides:
+        raise HowdahError("the runs differ in no swept field")
+    metric, values = _values(experiments, measure)
+    across = _fields(sides[0])
+    keys = [variant.key for variant in variants.all]
+    by_variant = len(sides) == 1
+    down = _Fields("", keys, lambda run: keys.index(variants.key(run))) if by_variant else _fields(sides[1])
+    panels = []
+    for key in [""] if by_variant else keys:
+        cells: dict[tuple[int, int], list[float]] = {}
+        for run, value in values:
+            if not key or variants.key(run) == key:
+                cells.setdefault((down.of(run), across.of(run)), []).append(value)
+        lines = []
+        for row, name in enumerate(down.names):
+            there = [column for column in range(len(across.names)) if (row, column) in cells]
+            lines.append(PlottedLine(name, "", [float(x) for x in there], [median(cells[row, x]) for x in there]))
+        ticks = [(float(number), text) for number, text in enumerate(across.names)]
+        panels.append(PlottedPanel(key if len(keys) > 1 else "", across.label, down.label, lines, "map", ticks))
+    words = f"{metric.label or metric.header} ({metric.shown})" if metric.shown else metric.label or metric.header
+    others = [axis.label for axis in sides[2:]]
+    over = f", over all values of {', '.join(others)}" if others else ""
+    return Plotted(words, panels, f"{words}: median over the runs that count{over}.")
+
+
+def _values(experiments: list[Experiment], measure: str | None) -> tuple[Metric, list[tuple[Run, float]]]:
+    """A number of each run that counts: of the whole run, or of its first flow or group."""
+    runs = [run for experiment in experiments for run in experiment.runs if run.counts]
+    firsts = [(run, found) for run in runs for _name, found in [*flows_of(run)][:1]]
+    known = known_metrics()
+    numbers = {name for _run, found in firsts for name, value in found.items() if isinstance(value, int | float)}
+    there = [name for name in known if name in numbers]
+    if measure is not None and measure not in there:
+        raise UsageError.unknown(f"no run that counts has the measure {measure!r}", measure, there, "they have")
+    main = [name for name in there if known[name].table in ("main", "instead")]
+    if not there:
+        raise HowdahError("no run that counts has a number")
+    metric = known[measure or (main or there)[0]]
+    found = [
+        (run, float(value) * metric.factor)
+        for run, row in firsts
+        if isinstance(value := row.get(metric.name), int | float) and not isinstance(value, bool)
+    ]
+    return metric, found
+
+
+def _fields(axis: RunAxis) -> _Fields:
+    scale = swept(axis.name, axis.values)
+    order = sorted(axis.values, key=scale.position.__getitem__)
+    size = math.ceil(len(order) / MOST_FIELDS)
+    texts = [scale.texts[value] for value in order]
+    names = [
+        texts[first] if size == 1 else f"{texts[first]} … {texts[min(len(order), first + size) - 1]}"
+        for first in range(0, len(order), size)
+    ]
+    place = {value: number // size for number, value in enumerate(order)}
+    return _Fields(scale.label, names, partial(_place, axis, place))
+
+
+def _place(axis: RunAxis, place: dict[str, int], run: Run) -> int:
+    return place[axis.value_of(run)]

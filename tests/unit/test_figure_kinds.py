@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every figure that a page shows is drawn by ``howdah figure`` in every format, with caption and data."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import mean, median
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from howdah.command.main import main
+from howdah.profile.figure import FigureSection
+from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw
+from howdah.report.paper.legend import broken, columns, entries, lines_of_legend
+from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
+from howdah.report.paper.reference import figure_list
+from howdah.report.paper.reference import main as reference
+from howdah.work.results import read_results
+from tests.unit import figured_experiment as figured
+
+SVG = "{http://www.w3.org/2000/svg}"
+DECLARED = tuple(f"{PREFIX}{name}" for name in figured.DECLARED)
+BEGINS = {"pdf": b"%PDF-", "svg": b"<?xml", "png": b"\x89PNG\r\n"}
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return figured.make(tmp_path_factory.mktemp("figured"))
+
+
+@pytest.fixture(scope="module")
+def written(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the command has drawn everything, in each format."""
+    place = tmp_path_factory.mktemp("written")
+    for format_ in FORMATS:
+        words = ["figure", "figured", "--runs", str(experiment.parent), "--format", format_, "--data"]
+        assert main([*words, "--output", str(place)]) == 0
+    return place
+
+
+def file_of(written: Path, name: str, ending: str) -> Path:
+    return written / f"figured-{name.replace(':', '-')}.{ending}"
+
+
+def rows_of(written: Path, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(file_of(written, name, "csv").open(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("name", [*NAMES, *DECLARED])
+def test_every_figure_is_drawn_in_every_format_with_caption_and_data(written: Path, name: str) -> None:
+    for format_ in FORMATS:
+        assert file_of(written, name, format_).read_bytes().startswith(BEGINS[format_])
+    pdf = file_of(written, name, "pdf").read_bytes()
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
+    drawing = ElementTree.parse(file_of(written, name, "svg"))
+    assert sum(1 for each in drawing.iter(f"{SVG}path") if each.get("d")) > 10, "axes and something in them"
+    caption = file_of(written, name, "caption.txt").read_text(encoding="utf-8")
+    assert caption.startswith("figured: ")
+    assert len(caption.split()) > 3
+    assert len(rows_of(written, name)) >= 2
+
+
+def test_there_is_no_other_figure(experiment: Path) -> None:
+    assert list(available([read_results(experiment, lambda _: None)], Choice())) == [*NAMES, *DECLARED]
+
+
+def test_every_kind_of_a_profile_is_drawn_but_the_table() -> None:
+    kinds = FigureSection.model_fields["kind"].annotation
+    assert kinds is not None
+    assert set(kinds.__args__) - set(DRAWN_KINDS) == {"table"}
+
+
+def test_one_declared_figure_is_drawn_by_its_name(experiment: Path, tmp_path: Path) -> None:
+    target = tmp_path / "one.svg"
+    words = ["figure", "figured", "--runs", str(experiment.parent), "--figure", "profile:swept"]
+    assert main([*words, "--output", str(target)]) == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["one.caption.txt", "one.svg"]
+    assert "Utilisation against RTT." in (tmp_path / "one.caption.txt").read_text(encoding="utf-8")
+
+
+def test_a_declared_figure_that_is_not_there_is_refused_with_those_that_are(
+    experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["figure", "figured", "--runs", str(experiment.parent), "--figure", "profile:swep"]
+    assert main(words) == 2
+    assert "Did you mean profile:swept?" in capsys.readouterr().err
+
+
+def test_points_of_a_sweep_and_bars_are_the_means_of_the_repetitions(written: Path) -> None:
+    wanted = {
+        (buffer, rtt): mean(100 * figured.utilisation(rtt, buffer, repetition) for repetition in range(2))
+        for buffer in figured.BUFFERS
+        for rtt in figured.RTTS
+    }
+    found = {(row["panel"], f"{row['x']} ms"): float(row["y"]) for row in rows_of(written, "profile:swept")}
+    assert found == pytest.approx(wanted)
+    bars = {f"{row['x']} bdp": float(row["y"]) for row in rows_of(written, "profile:barred")}
+    assert bars == pytest.approx({buffer: wanted[buffer, "50 ms"] for buffer in figured.BUFFERS})
+
+
+@pytest.mark.parametrize("name", ["completion", "profile:shares"])
+def test_distributions_are_of_every_connection(written: Path, name: str) -> None:
+    for algorithm in figured.ALGORITHMS:
+        values = sorted(
+            figured.completion_s(algorithm, repetition, number)
+            for repetition in range(2)
+            for number in range(figured.CONNECTIONS)
+        )
+        rows = [row for row in rows_of(written, name) if row["line"] == algorithm]
+        panels = {row["panel"] for row in rows}
+        for panel in panels:
+            mine = [row for row in rows if row["panel"] == panel]
+            assert [float(row["x"]) for row in mine] == pytest.approx(values)
+            shares = [100 * (place + 1) / len(values) for place in range(len(values))]
+            assert [float(row["y"]) for row in mine] == pytest.approx(shares)
+        assert len(panels) == (4 if name == "completion" else 1)
+
+
+def test_the_map_has_the_median_of_the_measure_that_is_asked_for(experiment: Path, tmp_path: Path) -> None:
+    target = tmp_path / "map.svg"
+    words = ["figure", "figured", "--runs", str(experiment.parent), "--figure", "map", "--measure", "utilisation"]
+    assert main([*words, "--data", "--output", str(target)]) == 0
+    rows = list(csv.DictReader((tmp_path / "map.csv").open(encoding="utf-8")))
+    found = {(row["panel"], f"{row['x']} ms", f"{row['line']} bdp"): float(row["y"]) for row in rows}
+    assert found == pytest.approx(
+        {
+            (algorithm, rtt, buffer): median(100 * figured.utilisation(rtt, buffer, each) for each in range(2))
+            for algorithm in figured.ALGORITHMS
+            for rtt in figured.RTTS
+            for buffer in figured.BUFFERS
+        }
+    )
+
+
+def test_a_measure_that_no_run_has_is_refused(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["figure", "figured", "--runs", str(experiment.parent), "--figure", "map", "--measure", "utilisatoin"]
+    assert main(words) == 2
+    assert "did you mean utilisation?" in capsys.readouterr().err
+
+
+def test_marks_of_receivers_are_their_measures(written: Path) -> None:
+    assert sorted({float(row["y"]) for row in rows_of(written, "receivers")}) == [2.0, 3.0]
+
+
+def _beyond_the_view(axes: Axes) -> Iterator[Text]:
+    """Labels of ticks that matplotlib keeps and does not draw."""
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+            if not low - 1e-9 <= tick.get_loc() <= high + 1e-9:
+                yield from (tick.label1, tick.label2)
+
+
+def test_nothing_that_is_written_leaves_the_sheet_or_lies_on_something_else(experiment: Path, tmp_path: Path) -> None:
+    """Of every figure a column wide: its texts, as matplotlib places them."""
+    found: dict[str, list[str]] = {}
+    shown: list[Figure] = []
+    sheet = FigureSheet(3.4)
+    original = FigureSheet.figure
+
+    def keep(self: FigureSheet, height_in: float) -> Figure:
+        shown.append(original(self, height_in))
+        return shown[-1]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(FigureSheet, "figure", keep)
+        for name in [*NAMES, *DECLARED]:
+            draw(name, [read_results(experiment, lambda _: None)], Choice(), sheet, tmp_path / "figure.svg", "svg")
+            with sheet.styled():
+                canvas = FigureCanvasAgg(shown[-1])
+                canvas.draw()  # type: ignore[no-untyped-call]
+                renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+                texts = [each for each in shown[-1].findobj(Text) if each.get_visible() and each.get_text().strip()]
+                unseen = {id(each) for axes in shown[-1].axes for each in _beyond_the_view(axes)}
+                boxes = [
+                    (each.get_text(), each.get_window_extent(renderer)) for each in texts if id(each) not in unseen
+                ]
+            wide, high = shown[-1].get_size_inches() * shown[-1].dpi
+            wrong = [
+                f"{text!r} leaves the sheet"
+                for text, box in boxes
+                if box.x0 < -1 or box.x1 > wide + 1 or box.y0 < -1 or box.y1 > high + 1
+            ]
+            for at, (text, box) in enumerate(boxes):
+                for other, its in boxes[at + 1 :]:
+                    across = min(box.x1, its.x1) - max(box.x0, its.x0)
+                    down = min(box.y1, its.y1) - max(box.y0, its.y0)
+                    if across > 1 and down > 2:
+                        wrong.append(f"{text!r} on {other!r}")
+            if wrong:
+                found[name] = wrong
+    assert found == {}
+
+
+def test_a_long_name_is_broken_between_words_and_not_before_a_unit() -> None:
+    long = "cubic-no-hystart, buffer 1 bdp, round-trip time 100 ms"
+    lines = broken(long, 1.2).split("\n")
+    assert len(lines) > 1
+    assert " ".join(lines).replace("\u00a0", " ") == long
+    assert any("100\u00a0ms" in line for line in lines)
+    assert columns(entries([long, long], 3.4), 3.4) == 1
+    assert lines_of_legend(["a", "b\nc", "d"], 1) == 4
+    assert lines_of_legend(["a", "b", "c"], 2) == 2
+
+
+def test_the_list_in_the_documentation_is_current_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reference(["--check"]) == 0, capsys.readouterr().out
+    listed = re.findall(r"^\| `([^`]+)` \|", figure_list(), re.MULTILINE)
+    assert listed == [*NAMES, *[f"{PREFIX}ID"] * len(DRAWN_KINDS)]
