@@ -308,8 +308,8 @@ def _draw_lines(axes: Axes, panel: PlottedPanel) -> None:
         axes.set_yscale("log")
     if panel.look in ("steps", "marks"):
         axes.set_ylim(0, 1.06 * max((max(line.y) for line in panel.lines), default=0.0) or 1.0)
-    if panel.ticks:
-        _ticks(axes, panel, axes.figure.get_size_inches()[0])
+    if panel.ticks and (whole := axes.get_figure(root=True)) is not None:
+        _ticks(axes, panel, whole.get_size_inches()[0])
         axes.minorticks_off()
 
 
