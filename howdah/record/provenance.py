@@ -25,7 +25,8 @@ PROVENANCE_FORMAT = 1
 _REVISION = "# branch.oid "
 _ASK_EVERY_S = 1.0
 _asked: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)  # when, and what was said
-ANALYSIS = ("howdah.work.analysis", *modules_of("howdah.ingest"))  # those of the latter are found by name
+DISCIPLINES = modules_of("howdah.linux.netlink.discipline")  # found by name, in guests, too
+ANALYSIS = ("howdah.work.analysis", *modules_of("howdah.ingest"), *DISCIPLINES)  # all but the first are found by name
 RESULTS = ("measures", "checks")  # what packages add to the results of every run
 ANALYSIS_DATA = (TABLE,)  # files that the analysis reads beside its modules
 
@@ -41,21 +42,21 @@ def sha256_text(text: str) -> str:
 
 @cache
 def agent_sha256() -> str:
-    """Version of the code that runs inside the guest, part of a run's key: the agent, the collectors, and all they
-    import.
+    """Version of the code that runs inside the guest, part of a run's key: the agent, the collectors, the queueing
+    disciplines, and all they import.
 
     Imports in functions do not count: they are those of the wiring by Mininet, which no guest has. The engines that use
     it name its version in their identity.
     """
-    return remembered_sha256([*modules_of("howdah.agent"), *modules_of("collectors")], deferred=False)
+    return remembered_sha256([*modules_of("howdah.agent"), *modules_of("collectors"), *DISCIPLINES], deferred=False)
 
 
 @cache
 def analysis_sha256() -> str:
     """Version of the code that turns raw/ into tables, metrics and verdict: those are made again when it changes.
 
-    It covers ``howdah.work.analysis`` and all that it imports, what howdah/registered.py finds by name, the table
-    schemas with it, the table of metrics, and the packages that add collectors, measures or checks.
+    It covers ``howdah.work.analysis`` and all that it imports, what is found by name, the table schemas with it,
+    the table of metrics, and the packages that add collectors, measures or checks.
     """
     own = remembered_sha256(ANALYSIS, data=ANALYSIS_DATA)
     more = [each for kind in ("collectors", *RESULTS) for each in extensions(kind).values() if not each.is_own]

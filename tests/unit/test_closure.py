@@ -19,11 +19,13 @@ from howdah.record import provenance
 from howdah.record.closure import PACKAGES, closure, closure_sha256, imported, modules_of
 
 ANALYSIS = "howdah.work.analysis"
-AGENT = [*modules_of("howdah.agent"), *modules_of("collectors")]
+AGENT = [*modules_of("howdah.agent"), *modules_of("collectors"), *provenance.DISCIPLINES]
 # Names with which a program imports or runs a file that no import statement names.
 _DYNAMIC = {"importlib", "__import__", "exec", "eval", "runpy", "pkgutil", "__file__"}
 _MININET = "howdah.agent.wiring.mininet"  # imports the planning code, and the topology's file, where Mininet wires
 _LIBRARY = {"howdah": ["importlib"]}  # for who asks for ``howdah.load``, see below
+# One of this package, all of which the keys have; pkgutil lists them where kinds are shown.
+_DISCIPLINES = {"howdah.linux.netlink.discipline": ["importlib", "pkgutil"]}
 
 
 def _loaded(module: str) -> set[str]:
@@ -56,11 +58,12 @@ def test_nothing_in_the_analysis_imports_in_a_way_that_parsing_does_not_see() ->
     found = {name: sorted(_names(file) & _DYNAMIC) for name, file in closure([ANALYSIS]).items()}
     assert {name: names for name, names in found.items() if names} == {
         **_LIBRARY,
+        **_DISCIPLINES,
         "howdah.extension": ["importlib"],  # of installed packages, whose own files the key has
         "howdah.place": ["__file__"],
         "howdah.registered": ["importlib"],  # a module of howdah.ingest, all of which the key has
     }
-    assert set(modules_of("howdah.ingest")) <= set(provenance.ANALYSIS)
+    assert {*modules_of("howdah.ingest"), *modules_of("howdah.linux.netlink.discipline")} <= set(provenance.ANALYSIS)
 
 
 def test_the_module_of_hooks_imports_nothing_of_ours() -> None:
@@ -105,12 +108,15 @@ def test_only_the_wiring_by_mininet_imports_later_and_its_files_are_staged_with_
     # What it imports of its own packages later is among the files of these packages, which are all staged.
     own = tuple(f"{package}." for package in ("howdah.agent", "howdah.linux", "collectors"))
     others = {name for name, names in later.items() if any(not each.startswith(own) for each in names)}
-    assert others == {_MININET}
+    # The words of tc, which hosts alone show.
+    words = {f"howdah.linux.netlink.discipline.{name}" for name in ("discipline", "howdah_cpu")}
+    assert others == {_MININET, *words}
     staged = {str(PROJECT / name) for name in agent_sources("mininet")}
     assert {str(file) for file in closure(AGENT).values()} <= staged
     found = {name: sorted(_names(file) & _DYNAMIC) for name, file in at_once.items() if name != _MININET}
-    collectors = {"howdah.agent.collecting": ["importlib"]}  # one of collectors, all of which are staged
-    assert {name: names for name, names in found.items() if names} == {**_LIBRARY, **collectors}
+    # One of collectors, and one of the drivers beside it, all of which are staged.
+    by_name = {"howdah.agent.collecting": ["importlib"], "howdah.agent.traffic": ["importlib"]}
+    assert {name: names for name, names in found.items() if names} == {**_LIBRARY, **_DISCIPLINES, **by_name}
 
 
 @pytest.fixture

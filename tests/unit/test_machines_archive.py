@@ -71,7 +71,17 @@ def test_the_archive_has_the_modules_that_kbuild_names() -> None:
 def test_nothing_but_what_hosts_run_is_in_the_archive() -> None:
     with zipfile.ZipFile(io.BytesIO(programs())) as found:
         packages = {name.split("/")[1] for name in found.namelist() if name.startswith("howdah/")}
-    assert packages == {"__init__.py", "agent", "codec.py", "frame.py", "linux", "plan", "publish", "trait.py"}
+    assert packages == {
+        "__init__.py",
+        "agent",
+        "codec.py",
+        "frame.py",
+        "linux",
+        "plan",
+        "publish",
+        "traffic.py",
+        "trait.py",
+    }
 
 
 def test_the_exporter_runs_from_the_archive(archive: Path) -> None:
