@@ -152,7 +152,7 @@ def known_metrics() -> dict[str, Metric]:
         try:
             metric = _metric(json.loads(line.removeprefix("- ")))
         except ValueError as error:
-            raise HowdahError(f"{TABLE}:{number}: this row is no JSON: {error}") from None
+            raise HowdahError(f"{TABLE}:{number}: this row is not JSON: {error}") from None
         if metric.name in found:
             raise HowdahError(f"{TABLE}: {metric.name} has two rows")
         found[metric.name] = metric
