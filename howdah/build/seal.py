@@ -63,18 +63,19 @@ def problem_of(entry: Path) -> str | None:
     """What of an entry is not as its seal says, in words; None if nothing is. Raises HowdahError for one that belongs
     to another user, which is not used and cannot be mended, and OSError."""
     try:
-        head, said = seal_of(entry).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        head, said, _ = seal_of(entry).read_bytes().split(b"\n")
         seal = json.loads(head)
         scope, state = tuple(seal["scope"]), seal["state"]
     except FileNotFoundError:
         return "an older howdah made it, which kept no record of its files"
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+    except (ValueError, KeyError, TypeError):
         return "its seal cannot be read"
     found = list(_files(entry, scope))
     _check_owner(entry, found)
     if _state(found) == state:
         return None
-    contents: dict[str, str] = json.loads(said)
+    text = said.decode(errors="surrogateescape")
+    contents: dict[str, str] = json.loads(text)
     for each in found:
         if each.name not in contents:
             return f"{each.name} was not there when it was made"
@@ -82,7 +83,7 @@ def problem_of(entry: Path) -> str | None:
             return f"{each.name} is not what was made"
     if contents:
         return f"{next(iter(contents))} is missing"
-    _write(entry, {**seal, "state": _state(found)}, said)
+    _write(entry, {**seal, "state": _state(found)}, text)
     return None
 
 

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from howdah import metric as metrics
 from howdah.errors import HowdahError
@@ -152,6 +154,19 @@ def test_a_wrong_row_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(HowdahError, match=message):
         metrics._metric(row)
     assert metrics._metric(dict(ROW)).name == "some_s"
+
+
+def test_the_table_is_yaml_too() -> None:
+    rows = YAML(typ="safe").load(TABLE.read_text(encoding="utf-8"))
+    assert [metrics._metric(dict(row)) for row in rows] == list(known_metrics().values())
+
+
+def test_a_row_that_is_no_json_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "measures.yaml"
+    table.write_text(f"# all of them\n- {json.dumps(ROW)}\n- {{metric: other_s}}\n", encoding="utf-8")
+    monkeypatch.setattr(metrics, "TABLE", table)
+    with pytest.raises(HowdahError, match=r"measures\.yaml:3: this row is not JSON"):
+        known_metrics.__wrapped__()
 
 
 def test_prometheus_has_one_name_and_the_meaning_of_each() -> None:

@@ -73,6 +73,10 @@ _DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "pipe for a file": (_pipe_for_a_file, "linux is not what was made"),
     "no seal": (lambda entry: seal.seal_of(entry).rename(entry.with_name("gone")), "older howdah"),
     "half a seal": (lambda entry: seal.seal_of(entry).write_text('{"format"'), "its seal cannot be read"),
+    "most of a seal": (
+        lambda entry: seal.seal_of(entry).write_bytes(seal.seal_of(entry).read_bytes()[:-2]),
+        "its seal cannot be read",
+    ),
     "another seal": (lambda entry: seal.seal_of(entry).write_text("{}\n{}\n"), "its seal cannot be read"),
 }
 

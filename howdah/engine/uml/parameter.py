@@ -42,12 +42,14 @@ def check_parameters(plan: Plan, modules: Iterable[Module], kernel: Kernel) -> N
             known = parameters_of(module.file)
             if name not in known:
                 raise _error(plan, module.name, name, known)
+    if not plan.kernel_parameters:
+        return
     built_in = built_in_parameters(kernel.build_dir)
     for full in plan.kernel_parameters:
         owner, _, name = full.partition(".")
         if owner in built_in and name not in built_in[owner]:
             raise _error(plan, owner, name, built_in[owner])
-    kinds = _built_in_types(kernel.build_dir) if plan.kernel_parameters else {}
+    kinds = _built_in_types(kernel.build_dir)
     for full, value in plan.kernel_parameters.items():
         expected = _expected(kinds.get(full, ""), value)
         if expected is not None:
