@@ -14,6 +14,7 @@ from howdah.errors import HowdahError
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.path import RANDOM
+from howdah.explain.recorded import recorded_lines
 from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy
 from howdah.number import significant
@@ -71,7 +72,7 @@ def twin_text(flow: Explained, name: str) -> str:
         for each, what, where, values in twin.unknown:
             lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
             lines += [f"      values: [{', '.join(values)}]"]
-    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms"]
+    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms", "", *recorded_lines(flow)]
     return "\n".join(tidy(line) for line in lines) + "\n"
 
 
