@@ -10,6 +10,7 @@ from howdah.errors import HowdahError, RecordError, explain
 from howdah.explain.connection import read_capture
 from howdah.explain.explained import Explained, explain_connection
 from howdah.explain.iperf3 import explain_iperf3, is_iperf3
+from howdah.explain.joined import Joined, join
 from howdah.explain.opened import Opened
 from howdah.explain.probe import explain_probe, is_probe
 from howdah.explain.quic import explain_qlog
@@ -25,9 +26,10 @@ _HEAD_BYTES = 1 << 16
 
 @dataclass
 class Read:
-    """``others`` counts connections that are not shown."""
+    """``others`` counts connections that are not shown; ``joined`` are those that several taps saw."""
 
     flows: list[Explained] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     others: int = 0
 
@@ -37,15 +39,19 @@ def read_files(paths: list[Path], most_flows: int) -> Read:
     if len(paths) > _MOST_FILES:
         raise HowdahError(f"these are {len(paths)} files; at most {_MOST_FILES} are read at once")
     read = Read()
+    files: list[list[Explained]] = []
     for path in paths:
+        before = len(read.flows)
         try:
             _read(path, most_flows, read)
+            files.append(read.flows[before:])
         except OSError as error:
             raise RecordError(f"this cannot be read: {explain(error)}", where=str(path)) from error
     if not read.flows:
         problems = "; ".join(read.problems)
         what = "no transfer with data and ACKs was found" + (f" ({problems})" if problems else "")
         raise RecordError(what, where=", ".join(map(str, paths)))
+    read.joined = join(files)
     read.flows.sort(key=lambda flow: -flow.data_bytes)
     read.others += len(read.flows[most_flows:])
     del read.flows[most_flows:]
