@@ -16,6 +16,7 @@ from howdah.explain.read import MOST_FLOWS, Read, read_files
 from howdah.explain.shown import as_json, joined_json
 from howdah.explain.words import sentence, text
 from howdah.layout import write_stdout
+from howdah.work.display import Display
 
 _EXAMPLES = """\
 It reads pcap and pcapng, tcp_probe as text, the output of ss -tin, iperf3's JSON and qlog; gzip, xz and zstd as well.
@@ -41,7 +42,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     if not 1 <= options.flows <= MOST_FLOWS:
         raise UsageError(f"--flows: expected 1 to {MOST_FLOWS}, not {options.flows}")
-    read = read_files(options.files, options.flows)
+    with Display(quiet=options.json) as display:
+        read = read_files(options.files, options.flows, display.build)
     if options.page is not None:
         write_page(read.flows, read.problems, options.page)
     if options.json:

@@ -7,7 +7,7 @@ recording names; the flow's distance is the largest of its curves. The times lie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,12 @@ CURVES = (
     ("acknowledged", "acknowledged_bytes"),
     ("round trip", "rtt_s"),
 )
+
+_WRITTEN: dict[str, Callable[[float], str]] = {
+    "in_flight_packets": lambda value: f"{significant(value, 3)} packets",
+    "acknowledged_bytes": lambda value: f"{significant(value / 1e6, 3)} MB",
+    "rtt_s": lambda value: delay(1e6 * value),
+}
 
 
 @dataclass(frozen=True)
@@ -124,11 +130,7 @@ def _of_courses(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float
         at = _parted(ours, others)
         since = f"from {duration(1e6 * float(mine.time_s[at]))} on" if at is not None else "for moments"
         higher = "more" if float((others - ours)[at or 0 :].mean()) > 0 else "less"
-        written = {
-            "in_flight_packets": lambda value: f"{significant(value, 3)} packets",
-            "acknowledged_bytes": lambda value: f"{significant(value / 1e6, 3)} MB",
-            "rtt_s": lambda value: delay(1e6 * value),
-        }[field]
+        written = _WRITTEN[field]
         means = written(float(ours[at or 0 :].mean())), written(float(others[at or 0 :].mean()))
         yield (
             f"{name}: {significant(100 * distances[name], 2)} % apart; {since} the twin has {higher}, "
