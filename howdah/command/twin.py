@@ -13,8 +13,8 @@ TWIN_PAGE = "twin.html"
 
 
 def laid_over(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], dict[str, Any] | None]:
-    """What is told of the runs of an experiment, and the same as JSON; nothing where its profile is no twin or no run
-    counts. With ``page`` its page is written."""
+    """Lines about the runs of an experiment, and the same as JSON; nothing where its profile is not a twin or no run
+    counts. With ``page`` the page is written."""
     sections = sections_of_experiment(path)
     if sections.recorded is None:
         return [], None

@@ -35,7 +35,7 @@ def policer_of(data: Matched, link_bits_per_second: float | None) -> Bucket | No
     A queue that drops at its end lets pass what a bucket does that fills at the rate of the link. Where such a bucket
     fits too, or one of few packets, nothing tells a policer from it.
     """
-    packets = _Packets.of(data)
+    packets = _Arrivals.of(data)
     if packets is None:
         return None
     found = [packets.agreement(rate) for rate in packets.rates()]
@@ -49,7 +49,7 @@ def policer_of(data: Matched, link_bits_per_second: float | None) -> Bucket | No
 
 def shallow_queue(data: Matched, link_bits_per_second: float | None) -> bool:
     """Whether a queue of the link that drops at its end would have dropped these packets."""
-    packets = _Packets.of(data)
+    packets = _Arrivals.of(data)
     if packets is None or link_bits_per_second is None:
         return False
     link = packets.agreement(link_bits_per_second / 8)
@@ -57,7 +57,7 @@ def shallow_queue(data: Matched, link_bits_per_second: float | None) -> bool:
 
 
 @dataclass(frozen=True)
-class _Packets:
+class _Arrivals:
     """In the order in which they came; ``passed`` are the bytes that passed, up to and with each."""
 
     time: Reals
@@ -66,7 +66,7 @@ class _Packets:
     passed: Reals
 
     @classmethod
-    def of(cls, data: Matched) -> _Packets | None:
+    def of(cls, data: Matched) -> _Arrivals | None:
         time = (data.near_ns[:_MOST_PACKETS] - data.near_ns[0]) / 1e9
         lost, size = data.lost[:_MOST_PACKETS], data.size_bytes[:_MOST_PACKETS].astype(np.float64)
         if lost.sum() < _FEW_DROPS:

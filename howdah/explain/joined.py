@@ -64,7 +64,7 @@ class Joined:
 
 
 def join(files: list[list[Explained]]) -> list[Joined]:
-    """Connections that several taps saw, by the flows of each file. What a leg tells of the cause of the losses
+    """Connections that several taps saw, by the flows of each file. What a leg shows about the cause of the losses
     replaces what one tap supposed."""
     left = [(number, flow) for number, flows in enumerate(files) for flow in flows if flow.parts is not None]
     found: list[Joined] = []

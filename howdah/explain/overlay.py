@@ -100,11 +100,16 @@ def _of_measures(recorded: RecordedSection, values: Mapping[str, object]) -> Ite
     if again is not None and more > max(_FEW_PACKETS, ALIKE * again):
         yield f"retransmissions: {counted(again, 'packet')} recorded, {theirs} in the twin"
     goodput = values.get("goodput_bits_per_second")
-    if recorded.goodput and isinstance(goodput, int | float) and abs(goodput / recorded.goodput - 1) > ALIKE:
-        yield f"goodput: {rate(recorded.goodput)} recorded, {rate(goodput)} in the twin"
+    if recorded.course is None and isinstance(goodput, int | float):  # else the curve of what was acknowledged says it
+        yield from _of_goodput(recorded.goodput, float(goodput))
     held = values.get("held_back_by")
     if recorded.held_back_by not in (None, HeldBy.UNKNOWN.value, held):
         yield f"what held it back: {recorded.held_back_by} recorded, {held or 'nothing'} in the twin"
+
+
+def _of_goodput(mine: int | None, theirs: float) -> Iterator[str]:
+    if mine is not None and abs(theirs - mine) > ALIKE * mine:
+        yield f"goodput: {rate(mine)} recorded, {rate(theirs)} in the twin"
 
 
 def _of_exit(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:

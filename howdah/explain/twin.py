@@ -17,7 +17,7 @@ from howdah.explain.path import RANDOM
 from howdah.explain.recorded import recorded_lines
 from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy
-from howdah.number import significant
+from howdah.number import counted, significant
 from howdah.profile.draft import tidy
 from howdah.quantity import bdp_bytes
 
@@ -120,6 +120,11 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
             "  direction: forward # open",
             "  source: The recording",
         ]
+    lost = (flow.retransmitted_packets or 0) - (flow.spurious_packets or 0)
+    if lost > 0 and flow.loss_by is None and flow.mss_bytes:
+        percent = significant_plain(100 * lost / max(flow.data_bytes / flow.mss_bytes, 1.0), 3)
+        what = f"what dropped {counted(lost, 'segment')} does not show, {flow.loss_words}"
+        twin.unknown.append(("loss", what, "path.loss", [f"{percent} %"]))
     if flow.loss_by == RANDOM and flow.retransmitted_packets and flow.mss_bytes:
         share = flow.retransmitted_packets / max(flow.data_bytes / flow.mss_bytes, 1.0)
         error = share / math.sqrt(flow.retransmitted_packets)

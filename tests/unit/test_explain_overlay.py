@@ -94,7 +94,6 @@ def test_the_same_flow_has_no_distance_and_nothing_is_left(tmp_path: Path) -> No
         ("exit_cause", None, "the recorded flow left slow start, the twin did not"),
         ("exit_round", 9, "exit: in round"),
         ("retransmitted_packets", 900, "900 in the twin"),
-        ("goodput_bits_per_second", 5e6, "5 Mbit/s in the twin"),
         ("held_back_by", "application", "application in the twin"),
     ],
 )
@@ -104,6 +103,13 @@ def test_what_a_run_does_otherwise_is_said(name: str, changed: object, says: str
     found = compared("run", section, as_measured(section) | {name: changed}, of_section(section.course))
     assert len(found.unlike) == 1 and says in found.unlike[0]
     assert "--unknowns" in "\n".join(told(found, 0, ["buffer"]))
+
+
+def test_without_a_course_the_goodput_is_compared(tmp_path: Path) -> None:
+    section = recorded(LOSSY, tmp_path).model_copy(update={"course": None})
+    assert compared("run", section, as_measured(section), None).unlike == []
+    (said,) = compared("run", section, as_measured(section) | {"goodput_bits_per_second": 5e7}, None).unlike
+    assert "50 Mbit/s in the twin" in said
 
 
 def test_the_distance_is_the_mean_difference_and_the_place_where_they_part_is_named(tmp_path: Path) -> None:
