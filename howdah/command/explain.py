@@ -11,17 +11,18 @@ from howdah.command.answer import answer
 from howdah.command.common import RESULTS, add_json_option
 from howdah.command.parser import section
 from howdah.errors import UsageError
-from howdah.explain.explained import Explained
 from howdah.explain.page import write_page
-from howdah.explain.read import MOST_FLOWS, read_files
-from howdah.explain.shown import as_json
+from howdah.explain.read import MOST_FLOWS, Read, read_files
+from howdah.explain.shown import as_json, joined_json
 from howdah.explain.words import sentence, text
 from howdah.layout import write_stdout
+from howdah.work.display import Display
 
 _EXAMPLES = """\
 It reads pcap and pcapng, tcp_probe as text, the output of ss -tin, iperf3's JSON and qlog; gzip, xz and zstd as well.
   howdah explain slow.pcap
   howdah explain slow.pcap.gz --page slow.html
+  howdah explain sender.pcap receiver.pcap   # both ends of a connection are joined
   howdah new twin --from slow.pcap      # a profile that reproduces it
 """
 
@@ -41,23 +42,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     if not 1 <= options.flows <= MOST_FLOWS:
         raise UsageError(f"--flows: expected 1 to {MOST_FLOWS}, not {options.flows}")
-    read = read_files(options.files, options.flows)
+    with Display(quiet=options.json) as display:
+        read = read_files(options.files, options.flows, display.build)
     if options.page is not None:
         write_page(read.flows, read.problems, options.page)
     if options.json:
-        answer("explain", _answer(read.flows, read.problems, read.others, options.page))
+        answer("explain", _answer(read, options.page))
         return 0
-    write_stdout(text(read.flows, read.problems, read.others))
+    write_stdout(text(read.flows, read.problems, read.others, read.joined))
     if options.page is not None:
         write_stdout(f"page: {options.page}\n")
     return 0
 
 
-def _answer(flows: list[Explained], problems: list[str], others: int, page: Path | None) -> dict[str, Any]:
+def _answer(read: Read, page: Path | None) -> dict[str, Any]:
     return {
-        "found": [sentence(flow) for flow in flows],
-        "flows": [as_json(flow) for flow in flows],
-        "problems": problems,
-        "others": others,
+        "found": [sentence(flow) for flow in read.flows],
+        "flows": [as_json(flow) for flow in read.flows],
+        "joined": [joined_json(each) for each in read.joined],
+        "problems": read.problems,
+        "others": read.others,
         "page": str(page) if page is not None else None,
     }

@@ -53,9 +53,43 @@ class ExplainedFlow(Shape):
     notes: list[str]
 
 
+class PolicerShape(Shape):
+    rate_bits_per_second: float
+    burst_bytes: float
+
+
+class LegShape(Shape):
+    """From one tap to the next, in the direction of the data."""
+
+    near: str = Field(description="the file of the tap nearer to the sender")
+    far: str
+    packets: int = Field(description="that the near tap saw; offloaded segments count as what they hold")
+    lost_packets: int = Field(description="that the far tap did not see, and that were sent again")
+    unseen_packets: int = Field(description="that the far capture lacks though they arrived")
+    acks: int | None
+    lost_acks: int | None
+    loss_by: Literal["queue", "policer", "random"] | None
+    loss_words: str
+    policer: PolicerShape | None
+    queue_most_us: float = Field(description="the largest one-way delay of the data beyond the least")
+    queue_back_most_us: float | None
+    one_way_us: EstimateShape
+    clock_offset_us: EstimateShape = Field(description="the far clock less the near one")
+    clock_skew_ppm: EstimateShape
+
+
+class JoinedShape(Shape):
+    """A connection that several taps saw, its files from the sender on."""
+
+    name: str
+    files: list[str]
+    legs: list[LegShape]
+
+
 class Explain(Shape):
     found: list[str] = Field(description="a sentence for each flow")
     flows: list[ExplainedFlow]
+    joined: list[JoinedShape]
     problems: list[str] = Field(description="what is wrong with the files")
     others: int = Field(description="connections that are not shown")
     page: str | None

@@ -120,10 +120,12 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
         raise ProfileError("--like and --from are both given; give one")
     from howdah.explain.read import MOST_FLOWS, read_files  # only this needs them
     from howdah.explain.twin import twin_text
+    from howdah.work.display import Display
 
     if not 1 <= options.flow <= MOST_FLOWS:
         raise ProfileError(f"expected a flow from 1 to {MOST_FLOWS}", where=f"--flow {options.flow}")
-    flows = read_files([options.recording], options.flow).flows
+    with Display(quiet=options.json) as display:
+        flows = read_files([options.recording], options.flow, display.build).flows
     if len(flows) < options.flow:
         raise ProfileError(f"the recording has {len(flows)} flows with data", where=f"--flow {options.flow}")
     return write_text(twin_text(flows[options.flow - 1], name), file)

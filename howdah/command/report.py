@@ -8,6 +8,7 @@ import argparse
 from howdah.claim.claims import judge_claims, judged_with
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
+from howdah.command.twin import laid_over
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
 from howdah.record.claims import CLAIMS_NAME
@@ -38,6 +39,7 @@ def execute(options: argparse.Namespace) -> int:
     bring_up_to_date(path, force=options.reanalyse, workers=cores())
     judge_claims(path, judged_with(path))
     page = report(path, prometheus="off" if options.without_prometheus else "auto")
+    laid_over(path, read_shown(path), page=True)
     if options.json:
         claims = read_json(path / CLAIMS_NAME)["claims"] if (path / CLAIMS_NAME).exists() else []
         found = result_data([read_shown(path)])

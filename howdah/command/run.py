@@ -31,6 +31,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
+from howdah.command.twin import laid_over
 from howdah.errors import ExitCode, UsageError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
@@ -108,12 +109,13 @@ def execute(options: argparse.Namespace) -> int:
 
             display.build("report", 0, 0)
             page = report(experiment.path, shown=made)
+        over = laid_over(experiment.path, made, page=page is not None)
     judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
     if options.json_events:
         code = _exit_code({**index, **judged}, outcomes)
         tell({"event": "end", "exit_code": code, "report": page and str(page)})
         return code
-    return _conclude(options, experiment, made, {**index, **judged}, outcomes, page)
+    return _conclude(options, experiment, made, {**index, **judged}, outcomes, page, over)
 
 
 @contextmanager
@@ -145,6 +147,7 @@ def _conclude(
     index: dict[str, Any],
     outcomes: list[Outcome],
     page: Path | None,
+    over: tuple[list[str], dict[str, Any] | None],
 ) -> int:
     from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
     from howdah.report.found import found
@@ -153,7 +156,9 @@ def _conclude(
     shown = results([made], TableSource())
     if options.json:
         path = str(experiment.path)
-        answer("run", {"experiment": path, "report": page and str(page), "found": found(shown), **index})
+        answer(
+            "run", {"experiment": path, "report": page and str(page), "found": found(shown), "twin": over[1], **index}
+        )
     else:
         console = Console(highlight=False, soft_wrap=True)
         told = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}
@@ -164,6 +169,8 @@ def _conclude(
                 for line in text.splitlines():
                     console.print(visible("\n".join(folded(line, terminal_width(), "      ", "    "))), markup=False)
         print_claims(console, index["claims"], index["unknown"])
+        for line in over[0]:
+            console.print(visible(line), markup=False)
         if page:
             console.print(visible(f"report: {page}"), markup=False)
     return _exit_code(index, outcomes)

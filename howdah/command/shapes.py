@@ -46,12 +46,27 @@ class CellShape(Shape):
     verdict: str | None
 
 
+class TwinRunShape(Shape):
+    """One run of a twin over the recorded flow."""
+
+    run: str
+    distance: float | None = Field(description="the largest of 'distances'; null where the recording has no course")
+    distances: dict[str, float] = Field(description="of in flight, acknowledged, round trip: shares of the recorded")
+    not_explained: list[str] = Field(description="what the run does otherwise, in sentences")
+
+
+class TwinShape(Shape):
+    page: str | None
+    runs: list[TwinRunShape] = Field(description="the nearest first")
+
+
 class RunShape(Shape):
     """experiment.json, with the claims."""
 
     experiment: str
     report: str | None
     found: list[str] = Field(description="what was found, in sentences, as the page begins with")
+    twin: TwinShape | None = Field(description="of a twin (docs/explain.md): its runs over the recording")
     name: str
     cells: list[CellShape]
     claims: list[dict[str, Any]]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,14 @@ from howdah.ingest.source import Integers
 MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
 _MOST_KEPT = 3_000_000  # of a file
 _MOST_CONNECTIONS = 100_000
+_LARGE_MEGABYTES = 64  # less is read before anybody waits
 _LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
+
+Tell = Callable[[str, int, int], None]
+
+
+def unsaid(_what: str, _done: int, _total: int) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,12 @@ class _Kept:
     passed_over: int = 0
 
 
-def read_capture(path: Path, most_connections: int) -> Capture:
-    """The connections of a capture. Damage is in ``problems``; what was read before it counts. Raises OSError, and
-    RecordError where the path is not a file."""
+def read_capture(path: Path, most_connections: int, tell: Tell = unsaid) -> Capture:
+    """The connections of a capture; of a large one ``tell`` hears how many megabytes are read.
+
+    Damage is in ``problems``; what was read before it counts. Raises OSError, and RecordError where the path is not a
+    file.
+    """
     opened = Opened(path)
     found, problems, kept = Capture(), Problems(), _Kept()
     try:
@@ -102,6 +113,9 @@ def read_capture(path: Path, most_connections: int) -> Capture:
             found.segments += len(segments)
             if len(segments):
                 _keep(kept, segments, batch.data)
+            done, total = opened.megabytes
+            if total >= _LARGE_MEGABYTES:
+                tell(f"reading {path.name}, MB", min(done, total), total)
     finally:
         opened.close()
     found.problems = problems.said

@@ -18,6 +18,7 @@ from howdah.foreign import open_foreign
 
 _GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
 _HEAD_BYTES, _CHUNK_BYTES = 8, 1 << 20
+_MEGABYTE = 1_000_000
 # A capture of zeros shrinks to a thousandth. What becomes more is made to keep a reader busy.
 _MOST_EXPANSION, _LEAST_CONTENT_BYTES = 1200, 256 << 20
 _MOST_XZ_BYTES = 128 << 20  # of memory, which the file itself asks for
@@ -25,7 +26,7 @@ _DAMAGE = (zstandard.ZstdError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EO
 
 
 class Opened:
-    """Content of one file. ``problem`` says why it ended before the file did; ``share`` is what of the file is read."""
+    """Content of one file. ``problem`` says why it ended before the file did."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -44,8 +45,9 @@ class Opened:
             self._reader = _Xz(self._file)
 
     @property
-    def share(self) -> float:
-        return self._file.tell() / self._size if self._size else 1.0
+    def megabytes(self) -> tuple[int, int]:
+        """What of the file is read, and its size."""
+        return self._file.tell() // _MEGABYTE, -(-self._size // _MEGABYTE)
 
     def read(self, most_bytes: int) -> bytes:
         """The next bytes; fewer at the end alone. Damage ends the content and is kept in ``problem``."""

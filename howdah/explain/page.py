@@ -73,9 +73,9 @@ def _view(flow: Explained) -> FlowView:
     wide, narrow = (Markup(_strip(flow, narrow=each)) for each in (False, True))
     pictures = []
     for title, part in (("Start-up", START_UP), ("The whole flow", WHOLE)):
-        drawing = time_sequence(flow, part)
-        if drawing:
-            pictures.append(Picture(title, Markup(drawing)))
+        drawings = [time_sequence(flow, part, narrow=each) for each in (False, True)]
+        if drawings[0]:
+            pictures.append(Picture(title, Markup("".join(drawings))))
     return FlowView(
         visible(flow.name),
         visible(sentence(flow)),

@@ -17,7 +17,7 @@ from howdah.number import significant, size
 from howdah.report.drawing import line, svg, text
 
 START_UP, WHOLE = "start-up", "whole"
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 360, 70, 40, 12
+_WIDTH, _NARROW, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 400, 360, 70, 40, 12
 _MOST_POINTS = 2500
 _AFTER_EXIT = 4  # round trips
 _TICKS = 6
@@ -28,17 +28,18 @@ class _Canvas:
     begin_ns: int
     end_ns: int
     most: float
+    width: int
 
     def x(self, time_ns: Integers | int) -> Reals:
         share = (np.asarray(time_ns, np.float64) - self.begin_ns) / max(self.end_ns - self.begin_ns, 1)
-        return np.asarray(_LEFT + share * (_WIDTH - _LEFT - 10))
+        return np.asarray(_LEFT + share * (self.width - _LEFT - 10))
 
     def y(self, offset: Integers | float) -> Reals:
         share = np.asarray(offset, np.float64) / max(self.most, 1.0)
         return np.asarray(_HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP))
 
 
-def time_sequence(flow: Explained, part: str) -> str:
+def time_sequence(flow: Explained, part: str, *, narrow: bool) -> str:
     """Empty where there are no packets, or the start-up is the whole flow."""
     if flow.parts is None:
         return ""
@@ -56,7 +57,7 @@ def time_sequence(flow: Explained, part: str) -> str:
     acks = seen.acks.time_ns <= end
     if not sent.any() or not acks.any():
         return ""
-    frame = _Canvas(begin, end, 1.05 * float(seen.sent.end[sent].max()))
+    frame = _Canvas(begin, end, 1.05 * float(seen.sent.end[sent].max()), _NARROW if narrow else _WIDTH)
     parts = list(_axes(frame))
     window = seen.acks.una + seen.acks.window_bytes
     if seen.acks.window_bytes.min() >= 0:
@@ -70,7 +71,8 @@ def time_sequence(flow: Explained, part: str) -> str:
     if start.at is not None and int(way.time_ns[start.at]) <= end:
         x = float(frame.x(int(way.time_ns[start.at])))
         parts.append(line(x, _TOP, x, _HEIGHT - _BOTTOM, "left"))
-    return svg(_WIDTH, _HEIGHT, f"Sequence numbers of the flow over time, {part}", parts, "wide")
+    css = "narrow" if narrow else "wide"
+    return svg(frame.width, _HEIGHT, f"Sequence numbers of the flow over time, {part}", parts, css)
 
 
 def _some(rows: Integers) -> Integers:
@@ -78,20 +80,21 @@ def _some(rows: Integers) -> Integers:
 
 
 def _axes(frame: _Canvas) -> Iterator[str]:
-    step = _step((frame.end_ns - frame.begin_ns) / 1e9)
+    step = tick_step((frame.end_ns - frame.begin_ns) / 1e9)
     for number in range(int((frame.end_ns - frame.begin_ns) / 1e9 / step) + 1):
         x = float(frame.x(frame.begin_ns + round(number * step * 1e9)))
         yield line(x, _HEIGHT - _BOTTOM, x, _HEIGHT - _BOTTOM + 4, "tick")
         yield text(x, _HEIGHT - _BOTTOM + 18, significant(number * step), "note")
-    yield text(_WIDTH - 10, _HEIGHT - 4, "seconds since the first packet", "note", "end")
-    step = _step(frame.most)
+    yield text(frame.width - 10, _HEIGHT - 4, "seconds since the first packet", "note", "end")
+    step = tick_step(frame.most)
     for number in range(int(frame.most / step) + 1):
         y = float(frame.y(number * step))
-        yield line(_LEFT, y, _WIDTH - 10, y, "rail")
+        yield line(_LEFT, y, frame.width - 10, y, "rail")
         yield text(_LEFT - 6, y + 4, size(number * step) if number else "0", "note", "end")
 
 
-def _step(span: float) -> float:
+def tick_step(span: float) -> float:
+    """Between ticks: 1, 2 or 5 of a power of ten."""
     raw = max(span, 1e-9) / _TICKS
     power = 10.0 ** math.floor(math.log10(raw))
     return next(each * power for each in (1, 2, 5, 10) if each * power >= raw)

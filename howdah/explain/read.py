@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from howdah.errors import HowdahError, RecordError, explain
-from howdah.explain.connection import read_capture
+from howdah.explain.connection import Tell, read_capture, unsaid
 from howdah.explain.explained import Explained, explain_connection
 from howdah.explain.iperf3 import explain_iperf3, is_iperf3
+from howdah.explain.joined import Joined, join
 from howdah.explain.opened import Opened
 from howdah.explain.probe import explain_probe, is_probe
 from howdah.explain.quic import explain_qlog
@@ -25,41 +26,49 @@ _HEAD_BYTES = 1 << 16
 
 @dataclass
 class Read:
-    """``others`` counts connections that are not shown."""
+    """``others`` counts connections that are not shown; ``joined`` are those that several taps saw."""
 
     flows: list[Explained] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     others: int = 0
 
 
-def read_files(paths: list[Path], most_flows: int) -> Read:
-    """Raises RecordError where a file is not a recording, and HowdahError where no file has a flow."""
+def read_files(paths: list[Path], most_flows: int, tell: Tell = unsaid) -> Read:
+    """``tell`` hears what is read of a large file, in megabytes.
+
+    Raises RecordError where a file is not a recording, and HowdahError where no file has a flow.
+    """
     if len(paths) > _MOST_FILES:
         raise HowdahError(f"these are {len(paths)} files; at most {_MOST_FILES} are read at once")
     read = Read()
+    files: list[list[Explained]] = []
     for path in paths:
+        before = len(read.flows)
         try:
-            _read(path, most_flows, read)
+            _read(path, most_flows, read, tell)
+            files.append(read.flows[before:])
         except OSError as error:
             raise RecordError(f"this cannot be read: {explain(error)}", where=str(path)) from error
     if not read.flows:
         problems = "; ".join(read.problems)
         what = "no transfer with data and ACKs was found" + (f" ({problems})" if problems else "")
         raise RecordError(what, where=", ".join(map(str, paths)))
+    read.joined = join(files)
     read.flows.sort(key=lambda flow: -flow.data_bytes)
     read.others += len(read.flows[most_flows:])
     del read.flows[most_flows:]
     return read
 
 
-def _read(path: Path, most_flows: int, read: Read) -> None:
+def _read(path: Path, most_flows: int, read: Read, tell: Tell) -> None:
     opened = Opened(path)
     try:
         head = opened.read(_HEAD_BYTES)
     finally:
         opened.close()
     if is_capture(head):
-        _read_capture(path, most_flows, read)
+        _read_capture(path, most_flows, read, tell)
         return
     if head.lstrip()[:1] in (b"{", b"\x1e", b"["):
         flows, problems = _of_json(path, most_flows)
@@ -69,8 +78,8 @@ def _read(path: Path, most_flows: int, read: Read) -> None:
     read.problems += [f"{path.name}: {problem}" for problem in problems]
 
 
-def _read_capture(path: Path, most_flows: int, read: Read) -> None:
-    capture = read_capture(path, most_flows)
+def _read_capture(path: Path, most_flows: int, read: Read, tell: Tell) -> None:
+    capture = read_capture(path, most_flows, tell)
     read.problems += [f"{path.name}: {problem}" for problem in capture.problems]
     found = [each for each in map(explain_connection, capture.connections) if each is not None]
     read.others += capture.others + len(capture.connections) - len(found)

@@ -8,6 +8,7 @@ from typing import Any
 
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.joined import Joined, Leg
 
 _PLAIN = (
     "name", "file", "source", "at", "duration_s", "data_bytes", "opener", "mss_bytes", "initial_window_packets",
@@ -49,3 +50,36 @@ def _estimate(found: Estimate) -> dict[str, Any]:
         "how": found.how or None,
         "reason": found.reason or None,
     }
+
+
+def joined_json(joined: Joined) -> dict[str, Any]:
+    """One connection that several taps saw."""
+    return {"name": joined.name, "files": joined.files, "legs": [_leg(leg) for leg in joined.legs]}
+
+
+def _leg(leg: Leg) -> dict[str, Any]:
+    clocks, bucket = leg.clocks, leg.bucket
+    return {
+        "near": leg.near,
+        "far": leg.far,
+        "packets": int(leg.data.near_ns.size),
+        "lost_packets": leg.lost,
+        "unseen_packets": leg.data.unseen,
+        "acks": int(leg.acks.near_ns.size) if leg.acks is not None else None,
+        "lost_acks": leg.acks_lost,
+        "loss_by": leg.loss_by,
+        "loss_words": leg.loss_words,
+        "policer": None
+        if bucket is None
+        else {"rate_bits_per_second": bucket.rate_bits_per_second, "burst_bytes": bucket.burst_bytes},
+        "queue_most_us": float(clocks.data_ns.max()) / 1e3,
+        "queue_back_most_us": float(clocks.ack_ns.max()) / 1e3 if clocks.ack_ns.size else None,
+        "one_way_us": _estimate(_us(clocks.data_least_ns)),
+        "clock_offset_us": _estimate(_us(clocks.offset_ns)),
+        "clock_skew_ppm": _estimate(clocks.skew_ppm),
+    }
+
+
+def _us(found: Estimate) -> Estimate:
+    value, low, high = (None if each is None else each / 1e3 for each in (found.value, found.low, found.high))
+    return Estimate(value, low, high, found.how, found.reason)

@@ -34,6 +34,7 @@ _KNEE_PACKETS, _KNEE_SHARE = 12, 0.6
 _FEW_PACKETS, _FEW_ACKS = 8, 4
 _DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
 ENDED = "the transfer ended first"
+GROWING = "it was still growing when the capture ended"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
                        f"the first retransmission, with {gain_words(course, at)} in flight", "", None, at, paced,
                        detections(course, trips, at, paced=False))  # fmt: skip
     if end is None:
-        why = ENDED if _all_sent(seen, course, len(course) - 1) else "it was still growing when the capture ended"
+        why = ENDED if _all_sent(seen, course, len(course) - 1) else GROWING
         return _without(rounds, initial, paced, why, APPLICATION if why == ENDED else None, None, grown)
     limit = _limit(seen, course, end)
     found = detections(course, trips, _soon(course, trips, end), paced=False)

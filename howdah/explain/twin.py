@@ -14,9 +14,10 @@ from howdah.errors import HowdahError
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.path import RANDOM
+from howdah.explain.recorded import recorded_lines
 from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy
-from howdah.number import significant
+from howdah.number import counted, significant
 from howdah.profile.draft import tidy
 from howdah.quantity import bdp_bytes
 
@@ -71,7 +72,7 @@ def twin_text(flow: Explained, name: str) -> str:
         for each, what, where, values in twin.unknown:
             lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
             lines += [f"      values: [{', '.join(values)}]"]
-    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms"]
+    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms", "", *recorded_lines(flow)]
     return "\n".join(tidy(line) for line in lines) + "\n"
 
 
@@ -119,6 +120,11 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
             "  direction: forward # open",
             "  source: The recording",
         ]
+    lost = (flow.retransmitted_packets or 0) - (flow.spurious_packets or 0)
+    if lost > 0 and flow.loss_by is None and flow.mss_bytes:
+        percent = significant_plain(100 * lost / max(flow.data_bytes / flow.mss_bytes, 1.0), 3)
+        what = f"what dropped {counted(lost, 'segment')} does not show, {flow.loss_words}"
+        twin.unknown.append(("loss", what, "path.loss", [f"{percent} %"]))
     if flow.loss_by == RANDOM and flow.retransmitted_packets and flow.mss_bytes:
         share = flow.retransmitted_packets / max(flow.data_bytes / flow.mss_bytes, 1.0)
         error = share / math.sqrt(flow.retransmitted_packets)

@@ -9,6 +9,7 @@ from howdah.explain.connection import Options
 from howdah.explain.delay import MIDDLE, RECEIVER, SENDER
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.joined import Joined, leg_rows
 from howdah.held import NOTABLE_SHARE, held_words
 from howdah.measure.cause import UNKNOWN
 from howdah.number import counted, delay, duration, rate, significant, size
@@ -50,11 +51,15 @@ def _held(flow: Explained) -> str:
     return held_words(kind, holding.share(kind), {"held_window_bytes": window})
 
 
-def text(flows: list[Explained], problems: list[str], others: int) -> str:
+def text(flows: list[Explained], problems: list[str], others: int, joined: list[Joined]) -> str:
     lines = [f"caution: {problem}" for problem in problems]
     for flow in flows:
         lines += ["", f"{flow.name}  ({flow.file})", sentence(flow)]
         lines += [f"  {name:<{_NAME_WIDTH}} {value}" for name, value in rows(flow)]
+    for each in joined:
+        for leg in each.legs:
+            lines += ["", f"{each.name}  from {leg.near} to {leg.far}"]
+            lines += [f"  {name:<{_NAME_WIDTH}} {value}" for name, value in leg_rows(leg)]
     if others:
         lines += ["", f"{counted(others, 'further connection')} with less data: --flows N shows more"]
     return "\n".join(line for number, line in enumerate(lines) if line or number) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile says of its runs together: what --quick leaves out, controls, claims and figures.
+"""What a profile says of its runs together: what --quick leaves out, controls, claims, figures, a recording.
 
 These sections are taken off the document before its sweep is expanded: they enter no plan and no run's key.
 """
@@ -18,6 +18,7 @@ from howdah.profile.claim import MOST_CLAIMS, ClaimSection
 from howdah.profile.control import MOST_CONTROLS, ControlName, ControlSection
 from howdah.profile.field import FieldError, Section, fixed
 from howdah.profile.figure import MOST_FIGURES, FigureSection
+from howdah.profile.recorded import RecordedSection
 from howdah.profile.report import profile_error
 from howdah.profile.search import SearchSection
 from howdah.profile.source import Document, parse_yaml
@@ -48,6 +49,7 @@ class ExperimentSections(Section):
         default_factory=list, max_length=MOST_FIGURES, description="what is drawn from the runs"
     )
     search: SearchSection | None = fixed(None, description="where howdah search looks for a counterexample")
+    recorded: RecordedSection | None = fixed(None, description="what a recording shows of the flow whose twin this is")
 
     @model_validator(mode="after")
     def _unique(self) -> ExperimentSections:

@@ -132,6 +132,7 @@ def load(
         claims=sections.claims,
         figures=sections.figures,
         search=sections.search,
+        recorded=sections.recorded,
     )
 
 

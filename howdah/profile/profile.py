@@ -19,6 +19,7 @@ from howdah.profile.computed import Computed
 from howdah.profile.control import ControlSection
 from howdah.profile.figure import FigureSection
 from howdah.profile.model import Scenario
+from howdah.profile.recorded import RecordedSection
 from howdah.profile.search import SearchSection
 from howdah.profile.source import Document, WrittenFloat
 from howdah.profile.unknown import GridPoint, UnknownsSection
@@ -101,6 +102,7 @@ class Profile:
     claims: list[ClaimSection] = dataclasses.field(default_factory=list)
     figures: list[FigureSection] = dataclasses.field(default_factory=list)
     search: SearchSection | None = None
+    recorded: RecordedSection | None = None
 
     @property
     def name(self) -> str:

@@ -21,7 +21,7 @@ from howdah.verify.compiled import PROFILE, check_plans
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
 
-_DERIVED = ("report.html", "prometheus")
+_DERIVED = ("report.html", "twin.html", "prometheus")
 _BESIDE = ("experiment.json", PROFILE, CLAIMS_NAME, MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
 _TIMED = "raw/agent.json"
 _MOST_NAMED = 5

@@ -38,6 +38,7 @@ class Path:
     total_bytes: int = 4_000_000
     first_window: int = 10
     overtakes: Callable[[int], int] = field(default=lambda _number: 0)  # ns by which a segment comes late
+    loses: Callable[[int], bool] = field(default=lambda _number: False)  # whether chance takes the n-th one sent
 
 
 class _Capture:
@@ -63,9 +64,12 @@ class _Capture:
         self.packets.append(Packet(_EPOCH_NS + time_ns, frame, 14 + length))
 
 
-def transfer(path: Path, first: int = 4_294_000_000) -> list[Packet]:
-    """What the tap saw of one transfer; ``first`` is the sender's first number, so that it wraps."""
+def transfer(path: Path, first: int = 4_294_000_000, far: list[Packet] | None = None) -> list[Packet]:
+    """What the tap saw of one transfer; ``first`` is the sender's first number, so that it wraps. What a tap at the
+    receiver saw is added to ``far``."""
     seen = _Capture()
+    there: list[Packet] = [] if far is None else far
+    count = itertools.count()
     shift = path.before_ns
     scaled = path.window_bytes >> 7
     shake = path.rtt_ns if path.split_ns is None else path.split_ns
@@ -73,10 +77,15 @@ def transfer(path: Path, first: int = 4_294_000_000) -> list[Packet]:
     def stamp(time_ns: int) -> int:
         return 1000 + time_ns // 1_000_000
 
+    def arrived(number: int, time_ns: int) -> None:
+        there.append(Packet(_EPOCH_NS + time_ns, seen.packets[number].data, seen.packets[number].wire))
+
     start = shake  # the sender has its answer
     seen.add(shift, True, first - 1, 0, 0, 64240, (stamp(0), 0), flags=2)
     seen.add(shake - shift, False, 0, first, 0, 65160, (5000, stamp(0)), flags=0x12)
     seen.add(shake + shift, True, first, 1, 0, 502, (stamp(shake), 5000))
+    for number, half in enumerate((1, 1, 3)):
+        arrived(number, half * path.rtt_ns // 2)
     events: list[tuple[int, int, str, tuple[int, ...]]] = []
     order = itertools.count()
     free_ns, tokens, tokens_ns = 0.0, path.bucket_bytes, 0
@@ -94,7 +103,9 @@ def transfer(path: Path, first: int = 4_294_000_000) -> list[Packet]:
     def send(now: int, begin: int, size: int) -> None:
         nonlocal free_ns, tokens, tokens_ns
         seen.add(now + shift, True, first + begin, 1, size, 502, (stamp(now), last_echo))
-        at, frame = now + shift, size + HEADERS
+        at, frame, number = now + shift, size + HEADERS, len(seen.packets) - 1
+        if path.loses(next(count)):
+            return
         if path.policed is not None:
             tokens = min(path.bucket_bytes, tokens + (at - tokens_ns) * path.policed / 8 / _NS)
             tokens_ns = at
@@ -106,7 +117,7 @@ def transfer(path: Path, first: int = 4_294_000_000) -> list[Packet]:
             return
         free_ns = max(free_ns, at) + frame * 8 * _NS / path.rate
         late = path.overtakes(begin // MSS)
-        push(free_ns + path.rtt_ns / 2 - shift + late, "data", begin, begin + size, stamp(now))
+        push(free_ns + path.rtt_ns / 2 - shift + late, "data", begin, begin + size, stamp(now), number)
 
     def fill(now: int) -> None:
         nonlocal nxt, interface_ns
@@ -128,7 +139,8 @@ def transfer(path: Path, first: int = 4_294_000_000) -> list[Packet]:
                 push(now, "send", una, MSS)
                 push(now + _TIMEOUT_NS, "timer", una)
         elif what == "data":
-            begin, end, echoed = values
+            begin, end, echoed, number = values
+            arrived(number, now)
             if end > edge:
                 received = _merged([*received, (begin, end)])
             fresh = edge
@@ -142,6 +154,7 @@ def transfer(path: Path, first: int = 4_294_000_000) -> list[Packet]:
             acked, echoed, *blocks = values
             pairs = [(first + a, first + b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
             seen.add(now - shift, False, 1, first + acked, 0, scaled, (5000 + now // 1_000_000, echoed), sack=pairs)
+            arrived(len(seen.packets) - 1, now - path.rtt_ns // 2)
             last_echo = 5000 + now // 1_000_000
             fresh_ack = acked > una
             if fresh_ack:
@@ -160,9 +173,10 @@ def transfer(path: Path, first: int = 4_294_000_000) -> list[Packet]:
                     push(now + number * 12_112, "send", hole, MSS)
             elif fresh_ack and una < recover:
                 push(now, "send", una, MSS)  # a partial ACK: that one was lost as well
+            fill(now)
             if una < nxt:
                 push(now + _TIMEOUT_NS, "timer", una)
-            fill(now)
+    there.sort(key=lambda each: each.time_ns)
     seen.packets.sort(key=lambda each: each.time_ns)
     return seen.packets
 

@@ -6,6 +6,7 @@ Four runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -68,3 +69,23 @@ def test_a_twin_leaves_its_start_up_where_the_recorded_flow_did(known: list[Trut
     assert twin.metrics["exit_cause"] == each.metrics["exit_cause"]
     assert abs(twin.metrics["exit_round"] - each.metrics["exit_round"]) <= 1
     assert twin.plan["path"]["rtt_us"] == pytest.approx(each.plan["path"]["rtt_us"], rel=0.01)
+
+
+def test_a_twin_lies_over_the_recording_and_a_wrong_one_does_not(
+    known: list[Truth], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The flow that left by a loss; then the same with half of the round trip, which is not its twin."""
+    each = next(each for each in known if each.seed == _FIRST[1])
+    file = tmp_path / "twin.yaml"
+    file.write_text(twin_text(explained(each.taps["sender"], "none", tmp_path), "twin"), encoding="utf-8")
+    over = []
+    for more in ([], ["--set", f"path.rtt={each.plan['path']['rtt_us'] // 2} us"]):
+        capsys.readouterr()
+        assert main(["run", str(file), "--runs", str(tmp_path / f"runs{len(more)}"), "--json", *more]) == 0
+        over.append(json.loads(capsys.readouterr().out)["twin"])
+    (right,), (wrong,) = (each["runs"] for each in over)
+    assert right["not_explained"] == [] and right["distance"] < 0.1
+    assert any(said.startswith("round trip: ") for said in wrong["not_explained"])
+    assert wrong["distances"]["round trip"] > 0.1
+    page = Path(over[0]["page"]).read_text()
+    assert page.count('class="recorded"') == page.count('class="reproduced"') > 0

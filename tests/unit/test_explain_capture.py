@@ -124,3 +124,21 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(RecordError, match="a link"):
         read_files([tmp_path / "link"], 1)
+
+
+def test_a_large_file_is_told_by_its_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from howdah.explain import connection, records
+
+    packets = transfer(Drawn(total_bytes=3_000_000))
+    whole = [Packet(each.time_ns, each.data.ljust(each.wire, b"\0"), each.wire) for each in packets]
+    (tmp_path / "x.pcap").write_bytes(pcap(whole))
+    said: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(records, "BLOCK_BYTES", 500_000)
+    connection.read_capture(tmp_path / "x.pcap", 5, lambda *each: said.append(each))
+    assert said == [], "a small one is not"
+    monkeypatch.setattr(connection, "_LARGE_MEGABYTES", 2)
+    connection.read_capture(tmp_path / "x.pcap", 5, lambda *each: said.append(each))
+    size = -(-(tmp_path / "x.pcap").stat().st_size // 1_000_000)
+    assert {(what, total) for what, _, total in said} == {("reading x.pcap, MB", size)}
+    done = [each for _, each, _ in said]
+    assert done == sorted(done) and len(set(done)) > 2 and done[-1] >= size - 1

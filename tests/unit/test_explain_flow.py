@@ -98,4 +98,4 @@ def test_what_a_name_does_to_a_terminal(tmp_path: Path) -> None:
     flow.name = "\x1b[31mred"
     from howdah.foreign import visible
 
-    assert "\x1b" not in visible(text([flow], [], 0))
+    assert "\x1b" not in visible(text([flow], [], 0, []))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings of one connection at several taps, joined: where packets were lost, how long each leg took, and what
+dropped them.
+
+Two taps around a loss show what one cannot: the delay of the packets next to it, without the rest of the path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from howdah.explain.bucket import Bucket, policer_of, shallow_queue
+from howdah.explain.clocks import Clocks, clocks_of
+from howdah.explain.delay import RoundTrips
+from howdah.explain.explained import Explained
+from howdah.explain.matched import Matched, match_acks, match_data
+from howdah.explain.path import POLICER, QUEUE, RANDOM
+from howdah.explain.seen import Seen
+from howdah.number import counted, delay, rate, significant, size
+
+_MOST_TAPS = 8
+_FEW_LOSSES = 5
+_FULL, _FLAT = 0.85, 0.2  # of the largest queue of the leg
+_MOSTLY = 0.8  # of the losses come at a full queue, if it drops
+_BY_CHANCE = 0.001  # that so many packets met such queues
+_FLAT_LEAST_NS = 500_000.0
+_CLOSEST = 90  # per cent of the packets come farther apart
+_FRAMES = 2.5  # the queue of so many frames is none
+_USUAL = (0.2, 0.8)  # what chance takes meets queues like any other packet
+
+
+@dataclass(frozen=True)
+class Leg:
+    """From one tap to the next, in the direction of the data. ``near`` and ``far`` name their files."""
+
+    near: str
+    far: str
+    data: Matched
+    acks: Matched | None
+    clocks: Clocks
+    loss_by: str | None
+    loss_words: str
+    bucket: Bucket | None
+
+    @property
+    def lost(self) -> int:
+        return int(self.data.lost.sum())
+
+    @property
+    def acks_lost(self) -> int | None:
+        return int(self.acks.lost.sum()) if self.acks is not None else None
+
+
+@dataclass(frozen=True)
+class Joined:
+    """One connection, its taps from the sender on."""
+
+    name: str
+    files: list[str]
+    legs: list[Leg]
+
+
+def join(files: list[list[Explained]]) -> list[Joined]:
+    """Connections that several taps saw, by the flows of each file. What a leg shows about the cause of the losses
+    replaces what one tap supposed."""
+    left = [(number, flow) for number, flows in enumerate(files) for flow in flows if flow.parts is not None]
+    found: list[Joined] = []
+    while left:
+        first = left.pop(0)
+        others = [other for other in left if _is_same(first, other)][: _MOST_TAPS - 1]
+        if not others:
+            continue
+        left = [each for each in left if all(each is not other for other in others)]
+        same = [flow for _, flow in (first, *others)]
+        joined = _joined(sorted(same, key=_place))
+        if joined is not None:
+            found.append(joined)
+            _tell(same, joined)
+    return found
+
+
+def _parts(flow: Explained) -> tuple[Seen, RoundTrips]:
+    assert flow.parts is not None
+    return flow.parts[0], flow.parts[1]
+
+
+def _is_same(first: tuple[int, Explained], other: tuple[int, Explained]) -> bool:
+    """Whether both are one connection at two taps. A hop may have rewritten the address of an end."""
+    mine, theirs = _parts(first[1])[0], _parts(other[1])[0]
+    if (first[0], mine.connection.tap) == (other[0], theirs.connection.tap):
+        return False
+    if not set(mine.connection.ends) & set(theirs.connection.ends):
+        return False
+    return match_data(mine, theirs) is not None
+
+
+def _place(flow: Explained) -> float:
+    """How far the tap is from the sender."""
+    trips = _parts(flow)[1]
+    return float("inf") if trips.near_ns is None else float(trips.near_ns)
+
+
+def _joined(flows: list[Explained]) -> Joined | None:
+    legs = [leg for near, far in pairwise(flows) if (leg := _leg(near, far)) is not None]
+    return Joined(flows[0].name, [flow.file for flow in flows], legs) if legs else None
+
+
+def _leg(near: Explained, far: Explained) -> Leg | None:
+    (ours, trips), (theirs, others) = _parts(near), _parts(far)
+    data, acks = match_data(ours, theirs), match_acks(theirs, ours)
+    if data is None:
+        return None
+    step = max(trips.clock_ns, others.clock_ns, 1)
+    clocks = clocks_of(data, acks, step)
+    by, words, bucket = _dropper(data, clocks, step)
+    return Leg(near.file, far.file, data, acks, clocks, by, words, bucket)
+
+
+def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[str | None, str, Bucket | None]:
+    """What dropped packets between two taps: where the queue of the leg was as long as it ever was, a queue; at flat
+    delay where a bucket of tokens was empty, a policer; at any delay and any rate, chance."""
+    lost = np.flatnonzero(data.lost)
+    if not lost.size:
+        return None, "", None
+    there = np.flatnonzero(data.passed)
+    before = np.searchsorted(there, lost) - 1
+    levels = clocks.data_ns[np.maximum(before, 0)]
+    most = float(np.percentile(clocks.data_ns, 99.5))
+    level = float(np.median(levels))
+    spacing = np.diff(data.far_ns[there])
+    frame = float(np.median(spacing[spacing > 0])) if (spacing > 0).any() else 0.0
+    flat = max(_FLAT_LEAST_NS, _FRAMES * frame, 3.0 * step_ns)
+    link = _link_rate(data)
+    bucket = policer_of(data, link)
+    is_flat = level <= max(_FLAT * most, flat)
+    if bucket is not None:
+        words = f"they were lost where a bucket of {size(bucket.burst_bytes)} that fills at "
+        words += f"{rate(bucket.rate_bits_per_second)} is empty, whatever the delay: {_share(bucket.agrees)} of them"
+        return POLICER, words, bucket
+    ranks = np.searchsorted(np.sort(clocks.data_ns), levels) / clocks.data_ns.size
+    rank = float(np.median(ranks))
+    at_top = float((levels >= _FULL * most).mean())
+    if most > flat and at_top >= _MOSTLY and (lost.size >= _FEW_LOSSES or (1 - ranks).prod() <= _BY_CHANCE):
+        return QUEUE, f"they were lost while the leg's queue held {level / 1e6:.1f} ms of its {most / 1e6:.1f} ms", None
+    if lost.size < _FEW_LOSSES:
+        return None, "they are too few to tell", None
+    if shallow_queue(data, link):
+        return None, "a queue of few packets would have dropped them, and chance may have", None
+    if is_flat or _USUAL[0] <= rank <= _USUAL[1]:
+        return RANDOM, "they were lost at any delay and any rate: no queue and no bucket of tokens fits", None
+    return None, f"they were lost at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms", None
+
+
+def _link_rate(data: Matched) -> float | None:
+    """What the leg lets through of packets that come one behind the other, in bits a second."""
+    there = np.flatnonzero(data.passed)
+    spacing = np.diff(data.far_ns[there])
+    good = (spacing > 0) & (np.diff(there) == 1)
+    if good.sum() < _FEW_LOSSES:
+        return None
+    return float(np.percentile(data.size_bytes[there][1:][good] * 8e9 / spacing[good], _CLOSEST))
+
+
+def _share(value: float) -> str:
+    return f"{significant(100 * value, 3)} %"
+
+
+def _tell(flows: list[Explained], joined: Joined) -> None:
+    """Where one leg lost packets, and says by what, every tap's flow says that."""
+    lossy = [leg for leg in joined.legs if leg.lost]
+    if len(lossy) != 1 or lossy[0].loss_by is None:
+        return
+    for flow in flows:
+        flow.loss_by = lossy[0].loss_by
+        flow.loss_words = f"between {lossy[0].near} and {lossy[0].far} {lossy[0].loss_words}"
+
+
+def leg_rows(leg: Leg) -> list[tuple[str, str]]:
+    """A leg in words, each with its name."""
+    total = leg.data.near_ns.size
+    lost = f"{leg.lost} of {total} packets" + (f": {leg.loss_words}" if leg.lost and leg.loss_words else "")
+    rows = [("lost there", lost)]
+    if leg.data.unseen:
+        rows.append(("not seen", f"{counted(leg.data.unseen, 'packet')} that arrived: the far capture lacks them"))
+    rows.append(("queue there", f"at most {delay(float(leg.clocks.data_ns.max()) / 1e3)} beyond the least delay"))
+    if leg.acks is not None and leg.clocks.ack_ns.size:
+        rows.append(("lost back", f"{leg.acks_lost} of {counted(leg.acks.near_ns.size, 'ACK')}"))
+        rows.append(("queue back", f"at most {delay(float(leg.clocks.ack_ns.max()) / 1e3)} beyond the least delay"))
+    offset, skew, way = leg.clocks.offset_ns, leg.clocks.skew_ppm, leg.clocks.data_least_ns
+    if offset.value is None or offset.low is None or offset.high is None or way.value is None or way.high is None:
+        rows.append(("clocks", f"not known: {offset.reason}"))
+        return rows
+    rows.append(("delay one way", f"{delay(way.value / 1e3)} (0 … {delay(way.high / 1e3)}): {way.how}"))
+    ends = " … ".join(_signed(each) for each in (offset.low, offset.high))
+    rows.append(("clock of the far", f"{_signed(offset.value)} ({ends}) from the near one: {offset.how}"))
+    if skew.value is not None and skew.low is not None and skew.high is not None:
+        ppm = f"{significant(skew.value, 3)} ppm ({significant(skew.low, 3)} … {significant(skew.high, 3)}): {skew.how}"
+        rows.append(("clocks part by", ppm))
+    else:
+        rows.append(("clocks part by", f"not known: {skew.reason}"))
+    return rows
+
+
+def _signed(value_ns: float) -> str:
+    return ("−" if value_ns < 0 else "+") + delay(abs(value_ns) / 1e3)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recorded flow and its twin's run, one over the other: how far apart they are, and what the twin does not explain.
+
+The distance of two curves is the mean of their difference over the mean of the recorded one, at the times that the
+recording names; the flow's distance is the largest of its curves. The times lie closer together where it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.explain.delay import Reals
+from howdah.explain.points import FlowPoints, of_run, of_section
+from howdah.held import HeldBy
+from howdah.measure.measured import load
+from howdah.number import counted, delay, duration, rate, significant
+from howdah.profile.recorded import RecordedSection
+from howdah.record.result import Run
+from howdah.report.table import cause_text
+
+ALIKE = 0.1  # of the recorded one: what is no farther away is reproduced
+_FEW_PACKETS = 3
+_LASTS = 4  # points in a row
+CURVES = (
+    ("in flight", "in_flight_packets"),
+    ("acknowledged", "acknowledged_bytes"),
+    ("round trip", "rtt_s"),
+)
+
+_WRITTEN: dict[str, Callable[[float], str]] = {
+    "in_flight_packets": lambda value: f"{significant(value, 3)} packets",
+    "acknowledged_bytes": lambda value: f"{significant(value / 1e6, 3)} MB",
+    "rtt_s": lambda value: delay(1e6 * value),
+}
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """One run over the recording. ``distances`` has a share for each name of :data:`CURVES`, none without a course.
+
+    ``unlike`` says in words what the run does otherwise than the recorded flow.
+    """
+
+    run: str
+    distances: dict[str, float]
+    unlike: list[str]
+    recorded: FlowPoints | None
+    reproduced: FlowPoints | None
+
+    @property
+    def distance(self) -> float | None:
+        return max(self.distances.values(), default=None)
+
+
+def overlays(recorded: RecordedSection, runs: list[Run]) -> list[Overlay]:
+    """Of each run that counts, the nearest first."""
+    found = [_overlay(recorded, run) for run in runs if run.counts and run.plan is not None]
+    return sorted(found, key=lambda each: len(each.unlike) if each.distance is None else each.distance)
+
+
+def _overlay(recorded: RecordedSection, run: Run) -> Overlay:
+    assert run.plan is not None
+    flow = run.plan.flows[0].id
+    values = {row["metric"]: row["value"] for row in run.metrics if row.get("flow") == flow}
+    reproduced = None
+    if recorded.course is not None and run.data_kept:
+        trace = next(each for each in load(run.directory, run.plan).traces if each.flow.id == flow)
+        reproduced = of_run(trace, of_section(recorded.course).time_s)
+    return compared(run.name, recorded, values, reproduced)
+
+
+def compared(
+    run: str, recorded: RecordedSection, values: Mapping[str, object], reproduced: FlowPoints | None
+) -> Overlay:
+    """``values`` are the measures of the run's flow by name, ``reproduced`` its course at the recorded times."""
+    unlike = list(_of_measures(recorded, values))
+    if recorded.course is None:
+        return Overlay(run, {}, unlike, None, None)
+    mine = of_section(recorded.course)
+    if reproduced is None:
+        return Overlay(run, {}, [*unlike, "the run keeps no ACKs to compare its course with"], mine, None)
+    distances = {name: _apart(getattr(mine, field), getattr(reproduced, field)) for name, field in CURVES}
+    unlike += _of_courses(mine, reproduced, distances)
+    return Overlay(run, distances, unlike, mine, reproduced)
+
+
+def _apart(mine: Reals, theirs: Reals) -> float:
+    mine = mine[: theirs.size]
+    mean = float(mine.mean())
+    return float(np.abs(mine - theirs).mean()) / mean if mean > 0 else 0.0
+
+
+def _of_measures(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
+    yield from _of_exit(recorded, values)
+    again, theirs = recorded.retransmitted_packets, values.get("retransmitted_packets")
+    more = abs(theirs - again) if again is not None and isinstance(theirs, int | float) else 0
+    if again is not None and more > max(_FEW_PACKETS, ALIKE * again):
+        yield f"retransmissions: {counted(again, 'packet')} recorded, {theirs} in the twin"
+    goodput = values.get("goodput_bits_per_second")
+    if recorded.course is None and isinstance(goodput, int | float):  # else the curve of what was acknowledged says it
+        yield from _of_goodput(recorded.goodput, float(goodput))
+    held = values.get("held_back_by")
+    if recorded.held_back_by not in (None, HeldBy.UNKNOWN.value, held):
+        yield f"what held it back: {recorded.held_back_by} recorded, {held or 'nothing'} in the twin"
+
+
+def _of_goodput(mine: int | None, theirs: float) -> Iterator[str]:
+    if mine is not None and abs(theirs - mine) > ALIKE * mine:
+        yield f"goodput: {rate(mine)} recorded, {rate(theirs)} in the twin"
+
+
+def _of_exit(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
+    mine, cause, turn = recorded.exit, values.get("exit_cause"), values.get("exit_round")
+    if mine is None:
+        if recorded.startup_left is False and cause is not None:
+            yield f"exit: the twin left slow start by {cause_text(str(cause))}, the recorded flow did not"
+        return
+    if cause is None:
+        yield "exit: the recorded flow left slow start, the twin did not"
+        return
+    if mine.round is not None and isinstance(turn, int | float) and abs(turn - mine.round) > 1:
+        yield f"exit: in round {mine.round + 1} as recorded, in round {int(turn) + 1} in the twin"
+    if mine.cause is not None and mine.cause != cause:
+        yield f"why it left: by {cause_text(mine.cause)} as recorded, by {cause_text(str(cause))} in the twin"
+
+
+def _of_courses(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float]) -> Iterator[str]:
+    for name, field in CURVES:
+        if distances[name] <= ALIKE:
+            continue
+        ours, others = getattr(mine, field)[: theirs.time_s.size], getattr(theirs, field)
+        at = _parted(ours, others)
+        since = f"from {duration(1e6 * float(mine.time_s[at]))} on" if at is not None else "for moments"
+        higher = "more" if float((others - ours)[at or 0 :].mean()) > 0 else "less"
+        written = _WRITTEN[field]
+        means = written(float(ours[at or 0 :].mean())), written(float(others[at or 0 :].mean()))
+        yield (
+            f"{name}: {significant(100 * distances[name], 2)} % apart; {since} the twin has {higher}, "
+            f"{means[1]} on average against {means[0]} recorded"
+        )
+
+
+def _parted(mine: Reals, theirs: Reals) -> int | None:
+    """The first of some points in a row at which they are apart by more than is alike, to one side."""
+    apart = np.sign(theirs - mine) * (np.abs(theirs - mine) > ALIKE * np.maximum(mine, float(mine.mean())))
+    for at in range(apart.size - _LASTS + 1):
+        if apart[at] and (apart[at : at + _LASTS] == apart[at]).all():
+            return at
+    return None
+
+
+def told(overlay: Overlay, others: int, open_fields: list[str]) -> list[str]:
+    """Lines for a terminal; ``open_fields`` are what the recording leaves open."""
+    what = f"twin ({overlay.run}, the nearest of {others + 1})" if others else "twin"
+    lines = []
+    if overlay.distance is not None:
+        parts = ", ".join(f"{name} {significant(100 * share, 2)} %" for name, share in overlay.distances.items())
+        lines.append(f"{what}: {significant(100 * overlay.distance, 2)} % from the recorded flow ({parts})")
+    else:
+        lines.append(f"{what}: laid over what the recording says; it has no course")
+    if overlay.unlike:
+        lines += ["  the twin does not explain:", *(f"    {each}" for each in overlay.unlike)]
+        if open_fields and not others:
+            lines.append(f"  the recording leaves open {', '.join(open_fields)}: --unknowns tries their grid")
+    else:
+        lines.append("  nothing recorded is left unexplained: exit, cause, losses and goodput are the recorded ones")
+    return lines

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A twin's run over the recorded flow as one HTML file: three pictures, and what the twin does not explain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from howdah import __version__
+from howdah.assets import Script
+from howdah.explain.delay import Reals
+from howdah.explain.overlay import CURVES, Overlay
+from howdah.explain.picture import tick_step
+from howdah.foreign import visible
+from howdah.number import significant
+from howdah.place import REPORTS
+from howdah.report.drawing import line, svg, text
+from howdah.report.page import write
+from howdah.report.template import templates_of
+
+_PLACE = REPORTS / "explain"
+_SHARED = ("tokens.css", "page.css", "table.css", "print.css")
+_STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/explain.css")
+_BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
+_WIDE, _NARROW, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 400, 240, 70, 40, 12
+_SCALES = {"in_flight_packets": (1.0, "packets"), "acknowledged_bytes": (1e-6, "MB"), "rtt_s": (1e3, "ms")}
+
+
+@dataclass(frozen=True)
+class OverlayPicture:
+    title: str
+    drawing: Markup
+
+
+@cache
+def _template() -> Any:
+    return templates_of(_PLACE / "templates").get_template("overlay.html.j2")
+
+
+def write_overlay(name: str, found: list[Overlay], target: Path) -> Path:
+    """Write the page of the nearest run at ``target``; the others are rows of its table. Raises HowdahError."""
+    theme = (REPORTS / "js" / "theme.js").read_text(encoding="utf-8")
+    scripts = (Script(theme), Script(_BIND))
+    nearest = found[0]
+    page = _template().render(
+        title=visible(name),
+        run=visible(nearest.run),
+        unlike=[visible(each) for each in nearest.unlike],
+        pictures=list(_pictures(nearest)),
+        rows=[(visible(each.run), *_cells(each), len(each.unlike)) for each in found],
+        curves=[title for title, _ in CURVES],
+        version=__version__,
+        style=Markup("\n".join(file.read_text(encoding="utf-8") for file in _STYLES)),
+        theme=Markup(scripts[0].text),
+        bind=Markup(scripts[1].text),
+        policy=" ".join(f"'{script.policy}'" for script in scripts),
+    )
+    return write(page, target)
+
+
+def _cells(overlay: Overlay) -> Iterator[str]:
+    for name, _ in CURVES:
+        share = overlay.distances.get(name)
+        yield "–" if share is None else f"{significant(100 * share, 2)} %"
+
+
+def _pictures(overlay: Overlay) -> Iterator[OverlayPicture]:
+    mine, theirs = overlay.recorded, overlay.reproduced
+    if mine is None:
+        return
+    for title, field in CURVES:
+        factor, unit = _SCALES[field]
+        curves = [("recorded", mine.time_s, getattr(mine, field) * factor)]
+        if theirs is not None:
+            curves.append(("reproduced", theirs.time_s, getattr(theirs, field) * factor))
+        drawings = [_drawn(f"{title}, {unit}", curves, width) for width in (_WIDE, _NARROW)]
+        yield OverlayPicture(f"{title[0].upper()}{title[1:]}, {unit}", Markup("".join(drawings)))
+
+
+def _drawn(label: str, curves: list[tuple[str, Reals, Reals]], width: int) -> str:
+    end = float(curves[0][1].max())
+    most = 1.05 * max(float(value.max()) for _, _, value in curves if value.size) or 1.0
+
+    def x(time_s: float) -> float:
+        return _LEFT + time_s / end * (width - _LEFT - 10)
+
+    def y(value: float) -> float:
+        return _HEIGHT - _BOTTOM - value / most * (_HEIGHT - _BOTTOM - _TOP)
+
+    parts = list(_axes(end, most, x, y, width))
+    for css, times, values in curves:
+        pairs = [f"{x(time):.1f} {y(value):.1f}" for time, value in zip(times.tolist(), values.tolist(), strict=True)]
+        if pairs:
+            parts.append(f'<path d="M{"L".join(pairs)}" class="{css}"/>')
+    return svg(
+        width, _HEIGHT, f"{label}: recorded and reproduced over time", parts, "narrow" if width < _WIDE else "wide"
+    )
+
+
+def _axes(
+    end: float, most: float, x: Callable[[float], float], y: Callable[[float], float], width: int
+) -> Iterator[str]:
+    step = tick_step(end)
+    for number in range(int(end / step) + 1):
+        at = x(number * step)
+        yield line(at, _HEIGHT - _BOTTOM, at, _HEIGHT - _BOTTOM + 4, "tick")
+        yield text(at, _HEIGHT - _BOTTOM + 18, significant(number * step), "note")
+    yield text(width - 10, _HEIGHT - 4, "seconds since it began to connect", "note", "end")
+    step = tick_step(most)
+    for number in range(int(most / step) + 1):
+        yield line(_LEFT, y(number * step), width - 10, y(number * step), "rail")
+        yield text(_LEFT - 6, y(number * step) + 4, significant(number * step), "note", "end")
