@@ -27,28 +27,36 @@ def planned(kind: type[_Kind]) -> type[_Kind]:
     for name, method in _METHODS.items():
         setattr(kind, name, method)
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(kind)
-    made._made = tuple((each.name, each.default, each.default_factory) for each in dataclasses.fields(made))
-    made._compared = tuple(each.name for each in dataclasses.fields(made) if each.compare)
+    fields = dataclasses.fields(made)
+    made._made = dict.fromkeys(each.name for each in fields).keys()
+    made._defaults = {each.name: each.default for each in fields if each.default is not dataclasses.MISSING}
+    made._factories = [
+        (each.name, each.default_factory) for each in fields if each.default_factory is not dataclasses.MISSING
+    ]
+    made._compared = tuple(each.name for each in fields if each.compare)
     return kind
 
 
 def _init(self: Any, /, *values: Any, **named: Any) -> None:
+    kind = type(self)
+    if values:
+        if len(values) > len(self._made):
+            raise TypeError(f"{kind.__name__} has {len(self._made)} fields, not {len(values)}")
+        for name, value in zip(self._made, values, strict=False):
+            if name in named:
+                raise TypeError(f"{kind.__name__} has {name} twice")
+            named[name] = value
     own = self.__dict__
-    if len(values) > len(self._made):
-        raise TypeError(f"{type(self).__name__} has {len(self._made)} fields, not {len(values)}")
-    for (name, _default, _factory), value in zip(self._made, values, strict=False):
-        own[name] = value
-    for name, default, factory in self._made[len(values) :]:
-        if name in named:
-            own[name] = named.pop(name)
-        elif default is not dataclasses.MISSING:
-            own[name] = default
-        elif factory is not dataclasses.MISSING:
+    own.update(self._defaults)
+    for name, factory in self._factories:
+        if name not in named:
             own[name] = factory()
-        else:
-            raise TypeError(f"{type(self).__name__} lacks {name}")
-    if named:
-        raise TypeError(f"{type(self).__name__} has no field {', '.join(named)}, or has it twice")
+    own.update(named)
+    if len(own) == len(self._made) and named.keys() <= self._made:
+        return
+    if lacking := [name for name in self._made if name not in own]:
+        raise TypeError(f"{kind.__name__} lacks {', '.join(lacking)}")
+    raise TypeError(f"{kind.__name__} has no field {', '.join(sorted(named.keys() - self._made))}")
 
 
 def _frozen(self: Any, name: str, *_value: Any) -> None:
@@ -68,7 +76,7 @@ def _hash(self: Any) -> int:
 
 
 def _repr(self: Any) -> str:
-    return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+    return f"{type(self).__name__}({', '.join(f'{name}={self.__dict__[name]!r}' for name in self._made)})"
 
 
 _METHODS = {

@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import Cache, content_key
 from howdah.build.cpio import Writer
 from howdah.errors import EngineUnavailableError
+from howdah.scratch import scratch
 
 KVM = Path("/dev/kvm")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -75,8 +75,8 @@ def why_no_kvm(image: Path) -> str | None:
         return f"there is no {KVM}"
     if shutil.which(QEMU) is None:
         return f"{QEMU} is not installed"
-    with tempfile.TemporaryDirectory(prefix="howdah-kvm-") as name:
-        console, initrd = Path(name) / "console", Path(name) / "initrd"
+    with scratch("howdah-kvm-") as place:
+        console, initrd = place / "console", place / "initrd"
         with initrd.open("wb") as file:
             archive = Writer(file)
             archive.directory("dev")

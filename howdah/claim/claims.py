@@ -19,7 +19,7 @@ from howdah.errors import HowdahError
 from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection
 from howdah.profile.control import ControlSection, axis_key
-from howdah.profile.experiment import read_sections
+from howdah.profile.experiment import ExperimentSections, read_sections
 from howdah.profile.load import load
 from howdah.profile.source import Document, read_document
 from howdah.record.brief import brief
@@ -48,6 +48,8 @@ def judge_claims(directory: Path, profile: Path | None = None) -> dict[str, Any]
 
 def judged(directory: Path, profile: Path | None = None) -> dict[str, Any] | None:
     """What claims.json has to say, or None without claims; nothing is written."""
+    if profile is None and not _declared(directory)[2].claims:
+        return None  # before any run is read
     field, quick, claims = field_of(directory)
     if profile is not None:
         loaded = load(profile)
@@ -94,15 +96,19 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
-    """The runs of an experiment, whether they are those of --quick, and the claims that were made of them."""
+def _declared(directory: Path) -> tuple[dict[str, Any], Document, ExperimentSections]:
+    """An experiment's index and profile, and what the profile says of the experiment as a whole."""
     index_file = directory / "experiment.json"
     if not index_file.exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(directory))
-    index = read_index(index_file)
     file = directory / "profile.yaml"
     document = read_document(file) if file.exists() else Document({})
-    sections = read_sections(document)
+    return read_index(index_file), document, read_sections(document)
+
+
+def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
+    """The runs of an experiment, whether they are those of --quick, and the claims that were made of them."""
+    index, document, sections = _declared(directory)
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
     cells = [
         Made(

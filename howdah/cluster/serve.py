@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import signal
-import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from howdah.cluster import worker as tasks
 from howdah.cluster.connect import SETTINGS, security_of
 from howdah.cluster.dashboard import ADDRESS, PAGES, guard
 from howdah.cluster.reach import LOOPBACK, check_scheduler, host_of, own_host, require_tls
+from howdah.scratch import scratch
 
 _LOOK_AGAIN_S = 2.0
 _REACH_S = 20.0
@@ -69,7 +69,7 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
     async def serve() -> None:
         ended = _ended()
         while not ended.is_set():
-            with tempfile.TemporaryDirectory(prefix="howdah-dask-") as scratch:
+            with scratch("howdah-dask-") as local:
                 try:
                     await asyncio.to_thread(check_scheduler, address, tls, _REACH_S)
                     one: Any = await Worker(
@@ -77,7 +77,7 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
                         nthreads=threads,
                         host=host or own_host(address),
                         security=security_of(tls),
-                        local_directory=scratch,
+                        local_directory=str(local),
                         dashboard=False,
                         dashboard_address=ADDRESS,
                         memory_limit=0,

@@ -5,7 +5,6 @@ bundle."""
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 
 from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, read_bundle
@@ -17,6 +16,7 @@ from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build_all
 from howdah.errors import HowdahError
 from howdah.layout import write_stderr, write_stdout
+from howdah.scratch import scratch
 from howdah.verify.signature import ssh_signer
 from howdah.work.display import Display
 from howdah.work.trust import ANSWER
@@ -87,8 +87,8 @@ def signer_of(bundle: BundleFile, allowed_signers: Path | None = None) -> str | 
     """Who signed it, in words; None where nobody did. Raises HowdahError for a signature that is not one of it."""
     if not bundle.has(SIGNATURE):
         return None
-    with tempfile.TemporaryDirectory(prefix="howdah-") as place:
-        manifest, signature = Path(place) / MANIFEST, Path(place) / SIGNATURE
+    with scratch("howdah-") as place:
+        manifest, signature = place / MANIFEST, place / SIGNATURE
         bundle.extract(MANIFEST, manifest)
         bundle.extract(SIGNATURE, signature)
         return ssh_signer(manifest.read_bytes(), signature, allowed_signers)[0]

@@ -15,10 +15,10 @@ from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
-from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
 from howdah.record.memory import memory_place
 from howdah.record.reading import read_index
+from howdah.scratch import sweep_left
 from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.sweep_memory import useless_memories
@@ -118,7 +118,7 @@ def execute(options: argparse.Namespace) -> int:
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
     guests = sweep(runtime_base(), *memory.directories())
-    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_scratch()):
+    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_left()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):

@@ -14,6 +14,7 @@ import errno
 import io
 import os
 import re
+import resource
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -27,6 +28,9 @@ from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
+_ENOUGH_BYTES = 1 << 30  # of address space; the libraries of tables alone take 700 MiB
+_MET = (MemoryError, OSError, ImportError)
+_NO_MAPPING = "failed to map segment"  # of ld.so, where memory is limited
 _UNENCODABLE = "howdah-unencodable"
 
 _HOW = """\
@@ -73,10 +77,11 @@ def main(arguments: list[str] | None = None) -> int:
                 options = build_parser(words).parse_args(arguments)
             except KeyboardInterrupt:  # a command takes a moment to load
                 return _interrupted("nothing was begun", as_data="--json" in words)
-            except MemoryError:
-                return _end(argparse.Namespace(json="--json" in words), _too_little_memory())
-            except OSError as error:
-                return _end(argparse.Namespace(json="--json" in words), _refused(error))
+            except (
+                *_MET,
+                OverflowError,
+            ) as error:  # the latter: a clock far in the future
+                return _end(argparse.Namespace(json="--json" in words), _in_words(error))
             return _execute(options)
     except WrongUsageError as error:
         if "--json" in words:
@@ -102,6 +107,7 @@ def program() -> int:
     leave_pandas_out()
     _use_own_path()
     _open_output()
+    _tell_little_memory()
     return main()
 
 
@@ -120,6 +126,14 @@ def _open_output() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
+def _tell_little_memory() -> None:
+    """A library in C that cannot have its memory ends the process with words of its own, or none."""
+    most_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= most_bytes < _ENOUGH_BYTES:
+        most_mib = most_bytes >> 20
+        write_stderr(f"howdah: {most_mib} MiB of address space may be too little; raise the limit (ulimit -v)\n")
+
+
 def _execute(options: argparse.Namespace) -> int:
     """Run the command; its exit code. An error is one line, or an object where JSON is asked for."""
     try:
@@ -133,19 +147,19 @@ def _execute(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 0
-    except MemoryError:
-        return _end(options, _too_little_memory())
-    except OSError as error:
-        return _end(options, _refused(error))
+    except _MET as error:
+        return _end(options, _in_words(error))
 
 
-def _too_little_memory() -> HowdahError:
-    hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
-    return HowdahError("there is not enough memory", hint=hint)
-
-
-def _refused(error: OSError) -> HowdahError:
-    """What the system refused, in words."""
+def _in_words(error: Exception) -> HowdahError:
+    """What a command met while it was loaded or ran: of the system's, or a library that is missing."""
+    if isinstance(error, MemoryError) or _NO_MAPPING in str(error):
+        hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
+        return HowdahError("there is not enough memory", hint=hint)
+    if isinstance(error, OverflowError):
+        return HowdahError(f"the clock cannot be read: {error}", hint="Set it right (date).")
+    if not isinstance(error, OSError):
+        return HowdahError(f"howdah cannot be loaded: {error}", hint="Install it again.")
     return HowdahError(explain(error), where=str(error.filename) if error.filename else None, hint=remedy(error))
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -44,6 +44,9 @@ from howdah.work.event import Events
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
+
+if TYPE_CHECKING:
+    from howdah.record.result import Experiment
 
 INDEXED_RUNS = 100  # fewer are read in a second
 
@@ -96,18 +99,21 @@ def execute(options: argparse.Namespace) -> int:
             raise errors[0]
         index = read_json(experiment.index)
         claims = judged_claims(experiment.path)
+        from howdah.report.results import read_shown  # and pyarrow
+
+        made = read_shown(experiment.path)
         page = None
         if not options.no_report:
             from howdah.report.build import report
 
             display.build("report", 0, 0)
-            page = report(experiment.path)
+            page = report(experiment.path, shown=made)
     judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
     if options.json_events:
         code = _exit_code({**index, **judged}, outcomes)
         tell({"event": "end", "exit_code": code, "report": page and str(page)})
         return code
-    return _conclude(options, experiment, {**index, **judged}, outcomes, page)
+    return _conclude(options, experiment, made, {**index, **judged}, outcomes, page)
 
 
 @contextmanager
@@ -135,16 +141,16 @@ def _indexed(listen: Listener, runs: int) -> Iterator[Listener]:
 def _conclude(
     options: argparse.Namespace,
     experiment: ExperimentDirectory,
+    made: Experiment,
     index: dict[str, Any],
     outcomes: list[Outcome],
     page: Path | None,
 ) -> int:
     from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
     from howdah.report.found import found
-    from howdah.report.results import read_shown
     from howdah.report.source import TableSource
 
-    shown = results([read_shown(experiment.path)], TableSource())
+    shown = results([made], TableSource())
     if options.json:
         path = str(experiment.path)
         answer("run", {"experiment": path, "report": page and str(page), "found": found(shown), **index})

@@ -13,11 +13,11 @@ from howdah.layout import fitted, write_stdout
 from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import unpack
 from howdah.record.digest import MANIFEST
+from howdah.scratch import scratch
 from howdah.verify.compiled import check_plan
 from howdah.verify.experiment import runs_below, verify_experiment
 from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report
-from howdah.verify.run import rerun_run, verify_run
-from howdah.verify.scratch import scratch_place
+from howdah.verify.run import PREFIX, rerun_run, verify_run
 from howdah.verify.signature import check_signature
 from howdah.work.display import Display
 from howdah.work.experiment import find
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
-    with scratch_place() as place:
+    with scratch(PREFIX) as place:
         return _execute(options, place)
 
 

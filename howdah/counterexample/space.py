@@ -7,7 +7,6 @@ import copy
 import hashlib
 import math
 import random
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +22,7 @@ from howdah.profile.override import apply_override, field_value, set_field
 from howdah.profile.profile import to_yaml
 from howdah.profile.search import SearchSection, StepsSection, VariableSection
 from howdah.profile.source import Document, read_document
+from howdah.scratch import scratch
 
 COUNT = "steps"  # the variable that says how many steps there are
 LASTS = "lasts"
@@ -107,14 +107,14 @@ class Space:
         first = {each.name: each.values[0] for each in self.variables.values() if each.step and each.step <= least}
         if COUNT in self.variables:
             first[COUNT] = least
-        with tempfile.TemporaryDirectory(prefix="howdah-search-") as scratch:
+        with scratch("howdah-search-") as local:
             for each in self.variables.values():
                 if (each.step or 1) > 1 or each.name == COUNT:
                     continue
                 others = first if each.step is not None else {}
                 for value in dict.fromkeys((each.values[0], each.values[-1])):
                     try:
-                        self.profile(self.document({**others, each.name: value}), Path(scratch) / "profile.yaml")
+                        self.profile(self.document({**others, each.name: value}), local / "profile.yaml")
                     except ProfileError as error:
                         place = ("space", each.name) if each.step is None else ("steps", each.field)
                         what = f"{each.name} cannot be {value}: {error.what}"

@@ -41,7 +41,8 @@ class Paths:
         named = {str(Path(other)): f"ELSEWHERE/{Path(other).name}" for other in others}
         named |= {str(Path.home()): "HOME", tempfile.gettempdir(): "TMP", str(Path.cwd()): "HERE"}
         named |= {str(PROJECT): "HOWDAH", str(cache_root()): "CACHE", str(runs): "RUNS", str(runs.resolve()): "RUNS"}
-        named = {path: name for path, name in named.items() if path not in ("/", ".")}
+        # $HOME may be "1": a relative path is a word like any other.
+        named = {path: name for path, name in named.items() if path.startswith("/") and path != "/"}
         self._names = {os.fsencode(path): name.encode() for path, name in named.items()}
         longest_first = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile(_BEGIN + rb"(?:" + rb"|".join(map(re.escape, longest_first)) + rb")" + _END)

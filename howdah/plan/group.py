@@ -51,7 +51,8 @@ def expand(cell: Cell) -> Cell:
         if count > MOST_GENERATED:
             what = f"the groups up to {group.name} make more than {MOST_GENERATED} connections"
             raise ProfileError(what, where=cell.place("groups", origin), hint="ask for fewer, or a shorter run")
-        flows = [_flow(group, origin, number, slot, each) for number, each in enumerate(drawn)]
+        model = _model(group, origin)
+        flows = [_flow(model, number, slot + number % group.pairs, each) for number, each in enumerate(drawn)]
         back = flows[1::2] if group.alternate else []
         flows = flows[::2] if group.alternate else flows
         (measured if group.role == "measured" else background).extend(flows)  # type: ignore[arg-type]
@@ -136,14 +137,12 @@ def _turned(flow: GeneratedFlowSection) -> GeneratedFlowSection:
     return flow.model_copy(update={"direction": "reverse", "group": f"{flow.group}-back"})
 
 
-def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: Connection) -> GeneratedFlowSection:
+def _model(group: GroupSection, origin: int) -> GeneratedFlowSection:
+    """What the group's connections have in common."""
     asks = group.web is not None and group.opener != "sender"
     request = group.request or (REQUEST_BYTES if asks else None)
     return GeneratedFlowSection.model_construct(
-        name=f"{group.name}-{number + 1}",
-        start=connection.start_us,
-        stop=connection.stop_us,
-        size=connection.size_bytes,
+        start=group.start,
         algorithm=group.algorithm,
         rtt=group.rtt,
         initial_window=group.initial_window,
@@ -153,12 +152,24 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         request=request,
         group=group.name,
         origin=origin,
-        slot=slot + number % group.pairs,
+        slot=0,
         direction=group.direction,
         udp=group.udp,
         http=group.http,
         requests=group.requests,
         answer=group.size or 0,
         think=group.think,
-        bursts=connection.bursts,
+    )
+
+
+def _flow(model: GeneratedFlowSection, number: int, slot: int, connection: Connection) -> GeneratedFlowSection:
+    return model.model_copy(
+        update={
+            "name": f"{model.group}-{number + 1}",
+            "start": connection.start_us,
+            "stop": connection.stop_us,
+            "size": connection.size_bytes,
+            "slot": slot,
+            "bursts": connection.bursts,
+        }
     )

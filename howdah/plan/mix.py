@@ -7,6 +7,7 @@ Evaluation, SIGMETRICS 1998, table 2: a lognormal body with 93 % of the files, a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,33 +109,36 @@ BODY = NormalDist(9.357, 1.318)  # of the logarithm of the bytes
 TAIL_LEAST_BYTES, TAIL_SHAPE = 133_000, 1.1
 
 
-def _body_range(mix: MixSection) -> tuple[float, float]:
-    """Shares of the body below the least and below the most."""
-    return BODY.cdf(math.log(mix.least)), BODY.cdf(math.log(mix.most))
+@dataclass(frozen=True)
+class _Cut:
+    """The mixture between two sizes: shares of body and tail below the least and below the most, and how much of all
+    files is in the range."""
+
+    body: tuple[float, float]
+    tail: tuple[float, float]
+    body_weight: float
+    tail_weight: float
 
 
-def _tail_range(mix: MixSection) -> tuple[float, float]:
-    def below(size: int) -> float:
+@functools.lru_cache(maxsize=16)
+def _cut(least_bytes: int, most_bytes: int) -> _Cut:
+    def tail_below(size: int) -> float:
         return float(1 - (TAIL_LEAST_BYTES / max(size, TAIL_LEAST_BYTES)) ** TAIL_SHAPE)
 
-    return below(mix.least), below(mix.most)
-
-
-def _weights(mix: MixSection) -> tuple[float, float]:
-    """How much of all files is in the range, body and tail."""
-    body, tail = _body_range(mix), _tail_range(mix)
-    return BODY_SHARE * (body[1] - body[0]), (1 - BODY_SHARE) * (tail[1] - tail[0])
+    body = BODY.cdf(math.log(least_bytes)), BODY.cdf(math.log(most_bytes))
+    tail = tail_below(least_bytes), tail_below(most_bytes)
+    return _Cut(body, tail, BODY_SHARE * (body[1] - body[0]), (1 - BODY_SHARE) * (tail[1] - tail[0]))
 
 
 def size_bytes(mix: MixSection, draw: Random) -> int:
     """One size of the mixture, cut to the range by inverting its distribution there."""
-    body, tail = _weights(mix)
-    if draw.random() * (body + tail) < body:
-        low, high = _body_range(mix)
+    cut = _cut(mix.least, mix.most)
+    if draw.random() * (cut.body_weight + cut.tail_weight) < cut.body_weight:
+        low, high = cut.body
         share = low + (high - low) * draw.random()
         value = math.exp(BODY.inv_cdf(min(max(share, 1e-12), 1 - 1e-12)))
     else:
-        low, high = _tail_range(mix)
+        low, high = cut.tail
         share = low + (high - low) * draw.random()
         value = TAIL_LEAST_BYTES * (1 - share) ** (-1 / TAIL_SHAPE)
     return min(max(round(value), mix.least), mix.most)
@@ -153,7 +157,8 @@ def mean_bytes(mix: MixSection) -> float:
 
     body = math.exp(BODY.mean + BODY.variance / 2) * (body_below(mix.most) - body_below(mix.least))
     tail = tail_below(mix.most) - tail_below(mix.least)
-    return (BODY_SHARE * body + (1 - BODY_SHARE) * tail) / sum(_weights(mix))
+    cut = _cut(mix.least, mix.most)
+    return (BODY_SHARE * body + (1 - BODY_SHARE) * tail) / (cut.body_weight + cut.tail_weight)
 
 
 def mix_connections(mix: MixSection, start_us: int, before_us: int, mtu_bytes: int, draw: Random) -> list[Connection]:

@@ -8,7 +8,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from howdah.publish.prometheus import Prometheus, complaint_of
 from howdah.record.directory import PARTIAL, RunDirectory, remove_whole
 from howdah.record.result import Experiment, Run
 from howdah.record.schema import TABLES
+from howdah.scratch import scratch
 
 DIRECTORY = "prometheus"
 _LIMIT_S = 600
@@ -72,15 +72,15 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
     """Build blocks of any OpenMetrics text; ``of`` names its subject in errors."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=PARTIAL, suffix=f"-{os.getpid()}", dir=target.parent) as name:
-            work = Path(name)
+        with scratch(PARTIAL, target.parent) as work:
             text = work / "samples.om"
             with text.open("w", encoding="utf-8") as file:
                 file.writelines(pieces)
             blocks = work / "blocks"
             blocks.mkdir()
             command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(blocks)]
-            environment = {**os.environ, "TMPDIR": name}  # what it leaves there when it is killed goes with the rest
+            # What it leaves in TMPDIR when it is killed goes with the rest.
+            environment = {**os.environ, "TMPDIR": str(work)}
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=environment
             )

@@ -8,7 +8,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from howdah.publish.guard import LOOPBACK
 from howdah.publish.password import Password, new_password
 from howdah.publish.prometheus import PrometheusUnavailableError, unpack
 from howdah.publish.server import free_port
+from howdah.scratch import scratch
 
 PACKAGE = "prometheus-node-exporter"
 _COLLECTORS = ("cpu", "loadavg", "meminfo", "netdev", "softnet")
@@ -51,8 +51,8 @@ def fetch() -> Path:
                 return found
             for stale in target.parent.glob(f".{PACKAGE}-*"):  # of commands that were killed: the lock is ours
                 shutil.rmtree(stale, ignore_errors=True)
-            with tempfile.TemporaryDirectory(prefix=f".{PACKAGE}-", dir=target.parent) as name:
-                unpack(PACKAGE, Path(name), target)
+            with scratch(f".{PACKAGE}-", target.parent) as place:
+                unpack(PACKAGE, place, target)
     except OSError as error:
         raise PrometheusUnavailableError(
             f"node_exporter cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."

@@ -8,12 +8,12 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import cache_root
 from howdah.errors import ExitCode, HowdahError
+from howdah.scratch import scratch
 
 PACKAGE = "prometheus"
 _FETCH_LIMIT_S = 600
@@ -86,8 +86,8 @@ def fetch() -> Prometheus:
                 return found
             for stale in target.parent.glob(".prometheus-*"):  # of commands that were killed: the lock is ours
                 shutil.rmtree(stale, ignore_errors=True)
-            with tempfile.TemporaryDirectory(prefix=".prometheus-", dir=target.parent) as name:
-                unpack(PACKAGE, Path(name), target)
+            with scratch(".prometheus-", target.parent) as place:
+                unpack(PACKAGE, place, target)
     except OSError as error:
         raise PrometheusUnavailableError(
             f"prometheus cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."

@@ -21,10 +21,10 @@ from howdah.publish.finished import Finished
 from howdah.publish.nights import build_night, nights
 from howdah.publish.prometheus import Prometheus, fetch
 from howdah.publish.scrape import scrape, scrape_results
-from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import Server, require_port, running
 from howdah.record.directory import experiment_indexes
 from howdah.record.result import Run
+from howdah.scratch import scratch
 from howdah.work.results import read_results
 
 _LOG = logging.getLogger(__name__)
@@ -96,7 +96,9 @@ def serve(
     if not runs.is_dir():
         raise HowdahError("there is no directory of runs", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
     prometheus = fetch()
-    with scratch_directory() as data, ExitStack() as stack:
+    with scratch("howdah-prometheus-") as place, ExitStack() as stack:
+        data = place / "data"
+        data.mkdir()
         importer = Importer(runs, data, prometheus)
         count, total = importer.look()
         if not total and not live:
@@ -105,7 +107,7 @@ def serve(
             signal.signal(signal.SIGTERM, _interrupt)
         try:
             finished = importer.finished
-            scraped = scrape(runs, data.parent, targets, say, finished) if live else scrape_results(finished)
+            scraped = scrape(runs, place, targets, say, finished) if live else scrape_results(finished)
             scraping = stack.enter_context(scraped)
             server = stack.enter_context(running(prometheus, data, port, scraping))
             say(f"Prometheus over {counted(total, 'run')} of {counted(count, 'experiment')}: {server.url}")

@@ -33,7 +33,7 @@ _LEFT_OUT: Any = None  # a field that may be missing; where it is there, it is o
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
 class _Cell(_Part):
@@ -152,7 +152,7 @@ _Step = Annotated[list[float], Field(min_length=2, max_length=2)]
 class _Opened(BaseModel):
     """What the plan's types leave open, and later stages take by its name or place."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
 
 class _Asked(_Opened):

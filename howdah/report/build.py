@@ -10,13 +10,13 @@ from pathlib import Path
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
-from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import queried
 from howdah.record.result import Experiment
 from howdah.report.many import MOST_RUNS, is_many
 from howdah.report.page import render, write
 from howdah.report.results import read_shown
 from howdah.report.source import PrometheusSource, Source, TableSource
+from howdah.scratch import scratch
 
 MANY = f"Of more than {MOST_RUNS} runs the summary is computed from metrics.json, and curves from the Parquet tables."
 OFF = "Prometheus was switched off: curves and summary were computed from the Parquet tables."
@@ -44,9 +44,11 @@ def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple
     if program is None:
         yield TableSource(), note
         return
-    with scratch_directory() as data:
+    with scratch("howdah-prometheus-") as place:
+        data = place / "data"
+        data.mkdir()
         for experiment in experiments:
-            link_blocks(_blocks(experiment, program, data.parent / "blocks"), data)
+            link_blocks(_blocks(experiment, program, place / "blocks"), data)
         try:
             with queried(program, data) as client:
                 yield PrometheusSource(client, client.version()), "Curves and summary come from PromQL."
@@ -70,12 +72,13 @@ def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Pa
     return build_experiment(experiment, program, beside if whole else spare / experiment.name)
 
 
-def report(experiment_dir: Path, prometheus: str = "auto") -> Path:
+def report(experiment_dir: Path, prometheus: str = "auto", shown: Experiment | None = None) -> Path:
     """Write ``report.html`` into an experiment (or run) directory and return its path.
 
-    Raises HowdahError when the directory holds no experiment or cannot be written.
+    ``shown`` is what ``read_shown`` gave, where it was read already. Raises HowdahError when the directory holds no
+    experiment or cannot be written.
     """
-    experiment = read_shown(experiment_dir)
+    experiment = shown or read_shown(experiment_dir)
     with source_for([experiment], prometheus) as (source, note):
         page = render(experiment.name, experiment.description, [experiment], source, note)
     return write(page, experiment_dir / "report.html")

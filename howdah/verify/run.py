@@ -22,15 +22,17 @@ from howdah.record.reading import read_record
 from howdah.record.retention import RAW_LEFT_OUT, REMOVED, has_data
 from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
+from howdah.scratch import scratch
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
-from howdah.verify.scratch import PREFIX, own_directory
 from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
 Progress = Callable[[str, int, int], None]
+
+PREFIX = "howdah-verify-"  # of scratch directories, in one of which everything a command makes lies
 
 
 def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | None = None) -> Report:
@@ -208,14 +210,14 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report, pl
 @contextmanager
 def _scratch(directory: RunDirectory, place: Path | None, *without: str) -> Iterator[RunDirectory]:
     """A run directory of the same name in which everything but results (and ``without``) is the original's."""
-    with own_directory(place) as own:
-        scratch = RunDirectory(own / directory.name)
-        scratch.path.mkdir()
+    with scratch(PREFIX, place) as own:
+        copy = RunDirectory(own / directory.name)
+        copy.path.mkdir()
         made = {directory.metrics.name, directory.verdict.name, *without}
         for entry in directory.path.iterdir():
             if entry.name not in made:
-                _put(entry, scratch.path / entry.name)
-        yield scratch
+                _put(entry, copy.path / entry.name)
+        yield copy
 
 
 def _put(entry: Path, target: Path) -> None:
@@ -308,7 +310,7 @@ def rerun_run(
     place: Path | None = None,
 ) -> None:
     """Make the run again from its plan, in a place that does not stay, and add what came out otherwise."""
-    with own_directory(place) as own:
+    with scratch(PREFIX, place) as own:
         try:
             final = own / directory.name
             again = make_again(directory, final, build, progress, up_to_date=False, trust=trust)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two trees of howdah in turns: the processor time of ``howdah run`` of finished runs and of ``howdah rerun``.
 
-A pair is measured at once, so what else the machine does is in both. As a program it runs a command, waits for all that
-this leaves, and prints the processor seconds of all of it.
+A pair is measured at once, so what else the machine does is in both. Each tree has its bytecode, as what is installed
+has: without it a command spends a second on compiling, which tells how long the source is. As a program it runs a
+command, waits for all that this leaves, and prints the processor seconds of all of it.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def _figures(what: str, spent: dict[str, list[float]], commit: str) -> Iterator[
 
 def _processor_s(tree: Path, arguments: list[str]) -> float:
     command = [sys.executable, "-m", "howdah.command.main", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(tree / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, __file__, *command], cwd=tree, env=environment, capture_output=True, text=True
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from PIL import Image, ImageOps
@@ -44,6 +45,12 @@ def take(report: Path, picture: Path) -> None:
 
     Raises SystemExit without a browser, and where the report lacks one of its parts.
     """
+    # In a thread of its own: Playwright starts once in a thread, and the tests' browser may be open in this one.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(_take, report, picture).result()
+
+
+def _take(report: Path, picture: Path) -> None:
     with tempfile.TemporaryDirectory() as fonts, sync_playwright() as playwright:
         browser = launched(playwright, Path(fonts))
         if browser is None:

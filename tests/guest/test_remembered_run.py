@@ -120,5 +120,8 @@ def test_those_that_were_not_compared_for_the_longest_time_come_first(tmp_path: 
     remember("new", _finished(tmp_path / "new", first="new"))
     (tmp_path / "script" / "raw").mkdir(parents=True)
     remember("script", RunDirectory(tmp_path / "script"))
+    other = _finished(tmp_path / "other")
+    other.plan.write_text('{"format": 2, "traits": {}, "collect": {}}', encoding="utf-8")  # of other code
+    remember("other", other)
     assert [key for key, _ in unchecked()] == ["new", "two", "one", "three"]
     assert [plan for _, plan in unchecked()] == [plan_of()] * 4

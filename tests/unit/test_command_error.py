@@ -159,7 +159,16 @@ def test_an_argument_that_is_missing_or_too_many_is_named_with_its_command(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.EMFILE, "Too many open files", "howdah")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.EMFILE, "Too many open files", "howdah"),
+        OverflowError("timestamp too large to convert to C _PyTime_t"),
+        ImportError("libarrow.so.23: failed to map segment from shared object"),
+        ImportError("No module named 'pyarrow'"),
+    ],
+)
 def test_limits_met_while_a_command_loads_are_told(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +180,17 @@ def test_limits_met_while_a_command_loads_are_told(
     said = capsys.readouterr()
     assert _error(said.out)["what"] in said.err
     assert "Traceback" not in said.err
+
+
+def test_too_little_address_space_is_told_before_a_library_gives_up() -> None:
+    started = [sys.executable, "-m", "howdah.command.main", "nightly", "--list"]
+    for limit, told in ((300_000_000, True), (64_000_000_000, False)):
+        done = subprocess.run(
+            ["prlimit", f"--as={limit}", *started], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert ("howdah: 286 MiB of address space may be too little" in done.stderr) is told, done.stderr
+        assert "Traceback" not in done.stderr
+        assert told or not done.returncode
 
 
 _ULIMIT = "ulimit -f unlimited"

@@ -42,8 +42,8 @@ from howdah.record.raw import read_raw_bytes
 from howdah.record.result import load_experiment
 from howdah.record.table import opened
 from howdah.report.kernelsaid import said_runs
-from howdah.verify.run import verify_run
-from howdah.verify.scratch import PREFIX, scratch_place
+from howdah.scratch import scratch
+from howdah.verify.run import PREFIX, verify_run
 from howdah.work.analysis import evaluate
 from tests.unit.recorded_run import make_recorded_experiment
 
@@ -284,32 +284,13 @@ def test_a_run_that_is_a_link_is_not_packed(recorded: RunDirectory, tmp_path: Pa
         pack([recorded.path.parent], tmp_path / "x.tar.zst")
 
 
-def test_what_a_killed_verification_left_goes_with_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    left, used = tmp_path / f"{PREFIX}abc-{gone.pid}", tmp_path / f"{PREFIX}abc-{os.getppid()}"
-    link = tmp_path / f"{PREFIX}link-{gone.pid}"
-    for directory in (left, used):
-        directory.mkdir()
-    link.symlink_to(used)
-    with scratch_place() as place:
-        assert place.is_dir()
-        assert not left.exists()
-        assert used.exists(), "another command is at work in it"
-        assert link.is_symlink()
-    assert not place.exists()
-
-
 def test_a_verification_without_a_place_is_not_swept_by_another(
     recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def beside_another(*what: Any) -> None:
-        with scratch_place():
+        with scratch(PREFIX):
             evaluate(*what)
 
     monkeypatch.setattr("howdah.verify.run.evaluate", beside_another)

@@ -18,9 +18,9 @@ from howdah.command import names
 from howdah.command.main import main
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
-from howdah.publish.scratch import scratch_directory, sweep_scratch
 from howdah.publish.serve import experiments
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
+from howdah.scratch import scratch, sweep_left
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, find
 from tests.unit.recorded_run import recorded_plan
 
@@ -201,18 +201,33 @@ def test_a_guests_directory_goes_unless_its_launcher_lives(tmp_path: Path, gone:
     assert [path.name for path in sweep(tmp_path)] == [names[1]]
 
 
-def test_a_servers_directory_goes_before_and_after_it_is_locked(
+def test_a_scratch_directory_goes_when_nobody_uses_it(
     tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with scratch_directory() as data:
-        (tmp_path / f"howdah-prometheus-{gone}-young").mkdir()
-        old = tmp_path / f"howdah-prometheus-{gone}-old"
-        old.mkdir()
-        (old / ".lock").touch()
-        assert {path.name.rpartition("-")[2] for path in sweep_scratch()} == {"young", "old"}
-        assert data.is_dir()
-    assert not list(tmp_path.iterdir())
+    hexadecimal = "0123456789abcdef"
+    left, locked = (tmp_path / f"howdah-{what}-{hexadecimal}-{gone}" for what in ("verify", "dask"))
+    used = tmp_path / f"howdah-verify-{hexadecimal}-{os.getppid()}"
+    others = tmp_path / f"howdah-notes-{gone}"
+    for directory in (left, locked, used, others):
+        directory.mkdir()
+    link = tmp_path / f"howdah-{hexadecimal}-{gone}"
+    link.symlink_to(used)
+    descriptor = os.open(locked, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        assert sweep_left() == [left]
+    finally:
+        os.close(descriptor)
+    assert others.exists(), "no name that howdah gives"
+    assert link.is_symlink()
+    monkeypatch.setattr("howdah.scratch.is_running", lambda _owner: False)  # as seen from another container
+    with scratch("howdah-verify-") as place:
+        assert place.is_dir()
+        assert not locked.exists(), "a new one removes what was left"
+        assert not used.exists()
+        assert sweep_left() == []
+    assert {path.name for path in tmp_path.iterdir()} == {others.name, link.name}
 
 
 def test_clean_removes_what_is_left_everywhere(
@@ -234,10 +249,36 @@ def test_clean_removes_what_is_left_everywhere(
         experiment.path / f"{PARTIAL}x-{gone}",
         tmp_path / "cache" / "agent" / f"{PARTIAL}x-{gone}",
         tmp_path / f"{PARTIAL}cache-{gone}",
-        tmp_path / "tmp" / f"howdah-prometheus-{gone}-x",
+        tmp_path / "tmp" / f"howdah-prometheus-0123456789abcdef-{gone}",
     ]
     for path in left:
         path.touch() if path.name.startswith(WRITING) else path.mkdir()
     assert main(["clean", "--runs", str(runs)]) == 0
     assert not [path for path in left if path.exists()]
     assert all(path.exists() for path in kept)
+
+
+@pytest.mark.parametrize("when", ["it is made", "it is used", "it is emptied"])
+def test_a_scratch_directory_goes_whenever_the_command_is_interrupted(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt is raised once, before an operation on a file or after it."""
+    empty, make = shutil.rmtree, Path.mkdir
+
+    def interrupted_mkdir(self: Path, mode: int = 0o777) -> None:
+        make(self, mode)
+        raise KeyboardInterrupt
+
+    def interrupted_rmtree(_place: Path, **_settings: object) -> None:
+        monkeypatch.setattr(shutil, "rmtree", empty)
+        raise KeyboardInterrupt
+
+    if when == "it is made":
+        monkeypatch.setattr(Path, "mkdir", interrupted_mkdir)
+    if when == "it is emptied":
+        monkeypatch.setattr(shutil, "rmtree", interrupted_rmtree)
+    with pytest.raises(KeyboardInterrupt), scratch("howdah-", tmp_path) as made:
+        (made / "some").write_text("data")
+        if when == "it is used":
+            raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []

@@ -291,6 +291,12 @@ def _entries(*more: PackedFile) -> tuple[dict[str, Any], list[PackedFile]]:
 _AGENT = random.Random(1).randbytes(1_000_000)
 
 
+def test_a_home_that_is_a_word_hides_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "1")
+    monkeypatch.setenv("HOWDAH_CACHE", "/cache")  # else below that home, in a directory whose name may have a space
+    assert Paths(Path("runs"), []).replaced(b'{"format": 1, "runs": []}') == b'{"format": 1, "runs": []}'
+
+
 def test_what_each_run_has_is_in_a_pack_once(tmp_path: Path) -> None:
     """Also where megabytes are between, as the raw data of a run."""
     raw = PackedFile("e/1/raw/x", content=random.Random(2).randbytes(4_000_000))

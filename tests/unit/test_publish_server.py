@@ -214,8 +214,8 @@ def test_serve_finds_new_experiments_and_passes_over_broken_ones(prometheus: Pro
 def test_a_polite_end_leaves_no_server_and_no_directory(prometheus: Prometheus, tmp_path: Path) -> None:
     make_experiment(tmp_path / "runs", Scenario(duration_s=1.0, flows=1, algorithms=("reno",), repetitions=1))
     scratch = tmp_path / "tmp"
-    (scratch / "howdah-prometheus-stale").mkdir(parents=True)
-    (scratch / "howdah-prometheus-stale" / ".lock").touch()
+    nobody = 2**22 + 1  # more processes than there can be
+    (scratch / f"howdah-prometheus-0123456789abcdef-{nobody}").mkdir(parents=True)
     program = (
         "import sys\n"
         "from pathlib import Path\n"

@@ -14,9 +14,9 @@ import pytest
 
 from howdah.engine.uml.guest import sweep
 from howdah.machines.process import start_ticks
-from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import is_abandoned
 from howdah.running import is_running, stat_fields
+from howdah.scratch import sweep_left
 
 
 @pytest.fixture
@@ -39,13 +39,15 @@ def test_a_process_runs_until_it_has_ended(zombie: int) -> None:
 
 def test_what_a_zombie_left_is_swept(zombie: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    places = [tmp_path / f"{name}-{pid}-x" for name in ("howdah-guest", "howdah-prometheus") for pid in (zombie, 1)]
+    hexadecimal = "0123456789abcdef"
+    names = [f"howdah-guest-{pid}-x" for pid in (zombie, 1)] + [f"howdah-{hexadecimal}-{pid}" for pid in (zombie, 1)]
+    places = [tmp_path / name for name in names]
     for place in places:
         place.mkdir()
     left_guest, guest, left, used = places
     assert is_abandoned(tmp_path / f".partial-a-{zombie}")
     assert not is_abandoned(tmp_path / ".partial-a-1")
     assert sweep(tmp_path) == [left_guest]
-    assert sweep_scratch() == [left]
+    assert sweep_left() == [left]
     assert guest.is_dir()
     assert used.is_dir()

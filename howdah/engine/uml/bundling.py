@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ from howdah.build.uml_kernel import Kernel, headers_recipe, kernel_recipe
 from howdah.engine.uml.build import Built, build
 from howdah.errors import HowdahError, UsageError
 from howdah.place import PACKAGE
+from howdah.scratch import scratch
 from howdah.sourcedate import source_date
 
 LEVEL = 19  # of zstd: a minute of a processor once, and a third less to fetch for everybody
@@ -166,8 +166,8 @@ def _write(making: _Making, target: Path, sign: Callable[[Path], Path] | None) -
 
 
 def _signature(manifest: bytes, sign: Callable[[Path], Path]) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="howdah-") as place:
-        file = Path(place) / MANIFEST
+    with scratch("howdah-") as place:
+        file = place / MANIFEST
         file.write_bytes(manifest)
         return sign(file).read_bytes()
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import secrets
@@ -30,7 +29,7 @@ from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.record.console import console_tail
 from howdah.record.directory import read_json
 from howdah.record.kernel_log import in_use
-from howdah.running import is_running
+from howdah.scratch import remove_left
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
 _MEMORY_SLACK_BYTES = 16 << 20  # what the kernel keeps in the file beside the memory
@@ -80,28 +79,10 @@ class Guest:
 def sweep(*bases: Path) -> list[Path]:
     """Remove private directories whose launcher was itself killed, and those of their guests' memory; returns them.
 
-    A launcher that lives holds a lock on its directory. The owner's process is looked for as well: between making the
-    directory and locking it, the launcher has only that.
+    A launcher holds the lock on its directory.
     """
-    removed = []
-    for directory in (path for base in dict.fromkeys(bases) for path in base.glob(f"{_PREFIX}*-*")):
-        owner = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        if is_running(owner):
-            continue
-        try:
-            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            continue  # gone meanwhile, or somebody else's
-        try:
-            if os.fstat(descriptor).st_uid == os.geteuid():
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(directory, ignore_errors=True)
-                removed.append(directory)
-        except BlockingIOError:
-            continue  # in use, by a process of another PID namespace
-        finally:
-            os.close(descriptor)
-    return removed
+    found = (path for base in dict.fromkeys(bases) for path in base.glob(f"{_PREFIX}*-*"))
+    return [path for path in found if remove_left(path, path.name.removeprefix(_PREFIX).partition("-")[0])]
 
 
 def command_line(guest: Guest) -> list[str]:

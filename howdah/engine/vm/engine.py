@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,7 @@ from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, a
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.scratch import scratch
 
 _HERE = Path(__file__).parent
 _COMMAND = (
@@ -167,8 +167,8 @@ class VmEngine:
             else choose(real_time.accelerator, built.kernel.image, self.cache)
         )
         speed = Speed(plan.processor_shift)
-        with tempfile.TemporaryDirectory(prefix="howdah-machine-") as place:
-            own = Path(place) / "run.cpio"
+        with scratch("howdah-machine-") as place:
+            own = place / "run.cpio"
             _pack_run(own, built.init, directory.share)
             machine = QemuMachine(
                 kernel=built.kernel.image,
@@ -191,7 +191,7 @@ class VmEngine:
             look = None
             if plan.collect.cpu and plan.processor_shift is not None:
                 say = lambda what, _done, _total: progress(what, 0, 0)  # noqa: E731
-                look = Look(built.kernel, built.tree, Path(place) / "counted", self.cache, say)
+                look = Look(built.kernel, built.tree, place / "counted", self.cache, say)
                 machine = look.at(machine)
             ending, command = run(machine, progress)
             if look is not None:

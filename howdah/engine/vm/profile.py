@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
 from collections import Counter as Counts
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +41,7 @@ from howdah.engine.vm.tally import (
 )
 from howdah.errors import HowdahError
 from howdah.record.directory import read_json, write_json
+from howdah.scratch import scratch
 
 PERF_PACKAGE = "linux-perf"
 _PERF = "usr/bin/perf"
@@ -118,7 +118,7 @@ def _refusal(plugin: Path, version: str) -> str | None:
     """Why this QEMU does not load it; None if it does. Tried with a machine that never starts."""
     if (plugin, version) in _answers:
         return _answers[plugin, version]
-    with tempfile.TemporaryDirectory(prefix="howdah-counter-") as place:
+    with scratch("howdah-counter-") as place:
         command = [QEMU, "-M", "none", "-nodefaults", "-display", "none", "-S", "-monitor", "stdio"]
         command += ["-plugin", f"file={qemu_value(plugin)},out={qemu_value(place)}"]
         try:

@@ -8,7 +8,6 @@ randomisation it is the same in every run. Modules are where /sys/module says, a
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.inlined import Function, SymbolTable, read_functions
 from howdah.build.stock_kernel import StockKernel
 from howdah.engine.vm.machine import QemuMachine, run
+from howdah.scratch import scratch
 
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change
 _FILE = "kallsyms.txt"
@@ -42,8 +42,8 @@ def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, c
 
     def ask(directory: Path, _log: Path) -> None:
         progress(f"names of the functions of {kernel.release}", 0, 0)
-        with tempfile.TemporaryDirectory(prefix="howdah-symbols-") as place:
-            machine = make(("/usr/bin/cp", "/proc/kallsyms", f"/howdah/out/{_FILE}"), Path(place))
+        with scratch("howdah-symbols-") as place:
+            machine = make(("/usr/bin/cp", "/proc/kallsyms", f"/howdah/out/{_FILE}"), place)
             run(machine, lambda _what, _done, _of: None)
             (directory / _FILE).write_bytes((machine.raw / _FILE).read_bytes())
 
