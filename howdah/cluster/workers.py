@@ -51,7 +51,8 @@ class Load:
         """Those that came here in a bundle, by the digests that they have there."""
         found = {}
         for name in self.pieces():
-            ready = digest_of(*name.split("/"), self.cache)
+            kind, _, key = name.partition("/")
+            ready = digest_of(kind, key, self.cache)
             if ready is not None:
                 found[name] = PackedPiece(name, ready.sha256, ready.size)
         return found

@@ -116,7 +116,7 @@ def test_a_time_sequence_graph_has_what_was_sent_acknowledged_and_allowed(run: R
     for one, other in zip(colours["green"], colours["green"][1:], strict=False):
         assert one[2:] == other[:2], "the line has no gap"
     assert max(to for *_, to in colours["yellow"]) == acks["snd_una_bytes"].max() + (1 << 26)
-    exit_s = next(row["value"] for row in run.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
+    exit_s: float = next(row["value"] for row in run.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
     diamond = lines[lines.index("red") + 1].split()
     assert diamond[0] == "diamond"
     assert float(diamond[1]) == pytest.approx(exit_s, abs=1e-5)
@@ -273,7 +273,7 @@ def _formats() -> set[str]:
 
 def test_every_export_has_the_same_zero(captured: Run, tmp_path: Path) -> None:
     """The exit of flow 1 has one date, whoever reads it. The capture's clock is another one, and runs 1 ms/s fast."""
-    exit_s = next(row["value"] for row in captured.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
+    exit_s: float = next(row["value"] for row in captured.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
     assert captured.plan is not None
     exit_s += captured.plan.flows[0].start_us / 1e6
     epoch_ns, booted_ns = 4 * 10**9, 1_700_000_000 * 10**9
