@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python3 summary.py [EXPERIMENT]``: where each run left slow start, as a picture for a job's summary on GitHub.
 
-A summary shows no file of the job, but it draws Mermaid. Prints nothing where no flow left slow start.
+A summary shows no file of the job, but it draws Mermaid. It is empty where no flow left slow start.
 """
 
 from __future__ import annotations
@@ -44,4 +44,4 @@ def _quoted(name: str) -> str:
 
 
 if __name__ == "__main__":
-    print(picture(sys.argv[1] if len(sys.argv) > 1 else "latest"))
+    sys.stdout.write(picture(sys.argv[1] if len(sys.argv) > 1 else "latest") + "\n")
