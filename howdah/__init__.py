@@ -5,7 +5,7 @@ import importlib
 import sys
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # In a wheel the other packages lie inside this one, so that site-packages gets one name. See howdah/place.py.
 _shipped = Path(__path__[0], "_shipped")

@@ -61,7 +61,7 @@ def cache_place() -> Path:
     named = os.environ.get("HOWDAH_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
-    return root.absolute()
+    return root.resolve() if ".." in root.parts else root.absolute()  # programs that run there name it without ".."
 
 
 def state_place() -> Path:

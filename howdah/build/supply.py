@@ -18,7 +18,8 @@ from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.errors import HowdahError
 
 PACKAGE, VARIABLE, NONE = "howdah_guest", "HOWDAH_BUNDLE", "none"
-_TAKEN = "bundle"  # the kind of an entry that says what was taken
+_TAKEN = "taken"  # the kind of an entry that says what was taken
+_WITHIN = "bundle"  # the directory of the package
 _RESERVE_BYTES = 32 << 20
 
 _read: dict[tuple[Path, float], BundleFile] = {}
@@ -42,7 +43,7 @@ def installed() -> Path | None:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         return None
-    return Path(next(iter(found.submodule_search_locations))) / _TAKEN
+    return Path(next(iter(found.submodule_search_locations))) / _WITHIN
 
 
 def _known(place: Path) -> BundleFile:
@@ -67,12 +68,36 @@ def supplied(kind: str, recipe: str, cache: Cache, waiting: Callable[[], None] |
     return None
 
 
+def digest_of(kind: str, key: str, cache: Cache) -> Ready | None:
+    """What an entry of the cache was unpacked from; None for one that no bundle has."""
+    pieces = (ready for bundle in bundles(cache) for ready in bundle.pieces)
+    return next((ready for ready in pieces if (ready.kind, ready.key) == (kind, key)), None)
+
+
+def has_digest(sha256: str, cache: Cache) -> bool:
+    return any(_there(bundle, ready, cache) for bundle, ready in _of_digest(sha256, cache))
+
+
+def by_digest(sha256: str, cache: Cache) -> Path | None:
+    """The entry of the piece that some bundle has under this digest; None if none has."""
+    for bundle, ready in _of_digest(sha256, cache):
+        if _there(bundle, ready, cache):
+            return provide(bundle, ready, cache)
+    return None
+
+
+def _of_digest(sha256: str, cache: Cache) -> list[tuple[BundleFile, Ready]]:
+    return [(bundle, ready) for bundle in bundles(cache) for ready in bundle.pieces if ready.sha256 == sha256]
+
+
 def _usable(bundle: BundleFile, kind: str, recipe: str, cache: Cache) -> Ready | None:
-    """Of a bundle that was taken, the pieces are in the cache alone, and may have been removed from there."""
     ready = bundle.find(kind, recipe)
-    if ready is None or (_is_taken(bundle, cache) and cache.find(ready.kind, ready.key) is None):
-        return None
-    return ready
+    return ready if ready is not None and _there(bundle, ready, cache) else None
+
+
+def _there(bundle: BundleFile, ready: Ready, cache: Cache) -> bool:
+    """Of a bundle that was taken, the pieces are in the cache alone, and may have been removed from there."""
+    return not _is_taken(bundle, cache) or cache.find(ready.kind, ready.key) is not None
 
 
 def _is_taken(bundle: BundleFile, cache: Cache) -> bool:

@@ -21,13 +21,14 @@ from typing import Any
 
 from howdah.build.cache import UNFETCHED, Cache
 from howdah.build.packed_piece import PackedPiece, unpack_piece
+from howdah.build.supply import by_digest, has_digest
 from howdah.engine.engine_bundle import write_sent
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL, is_abandoned, write_whole
 from howdah.record.provenance import now
 
 _SENT, _BUNDLE = "sent", "bundle"
-_FILE, _RESULT, _PACK = "piece.tar.zst", "result.json", "run.howdah.tar.zst"
+_RESULT, _PACK = "result.json", "run.howdah.tar.zst"
 _GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 _KEPT_S = 7 * 86400  # a run that nobody has fetched by then is removed
 _KEY = re.compile(r"[0-9a-f]{8,64}")
@@ -59,10 +60,17 @@ class Store:
 
     # Packed pieces and bundles
 
-    def packed_piece(self, sha256: str) -> Path | None:
-        """The file of a stored packed piece."""
-        entry = self.cache.find(_SENT, _checked(sha256))
-        return entry / _FILE if entry else None
+    def has(self, sha256: str) -> bool:
+        """Whether a piece was sent here, or is in a bundle that this machine has."""
+        return self.cache.find(_SENT, _checked(sha256)) is not None or has_digest(sha256, self.cache)
+
+    def place(self, packed_piece: PackedPiece) -> Path:
+        """Where a piece lies unpacked. Raises HowdahError where it is not here, and where a bundle's is damaged."""
+        sent = self.cache.find(_SENT, _checked(packed_piece.sha256))
+        found = sent / packed_piece.name.rpartition("/")[2] if sent else by_digest(packed_piece.sha256, self.cache)
+        if found is None:
+            raise HowdahError(f"{packed_piece.name} is not here")
+        return found
 
     def incoming(self, sha256: str) -> Path:
         """Where a packed piece is written while it is received."""
@@ -78,7 +86,6 @@ class Store:
 
         def build(directory: Path, _log: Path) -> None:
             unpack_piece(file, packed_piece, directory / packed_piece.name.rpartition("/")[2])
-            shutil.move(file, directory / _FILE)
 
         try:
             self.cache.build(_SENT, _checked(packed_piece.sha256), build, needs_bytes=4 * packed_piece.size)
@@ -86,7 +93,7 @@ class Store:
             file.unlink(missing_ok=True)
 
     def lacks(self, packed_pieces: Sequence[PackedPiece]) -> list[PackedPiece]:
-        return [packed_piece for packed_piece in packed_pieces if self.packed_piece(packed_piece.sha256) is None]
+        return [packed_piece for packed_piece in packed_pieces if not self.has(packed_piece.sha256)]
 
     def keep_bundle(self, bundle: dict[str, Any]) -> None:
         """``bundle`` is ``{"id", "engine", "content", "programs"}`` and ``packed_pieces``, which are here.
@@ -95,10 +102,7 @@ class Store:
         """
         places = {name: self.cache.path(*name.split("/")) for name in bundle.get("own", ())}
         for packed_piece in (PackedPiece(**each) for each in bundle.get("packed_pieces", ())):
-            entry = self.cache.find(_SENT, packed_piece.sha256)
-            if entry is None:
-                raise HowdahError(f"{packed_piece.name} is not here")
-            places[packed_piece.name] = entry / packed_piece.name.rpartition("/")[2]
+            places[packed_piece.name] = self.place(packed_piece)
         check_programs([places[name] / file for name, files in bundle["programs"].items() for file in files])
 
         def build(directory: Path, _log: Path) -> None:

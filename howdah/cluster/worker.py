@@ -19,7 +19,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from distributed.protocol.pickle import dumps
 from distributed.worker import get_worker
 
 from howdah import __version__
@@ -76,9 +75,13 @@ async def free_bytes() -> int:
     return shutil.disk_usage(Store().cache.root).free
 
 
-async def lacks(packed_pieces: list[dict[str, Any]]) -> list[str]:
-    """Hashes of the packed pieces that this worker lacks."""
-    return [packed_piece.sha256 for packed_piece in Store().lacks([PackedPiece(**each) for each in packed_pieces])]
+async def lacks(packed_pieces: list[dict[str, Any]]) -> Any:
+    """Digests of the pieces that were not sent to this worker and are in no bundle that it has."""
+
+    def look() -> list[str]:
+        return [packed_piece.sha256 for packed_piece in Store().lacks([PackedPiece(**each) for each in packed_pieces])]
+
+    return await _told(look)
 
 
 async def _told(function: Any, *arguments: Any) -> Any:
@@ -89,16 +92,6 @@ async def _told(function: Any, *arguments: Any) -> Any:
         return {"error": error.what, "where": error.where, "hint": error.hint}
     except OSError as error:
         return {"error": explain(error), "where": error.filename and str(error.filename), "hint": None}
-
-
-def read_piece(sha256: str, offset: int) -> bytes:
-    """Read a part of a stored packed piece; empty at its end."""
-    file = Store().packed_piece(sha256)
-    if file is None:
-        raise HowdahError(f"packed_piece {sha256[:12]} is not here")
-    with file.open("rb") as opened:
-        opened.seek(offset)
-        return opened.read(CHUNK_BYTES)
 
 
 async def take_chunk(packed_piece: dict[str, Any], offset: int, chunk: bytes) -> Any:
@@ -115,31 +108,6 @@ async def take_chunk(packed_piece: dict[str, Any], offset: int, chunk: bytes) ->
         return {}
 
     return await _told(write)
-
-
-async def fetch(packed_piece: dict[str, Any], neighbour: str, dask_worker: Any) -> Any:
-    """Get a packed piece from another worker."""
-    wanted, store = PackedPiece(**packed_piece), Store()
-    file = store.incoming(wanted.sha256)
-    offset = 0
-
-    def take() -> dict[str, Any]:
-        store.take(wanted, file)
-        return {}
-
-    try:
-        with file.open("wb") as opened:
-            while offset < wanted.size:
-                answer = await dask_worker.rpc(neighbour).run(
-                    function=dumps(read_piece), args=dumps((wanted.sha256, offset)), kwargs=dumps({}), wait=True
-                )
-                if answer["status"] != "OK" or not answer["result"]:
-                    return {"error": f"{neighbour} does not give {wanted.name}", "where": None, "hint": None}
-                opened.write(answer["result"])
-                offset += len(answer["result"])
-    except OSError as error:
-        return {"error": f"{neighbour}: {explain(error)}", "where": None, "hint": None}
-    return await _told(take)
 
 
 async def take_bundle(bundle: dict[str, Any]) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares the workers of a cluster: checks each, sends what it lacks, and refuses those that cannot make the runs.
 
-A worker gets a packed piece from another worker that has it, or else from the client.
+What a worker has in a bundle of its own (howdah/build/supply.py) it takes from there, by digest. Only the rest is sent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any
 from distributed import Client
 
 from howdah.build.cache import Cache, content_key
-from howdah.build.packed_piece import PackedPiece, pack_piece
+from howdah.build.packed_piece import PackedPiece, Piece, pack_piece
+from howdah.build.supply import digest_of
 from howdah.cluster import worker
 from howdah.cluster.call import WorkerUnreachableError, call
 from howdah.cluster.store import Store
@@ -31,35 +32,45 @@ from howdah.work.room import LEAST_FREE_BYTES
 
 _LOOK_EVERY_S = 1.0
 _ROOM_EVERY_S = 5.0  # a worker whose disk is full is asked so often whether it has room again
-_SEND_LIMIT_S = 600.0
 Heard = Callable[[str, Any], None]  # what happened, and about what
 
 
 @dataclass
 class Load:
-    """What the runs of a batch need. It is packed when the first worker lacks it."""
+    """What the runs of a batch need. A piece is packed when the first worker lacks it."""
 
     bundles: list[EngineBundle]
     cache: Cache
     _packed: dict[str, tuple[PackedPiece, Path]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def packed(self) -> dict[str, tuple[PackedPiece, Path]]:
-        """PackedPiece and file of each piece. Raises HowdahError if one cannot be made."""
-        with self._lock:
-            for bundle in self.bundles:
-                for piece in bundle.pieces.values():
-                    if piece.name not in self._packed:
-                        self._packed[piece.name] = pack_piece(piece, self.cache)
-            return self._packed
+    def pieces(self) -> dict[str, Piece]:
+        return {piece.name: piece for bundle in self.bundles for piece in bundle.pieces.values()}
 
-    def described(self, bundle: EngineBundle, *, own: bool) -> dict[str, Any]:
-        """Describe a bundle for a worker. ``own``: the worker shares this cache, so nothing is sent to it."""
+    def of_bundles(self) -> dict[str, PackedPiece]:
+        """Those that came here in a bundle, by the digests that they have there."""
+        found = {}
+        for name in self.pieces():
+            kind, _, key = name.partition("/")
+            ready = digest_of(kind, key, self.cache)
+            if ready is not None:
+                found[name] = PackedPiece(name, ready.sha256, ready.size)
+        return found
+
+    def packed(self, piece: Piece) -> tuple[PackedPiece, Path]:
+        """The piece with its file. Raises HowdahError where it cannot be made."""
+        with self._lock:
+            if piece.name not in self._packed:
+                self._packed[piece.name] = pack_piece(piece, self.cache)
+            return self._packed[piece.name]
+
+    def described(self, bundle: EngineBundle, there: dict[str, PackedPiece] | None) -> dict[str, Any]:
+        """Describe a bundle for a worker. ``there``: its pieces by name; None for one that shares this cache."""
         programs = {piece.name: piece.programs for piece in bundle.pieces.values() if piece.programs}
         about = {"id": identity(bundle), "engine": bundle.engine, "content": bundle.content, "programs": programs}
-        if own:
+        if there is None:
             return {**about, "own": list(bundle.pieces)}
-        return {**about, "packed_pieces": [asdict(self.packed()[name][0]) for name in bundle.pieces]}
+        return {**about, "packed_pieces": [asdict(there[name]) for name in bundle.pieces]}
 
 
 def identity(bundle: EngineBundle) -> str:
@@ -214,28 +225,31 @@ class Workers:
         member.host, member.store, member.slots = about["host"], about["store"], about["slots"]
         member.making = about["making"]
         self._stores[member.address] = member.store
-        own = member.store == self._store
         with self._sending[member.store]:  # another worker of that machine gets what this one would
-            if not own:
-                packed = list(self._load.packed().values())
-                lacks = call(self.client, member.address, worker.lacks, [asdict(each) for each, _ in packed])
-                for packed_piece, file in packed:
-                    if packed_piece.sha256 in lacks:
-                        self._send(member, packed_piece, file)
+            there = None if member.store == self._store else self._fill(member)
             for bundle in self._load.bundles:
-                call(self.client, member.address, worker.take_bundle, self._load.described(bundle, own=own))
+                call(self.client, member.address, worker.take_bundle, self._load.described(bundle, there))
         unfetched: list[dict[str, Any]] = about["unfetched"]
         return unfetched
 
+    def _fill(self, member: Member) -> dict[str, PackedPiece]:
+        """Send what a worker lacks; all pieces, by name, as it then has them."""
+        there = self._load.of_bundles()
+        lacks = self._lacks(member, there)
+        for name, piece in self._load.pieces().items():
+            if name not in there or there[name].sha256 in lacks:
+                there[name] = self._load.packed(piece)[0]
+        for sha256 in self._lacks(member, there):
+            name = next(name for name, each in there.items() if each.sha256 == sha256)
+            self._send(member, *self._load.packed(self._load.pieces()[name]))
+        return there
+
+    def _lacks(self, member: Member, pieces: dict[str, PackedPiece]) -> list[str]:
+        described = [asdict(each) for each in pieces.values()]
+        lacks: list[str] = call(self.client, member.address, worker.lacks, described) if described else []
+        return lacks
+
     def _send(self, member: Member, packed_piece: PackedPiece, file: Path) -> None:
-        elsewhere = (self._store, member.store)
-        neighbours = {each.store: each.address for each in self.ready if each.store not in elsewhere}
-        for address in neighbours.values():
-            try:
-                call(self.client, member.address, worker.fetch, asdict(packed_piece), address, limit_s=_SEND_LIMIT_S)
-            except HowdahError:
-                continue
-            return
         with file.open("rb") as opened:
             offset = 0
             while chunk := opened.read(worker.CHUNK_BYTES):

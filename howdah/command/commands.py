@@ -56,7 +56,7 @@ COMMANDS = {
     "doctor": Command("doctor", "show what each engine lacks on this machine, and the remedy"),
     "clean": Command("clean", "remove leftovers; with options also old runs or the built kernels"),
     "completion": Command("completion", "print the script that completes commands, options and names"),
-    "schema": Command("schema", "print the path of the profiles' JSON Schema, for an editor"),
+    "schema": Command("schema", "print the path of the JSON Schema of profiles or suites, for an editor"),
 }
 
 

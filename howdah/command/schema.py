@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah schema``: where the JSON Schema of profiles is, for an editor."""
+"""``howdah schema``: where the JSON Schema of profiles or of suites is, for an editor."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ import argparse
 
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
+from howdah.nightly.schema import SUITE_SCHEMA
 from howdah.profile.schema import SCHEMA
 
+_SCHEMAS = {"profile": SCHEMA, "suite": SUITE_SCHEMA}
 _HOW = """\
-An editor that runs yaml-language-server checks and completes a profile with this line in it:
+An editor that runs yaml-language-server checks and completes a file with this line in it:
   # yaml-language-server: $schema=PATH
 It reads PATH up to the first space. Write a path with one as file:///… with %20 for the space.
-'howdah new' writes the line, and the shipped profiles have it.
+'howdah new' writes the line, and the shipped profiles and suites have it.
 """
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("schema", epilog=_HOW)
+    parser.add_argument("what", nargs="?", choices=_SCHEMAS, default="profile", help="of what (default: profile)")
     parser.add_argument("--text", action="store_true", help="print the schema itself")
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    if not SCHEMA.is_file():
-        raise HowdahError("the schema is missing", where=str(SCHEMA), hint="Install howdah again.")
-    write_stdout(SCHEMA.read_text(encoding="utf-8") if options.text else f"{SCHEMA}\n")
+    file = _SCHEMAS[options.what]
+    if not file.is_file():
+        raise HowdahError("the schema is missing", where=str(file), hint="Install howdah again.")
+    write_stdout(file.read_text(encoding="utf-8") if options.text else f"{file}\n")
     return 0

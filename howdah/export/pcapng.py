@@ -23,6 +23,7 @@ from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of, probed
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
+from howdah.ingest.capture_clock import CaptureClock, read_clock
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import writing_name
 from howdah.record.raw import open_raw, raw_exists, read_raw_json
@@ -40,6 +41,19 @@ Ends = tuple[bytes, int, bytes, int]
 
 
 @dataclass(frozen=True)
+class _Clock:
+    """The guest's clock of the day is its own; every export puts the epoch at the time when the run was made."""
+
+    captures: CaptureClock
+    epoch_monotonic_ns: int
+    started_ns: int
+
+    def published(self, realtime_ns: int) -> int:
+        since_boot = self.captures.monotonic(np.array([realtime_ns], dtype=np.int64))
+        return int(since_boot[0]) - self.epoch_monotonic_ns + self.started_ns
+
+
+@dataclass(frozen=True)
 class _CaptureFile:
     """A file of tcpdump, at ``node:interface``."""
 
@@ -47,9 +61,10 @@ class _CaptureFile:
     file: Path
     link_type: int
     snap_bytes: int
+    clock: _Clock | None
 
     def packets(self, number: int) -> Iterator[tuple[int, int, int, bytes]]:
-        """Time (ns), the capture's number, length on the wire, and what there is of each packet."""
+        """Time (ns since 1970), the capture's number, length on the wire, and what there is of each packet."""
         with open_raw(self.file) as opened:
             opened.read(_PCAP.size)
             while len(head := opened.read(_PACKET.size)) == _PACKET.size:
@@ -57,7 +72,8 @@ class _CaptureFile:
                 data = opened.read(here)
                 if len(data) < here:
                     return  # cut off; the judge has said so
-                yield seconds * 1_000_000_000 + nanoseconds, number, whole, data
+                time_ns = seconds * 1_000_000_000 + nanoseconds
+                yield self.clock.published(time_ns) if self.clock else time_ns, number, whole, data
 
 
 @dataclass
@@ -81,6 +97,8 @@ def write_pcapng(run: Run, directory: Path) -> list[Path]:
     try:
         with temporary.open("wb") as out:
             about = f"howdah {run.experiment}/{run.name}: {run.algorithm}, kernel {run.kernel}; {path_text(plan)}"
+            if any(capture.clock is None for capture in captures):
+                about += "; times are those of the guest's own clock, because the run did not record its epoch by it"
             out.write(_section(about))
             for capture in captures:
                 out.write(_interface(capture))
@@ -105,7 +123,8 @@ def _captures(run: Run, plan: Plan) -> list[_CaptureFile]:
             head = opened.read(_PCAP.size)
         if len(head) < _PCAP.size or _PCAP.unpack(head)[0] != _MAGIC_NS:
             raise HowdahError("this is not a capture with nanosecond timestamps", where=str(file))
-        found.append(_CaptureFile(place, file, _PCAP.unpack(head)[6] & 0xFFFF, _PCAP.unpack(head)[5]))
+        link_type, snap_bytes = _PCAP.unpack(head)[6] & 0xFFFF, _PCAP.unpack(head)[5]
+        found.append(_CaptureFile(place, file, link_type, snap_bytes, _clock(run, file.parent.parent)))
     if not found:
         raise HowdahError(
             "the run captured no packets",
@@ -113,6 +132,16 @@ def _captures(run: Run, plan: Plan) -> list[_CaptureFile]:
             hint="Name interfaces in the profile: --set 'collect.pcap=[s1:s1-eth0]'.",
         )
     return found
+
+
+def _clock(run: Run, folder: Path) -> _Clock | None:
+    """Of the kernel whose raw files are in a folder; None where it did not say what its clocks were."""
+    captures = read_clock(folder)
+    try:
+        epoch_ns = int(read_raw_json(folder / "agent.json")["epoch_monotonic_ns"])
+    except (OSError, KeyError, TypeError, ValueError, HowdahError):
+        return None
+    return None if captures is None else _Clock(captures, epoch_ns, round(run.started_s * 1e9))
 
 
 def _write_packets(run: Run, plan: Plan, captures: list[_CaptureFile], out: BinaryIO) -> None:

@@ -17,30 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.ingest.capture import ACK, SYN, Headers, read_packets, tcp_headers
-from howdah.ingest.pcap import ACCOUNT
+from howdah.ingest.capture_clock import read_clock
 from howdah.ingest.source import Context, Integers, SourceReport, nullable, texts
 from howdah.plan.plan import Flow
 from howdah.record import table as store
-from howdah.record.raw import raw_value, read_raw_bytes
 from howdah.record.schema import SEGMENT
 
 ENDS = ("sender", "receiver")
 _PARTS = tuple(name for name in SEGMENT.names if name not in ("flow", "end", "sent_by"))
 _WRAP = 1 << 32
-
-
-@dataclass(frozen=True)
-class _Clocks:
-    """What CLOCK_REALTIME, of captures, is by CLOCK_MONOTONIC, of the run: read at two instants, even in between."""
-
-    realtime_ns: tuple[int, int]
-    offset_ns: tuple[int, int]
-
-    def monotonic(self, realtime_ns: Integers) -> Integers:
-        (begin, end), (first, last) = self.realtime_ns, self.offset_ns
-        gain = (last - first) / (end - begin) if end > begin else 0.0
-        moved: Integers = realtime_ns - first - np.rint(gain * (realtime_ns - begin)).astype(np.int64)
-        return moved
 
 
 @dataclass(frozen=True)
@@ -61,8 +46,8 @@ def ingest_segments(context: Context) -> tuple[pa.Table, SourceReport] | None:
     """
     if not context.plan.collect.pcap:
         return None
-    clocks = _clocks(context)
-    if clocks is None:
+    clock = read_clock(context.directory.raw)
+    if clock is None:
         return None
     report = SourceReport(counts={"other_packets": 0})
     seen: list[_Seen] = []
@@ -75,22 +60,11 @@ def ingest_segments(context: Context) -> tuple[pa.Table, SourceReport] | None:
         headers = tcp_headers(packets)
         found = list(_of_flows(context, headers, ends))
         report.counts["other_packets"] += len(packets) - sum(rows.size for _, rows, _ in found)
-        time_ns = clocks.monotonic(headers.realtime_ns) - context.epoch_ns
+        time_ns = clock.monotonic(headers.realtime_ns) - context.epoch_ns
         seen += [_seen(flow, ends[flow], headers, time_ns, rows, ours) for flow, rows, ours in found]
     table = _table(seen)
     report.rows = table.num_rows
     return table, report
-
-
-def _clocks(context: Context) -> _Clocks | None:
-    """Of the kernel whose captures these are; None where pcap.json is missing, damaged or without them."""
-    try:
-        first, *_, last = raw_value(read_raw_bytes(context.directory.raw / ACCOUNT))["clocks"]
-        realtime = (int(first["realtime_ns"]), int(last["realtime_ns"]))
-        monotonic = (int(first["monotonic_ns"]), int(last["monotonic_ns"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return _Clocks(realtime, (realtime[0] - monotonic[0], realtime[1] - monotonic[1]))
 
 
 def _nodes(flow: Flow) -> tuple[str, str]:

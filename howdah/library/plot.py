@@ -17,6 +17,7 @@ from howdah.record.axis import FLOW_NAME
 from howdah.record.schema import TCP_PROBE
 from howdah.report.downsample import extremes
 from howdah.report.palette import Colour, colours, dashes
+from howdah.report.paper.sheet import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,6 +64,7 @@ def plot(
 
 
 def _new_axes() -> Axes:
+    drawing()
     from matplotlib import pyplot  # takes a second to load, and most programs plot nothing
 
     return pyplot.subplots(layout="constrained")[1]

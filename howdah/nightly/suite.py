@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, WithJsonSchema, model_validator
 
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError, UsageError, nearest
@@ -35,21 +35,41 @@ Wanted = dict[str, set[str] | None]  # experiment -> slugs of cells, None for al
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 Several = Annotated[list[str], Field(min_length=1, max_length=100)]
 
+# howdah/nightly/schema.py puts the lists of names in the place of ``x-names``.
+Algorithm = Annotated[str, WithJsonSchema({"x-names": "AlgorithmName"})]
+Kernel = Annotated[str, WithJsonSchema({"x-names": "KernelName"})]
+Measure = Annotated[str, WithJsonSchema({"x-names": "MetricName"})]
+_AXIS = "in place of the profile's own; each makes a cell"
+
 
 class ItemSection(Section):
     """One profile and what it is run with; what is not given is the profile's own."""
 
-    profile: str
-    name: Name | None = None
-    algorithms: Several | None = None
-    kernels: Several = Field(default_factory=lambda: [DEFAULT_KERNEL])
-    receivers: Several | None = None
-    set: dict[str, Any] = Field(default_factory=dict)
-    repetitions: int = Field(default=10, ge=LEAST_REPETITIONS, le=MOST_REPETITIONS)
-    quick: bool = False
-    metrics: Several | None = None
-    primary: Several | None = None
-    claims: Literal["all"] | Several | None = None
+    profile: str = Field(description="a file, from the suite's directory, or the name of a shipped profile")
+    name: Name | None = Field(None, description="of the item; that of the profile by default")
+    algorithms: list[Algorithm] | None = Field(None, min_length=1, max_length=100, description=_AXIS)
+    kernels: list[Kernel] = Field(
+        default_factory=lambda: [DEFAULT_KERNEL],
+        min_length=1,
+        max_length=100,
+        description="each makes own cells",
+    )
+    receivers: Several | None = Field(None, description=_AXIS)
+    set: dict[str, Any] = Field(default_factory=dict, description="other fields of the profile, by their dotted names")
+    repetitions: int = Field(10, ge=LEAST_REPETITIONS, le=MOST_REPETITIONS, description="of each cell")
+    quick: bool = Field(False, description="take what the profile says under quick")
+    metrics: list[Measure] | None = Field(
+        None, min_length=1, max_length=100, description="the measures that are compared; all by default"
+    )
+    primary: list[Measure] | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="those of metrics that fail a night; by default all of metrics, or the suite's",
+    )
+    claims: Literal["all"] | Several | None = Field(
+        None, description="claims of the profile by their names, or all, in place of measures"
+    )
 
     @model_validator(mode="after")
     def _sensible(self) -> ItemSection:
@@ -80,11 +100,15 @@ def _check_metrics(names: list[str] | None, field: str) -> None:
 class SuiteSection(Section):
     """The whole file."""
 
-    suite: Name
-    description: str = ""
-    primary: Several | None = None
-    allow_unproven: bool = False
-    cells: list[ItemSection] = Field(min_length=1, max_length=1000)
+    suite: Name = Field(description="the name of the suite; its directory of nights and its baseline have it")
+    description: str = Field("", description="a line for people")
+    primary: list[Measure] | None = Field(
+        None, min_length=1, max_length=100, description="the measures that fail a night, of items that name none"
+    )
+    allow_unproven: bool = Field(False, description="pass a night whose changes too few repetitions cannot prove")
+    cells: list[ItemSection] = Field(
+        min_length=1, max_length=1000, description="items, each a profile and what it is run with"
+    )
 
     @model_validator(mode="after")
     def _sensible(self) -> SuiteSection:

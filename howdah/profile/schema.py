@@ -53,7 +53,7 @@ def json_schema() -> dict[str, Any]:
     for name, definition in definitions.items():
         for key, info in fields_of(models[name], whole=True):
             definition["properties"][key] = _field_schema(definition["properties"][key], info, shared)
-    schema["$defs"] = {**schema["$defs"], **_names(), **shared}
+    schema["$defs"] = {**schema["$defs"], **listed_names(), **shared}
     for section in ("quick", "controls"):
         _restrict_settings(schema, section)
     return {
@@ -75,7 +75,7 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
     fixed = schema.pop("x-fixed", False)
     default = schema.pop("x-default", None)
     outer: dict[str, Any] = {key: schema.pop(key) for key in ("description", "default") if key in schema}
-    schema = _plain(schema, shared)
+    schema = plain_schema(schema, shared)
     if default is not None:
         outer["default"] = default
     shape, inner = shape_of(info.annotation)
@@ -85,7 +85,9 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
         schema["additionalProperties"] = {"anyOf": [schema["additionalProperties"], *_short_forms(item[1], shared)]}
     if shape == "list" and (item := shape_of(inner))[0] == "section" and issubclass(item[1], ShortSection):
         own = item[1].model_json_schema(by_alias=True)["properties"][item[1].short]
-        short = {key: value for key, value in _plain(own, shared).items() if key in ("type", "anyOf", "$ref", "enum")}
+        short = {
+            key: value for key, value in plain_schema(own, shared).items() if key in ("type", "anyOf", "$ref", "enum")
+        }
         return {**outer, **schema, "items": {"anyOf": [schema["items"], short]}}
     if shape == "choice":
         schema = {"anyOf": [{"enum": list(inner)}, *schema["oneOf"]]}
@@ -102,14 +104,14 @@ def _short_forms(section: type[ShortSection], shared: dict[str, Any]) -> list[di
     return [form for form in forms if form != {"type": "null"}]
 
 
-def _plain(schema: Any, shared: dict[str, Any]) -> Any:
+def plain_schema(schema: Any, shared: dict[str, Any]) -> Any:
     """A schema without what only this package understands. Definitions that fields share are added to ``shared``."""
     if isinstance(schema, list):
-        return [_plain(item, shared) for item in schema]
+        return [plain_schema(item, shared) for item in schema]
     if isinstance(schema, dict):
         if "x-names" in schema:
             return {"$ref": f"#/$defs/{schema['x-names']}"}
-        plain = {key: _plain(item, shared) for key, item in schema.items() if key not in _OURS}
+        plain = {key: plain_schema(item, shared) for key, item in schema.items() if key not in _OURS}
         if "x-shared" in schema:
             name = schema["x-shared"]
             assert shared.setdefault(name, plain) == plain, f"two definitions are called {name}"
@@ -134,7 +136,7 @@ def _sections() -> list[type[BaseModel]]:
     return found
 
 
-def _names() -> dict[str, Any]:
+def listed_names() -> dict[str, Any]:
     """What ``x-names`` stands for."""
     known = {"$ref": "#/$defs/KnownAlgorithm"}
     own = {"type": "string", "pattern": _OWN_NAME}

@@ -11,7 +11,7 @@ import os
 import struct
 from collections.abc import Callable
 
-_PERSONALITY = 135  # x86-64
+_PERSONALITY, _PTRACE = 135, 101  # x86-64
 _ALLOWED = (0x0, 0x0008, 0x20000, 0x20008, 0xFFFFFFFF)  # moby, profiles/seccomp/default.json
 # By their numbers: what is refused altogether, and clone(2), which is refused for new namespaces.
 _REFUSED = {
@@ -91,6 +91,12 @@ def forbid_as_containers_do() -> None:
     code.append(_instruction(_RETURN, _ALLOW))
     _install(code)
     forbid_personality()
+
+
+def forbid_ptrace() -> None:
+    """As some sandboxes do, in this process and all it starts, for ever. Raises OSError."""
+    code = [_instruction(_LOAD, _NUMBER), _instruction(_JUMP_IF_EQUAL, _PTRACE, 0, 1)]
+    _install([*code, _instruction(_RETURN, _REFUSE), _instruction(_RETURN, _ALLOW)])
 
 
 def _install(code: list[bytes]) -> None:

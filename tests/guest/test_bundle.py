@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
 
 import howdah
+from howdah.build.cache import cache_root
 from howdah.cluster.result import results_sha256
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.bundling import make_bundle
@@ -37,6 +40,32 @@ def _guest_wheel(place: Path) -> Path:
     subprocess.run(command, cwd=project, check=True, capture_output=True)
     (wheel,) = (place / "built").glob("howdah_guest-*.whl")
     return wheel
+
+
+def test_two_builds_of_the_wheel_have_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In two directories. For the second, modules and tools are compiled anew, and all is packed anew."""
+    require_engine()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
+    monkeypatch.setenv("HOWDAH_BUNDLE", "none")
+    (tmp_path / "one").mkdir()
+    first = _guest_wheel(tmp_path / "one")
+    built, cache = cache_root(), tmp_path / "cache"
+    cache.mkdir()
+    for kind in ("kernel", "tree"):
+        (cache / kind).symlink_to(built / kind)
+    monkeypatch.setenv("HOWDAH_CACHE", str(cache))
+    (tmp_path / "a-longer-name").mkdir()
+    second = _guest_wheel(tmp_path / "a-longer-name")
+    assert list((cache / "module").iterdir())
+    assert list((cache / "tool").iterdir())
+    assert first.name == second.name
+    assert _contents(first) == _contents(second), "these are what differs"
+    assert first.read_bytes() == second.read_bytes()
+
+
+def _contents(wheel: Path) -> dict[str, str]:
+    with zipfile.ZipFile(wheel) as opened:
+        return {name: hashlib.sha256(opened.read(name)).hexdigest() for name in opened.namelist()}
 
 
 def _needs_namespaces() -> None:

@@ -200,6 +200,12 @@ def test_a_cache_may_have_letters_of_any_language(tmp_path: Path, monkeypatch: p
     assert cache_root() == tmp_path / "größe/試験"
 
 
+def test_a_cache_is_named_as_programs_in_it_find_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_CACHE", f"{tmp_path}/runs/../cache")
+    (tmp_path / "runs").mkdir()
+    assert str(cache_root()) == f"{tmp_path.resolve()}/cache"
+
+
 def test_a_name_that_is_not_utf_8_is_no_reason_to_fail(tmp_path: Path) -> None:
     place = Path(f"{tmp_path}/latin-\udcff")
     make_experiment(tmp_path / "made", Scenario(algorithms=("cubic",), duration_s=2.0, repetitions=1, flows=1))

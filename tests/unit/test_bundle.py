@@ -148,7 +148,7 @@ def test_what_is_no_whole_bundle_is_refused_and_leaves_nothing(
     with pytest.raises(HowdahError, match=said):
         take(read_bundle(bundle), cache)
     assert cache.entries("module") == []
-    assert cache.entries("bundle") == []
+    assert cache.entries("taken") == []
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_document_that_was_changed_is_found(tmp_path: Path, cache: Cache) -> N
     write_bundle(target, [ready_piece(tmp_path)], documents={"LICENSE": "0" * 64})
     with pytest.raises(HowdahError, match="LICENSE is not what"):
         take(read_bundle(target), cache)
-    assert cache.entries("bundle") == []
+    assert cache.entries("taken") == []
 
 
 # Who vouches for a bundle

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import platform
+import tarfile
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +14,11 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
+from howdah.build import supply
+from howdah.build.bundle_file import read_bundle
 from howdah.build.cache import Cache
-from howdah.build.packed_piece import Piece
+from howdah.build.packed_piece import PackedPiece, Piece
+from howdah.build.supply import take
 from howdah.cluster import worker
 from howdah.cluster import workers as module
 from howdah.cluster.call import WorkerUnreachableError
@@ -23,6 +28,7 @@ from howdah.engine.engine_bundle import EngineBundle
 from howdah.errors import HowdahError
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from tests.cluster_processes import wait_for
+from tests.unit.bundle_factory import ready_piece, write_bundle
 
 WORKER, OTHER = "tcp://1.2.3.4:1", "tcp://5.6.7.8:1"
 
@@ -72,40 +78,80 @@ def test_one_that_says_why_it_cannot_be_used_is_refused_for_good(
     assert workers.slots == 0
 
 
-@pytest.mark.parametrize("gives", [True, False])
-def test_a_worker_gets_what_it_lacks_from_its_neighbour(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gives: bool
-) -> None:
-    """And from here where the neighbour does not give it."""
+def test_a_worker_takes_from_its_own_bundle_what_that_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of two workers has the bundle, by digest; the other is sent all. The agent is in no bundle."""
     agent = tmp_path / "cache" / "agent" / "a"
     agent.mkdir(parents=True)
     (agent / "run.py").write_text("pass\n")
-    addresses, asked, heard = [WORKER], list[tuple[str, str]](), list[tuple[str, Any]]()
+    monkeypatch.delenv("HOWDAH_BUNDLE", raising=False)
+    monkeypatch.setattr(supply, "installed", lambda: None)
+    bundle, cache = tmp_path / "guest.bundle", Cache(tmp_path / "cache")
+    write_bundle(bundle, [ready_piece(tmp_path / "made")])
+    (module_entry,) = take(read_bundle(bundle), cache)
+    stores = {WORKER: Store(Cache(tmp_path / "one")), OTHER: Store(Cache(tmp_path / "two"))}
+    take(read_bundle(bundle), stores[OTHER].cache)
+    addresses, sent, heard = [WORKER, OTHER], list[tuple[str, str]](), list[tuple[str, Any]]()
     own: dict[str, Any] = {"agent": agent_sha256(), "analysis": analysis_sha256(), "machine": platform.machine()}
     own |= {"version": "0", "host": "", "slots": 1, "unfetched": [], "making": []}
 
     def answer(_client: Any, address: str, function: Any, *arguments: Any, **_: Any) -> Any:
-        asked.append((address, function.__name__))
+        store = stores[address]
         if function is worker.hello:
-            return {**own, "store": f"of {address}"}
+            return {**own, "store": store.name}
         if function is worker.lacks:
-            return [each["sha256"] for each in arguments[0]]
-        if function is worker.fetch:
-            assert arguments[1] == WORKER
-            if not gives:
-                raise HowdahError("it has not")
+            return [each.sha256 for each in store.lacks([PackedPiece(**each) for each in arguments[0]])]
+        if function is worker.take_chunk:
+            piece = PackedPiece(**arguments[0])
+            file = store.incoming(piece.sha256)
+            file.write_bytes(arguments[2])
+            store.take(piece, file)
+            sent.append((address, piece.name))
+        if function is worker.take_bundle:
+            store.keep_bundle(arguments[0])
         return {}
 
     monkeypatch.setattr(module, "call", answer)
     monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.01)
     client: Any = SimpleNamespace(scheduler_info=lambda: {"workers": dict.fromkeys(addresses)})
-    load = Load([EngineBundle("uml", {"agent/a": Piece("agent/a", agent)}, {})], Cache(tmp_path / "cache"))
+    pieces = [Piece("agent/a", agent), Piece(f"module/{module_entry.name}", module_entry)]
+    load = Load([EngineBundle("uml", {piece.name: piece for piece in pieces}, {})], cache)
     workers = Workers(client, load, lambda what, member: heard.append((what, member)))
-    wait_for(lambda: len(heard) == 1)
-    addresses.append(OTHER)
     wait_for(lambda: len(heard) == 2)
     workers.close()
-    sent = [(address, name) for address, name in asked if name in ("fetch", "take_chunk")]
-    assert sent[:2] == [(WORKER, "take_chunk"), (OTHER, "fetch")]
-    assert sent[2:] == ([] if gives else [(OTHER, "take_chunk")])
-    assert [member.address for _, member in heard] == [WORKER, OTHER]
+    assert [what for what, _ in heard] == ["ready", "ready"], heard
+    assert sorted(sent) == sorted([(WORKER, "agent/a"), (WORKER, f"module/{module_entry.name}"), (OTHER, "agent/a")])
+    identity = module.identity(load.bundles[0])
+    for store in stores.values():
+        assert store.bundle(identity) is not None
+    assert workers.sent_bytes > 0
+
+
+def test_a_bundle_of_a_worker_that_was_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest is the one asked for, its bytes are others."""
+    monkeypatch.delenv("HOWDAH_BUNDLE", raising=False)
+    place = tmp_path / "bundle"
+    piece = ready_piece(tmp_path / "made")
+    write_bundle(place, [piece])
+    unpacked = tmp_path / "unpacked"
+    with tarfile.open(place) as archive:
+        archive.extractall(unpacked, filter="data")
+    (file,) = (unpacked / "pieces").iterdir()
+    (other,) = [ready_piece(tmp_path / "other", content="other")]
+    file.write_bytes(other[1].read_bytes())
+    monkeypatch.setenv("HOWDAH_BUNDLE", str(unpacked))
+    store = Store(Cache(tmp_path / "worker"))
+    wanted = PackedPiece("module/abc", piece[0].sha256, piece[0].size)
+    assert store.lacks([wanted]) == []
+    with pytest.raises(HowdahError, match="has the hash"):
+        store.keep_bundle(
+            {"id": "0123456789", "engine": "uml", "content": {}, "programs": {}, "packed_pieces": [asdict(wanted)]}
+        )
+    assert store.bundle("0123456789") is None
+
+
+def test_what_a_cluster_left_in_a_cache_is_no_bundle_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOWDAH_BUNDLE", raising=False)
+    monkeypatch.setattr(supply, "installed", lambda: None)
+    cache = Cache(tmp_path)
+    Store(cache).keep_bundle({"id": "0123456789", "engine": "uml", "content": {}, "programs": {}, "own": []})
+    assert supply.bundles(cache) == []

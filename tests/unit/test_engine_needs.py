@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import shutil
 import threading
 import types
@@ -72,6 +73,15 @@ def test_a_missing_compiler_is_a_lack_with_one_remedy(monkeypatch: pytest.Monkey
     assert lack.remedy.startswith("pip install howdah-guest, or apt install")
     assert "binutils" in lack.remedy
     assert "gcc" in lack.remedy
+
+
+def test_another_kind_of_machine_is_the_one_thing_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(shutil, "which", lambda _name, *_rest: None)
+    (lack,) = needs.lacks()
+    assert lack.why == "linux, aarch64"
+    assert "x86_64" in lack.remedy
+    assert [check.what for check in needs.checks()] == ["machine"]
 
 
 def _given(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
+import gzip
 import json
 import shutil
 import struct
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import howdah
+from howdah.command import export
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.export.pcapng import write_pcapng
@@ -112,7 +116,7 @@ def test_a_time_sequence_graph_has_what_was_sent_acknowledged_and_allowed(run: R
     for one, other in zip(colours["green"], colours["green"][1:], strict=False):
         assert one[2:] == other[:2], "the line has no gap"
     assert max(to for *_, to in colours["yellow"]) == acks["snd_una_bytes"].max() + (1 << 26)
-    exit_s = next(row["value"] for row in run.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
+    exit_s: float = next(row["value"] for row in run.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
     diamond = lines[lines.index("red") + 1].split()
     assert diamond[0] == "diamond"
     assert float(diamond[1]) == pytest.approx(exit_s, abs=1e-5)
@@ -253,3 +257,76 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureF
         file.unlink()
     assert main(["export", str(root), "--format", "qlog", "--output", str(tmp_path / "out")]) == 1
     assert "recorded no ACKs" in capsys.readouterr().err
+
+
+# One clock
+
+
+def _formats() -> set[str]:
+    """Those that the command knows."""
+    choices = argparse.ArgumentParser().add_subparsers()
+    export.add_parser(choices)
+    options = choices.choices["export"]._option_string_actions["--format"].choices
+    assert options is not None
+    return set(options)
+
+
+def test_every_export_has_the_same_zero(captured: Run, tmp_path: Path) -> None:
+    """The exit of flow 1 has one date, whoever reads it. The capture's clock is another one, and runs 1 ms/s fast."""
+    row = next(row for row in captured.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
+    assert captured.plan is not None
+    exit_s: float = row["value"] + captured.plan.flows[0].start_us / 1e6
+    epoch_ns, booted_ns = 4 * 10**9, 1_700_000_000 * 10**9
+    clocks = [{"monotonic_ns": at, "realtime_ns": booted_ns + at + at // 1000} for at in (0, 100 * 10**9)]
+    raw = captured.directory.raw
+    write_json(raw / "pcap.json", {"clocks": clocks, "captures": []})
+    write_json(raw / "agent.json", {"epoch_monotonic_ns": epoch_ns, "flows": [{"id": 1, "source_port": 5001}]})
+    at = epoch_ns + round(exit_s * 1e9)
+    for name in ("s1-s1-eth0", "r1-r1-eth0"):
+        _capture(raw / "pcap" / f"{name}.pcap", [(booted_ns + at + at // 1000, b"\2" * 60, 0)])
+    root = captured.directory.path.parent
+
+    def flent(place: Path) -> float:
+        (file,) = place.iterdir()
+        value = json.loads(gzip.decompress(file.read_bytes()))
+        began = datetime.fromisoformat(value["metadata"]["T0"]).timestamp()
+        first = value["raw_values"]["TCP upload::1"]
+        inside = [each["t"] - began for each in first if "tcp_cwnd" in each]
+        acks = _acks(captured, 1)["time_ns"] / 1e9
+        assert inside[0] == pytest.approx(acks[0], abs=0.011), "the first sample of a series each 10 ms"
+        assert inside[-1] == pytest.approx(acks[-1], abs=0.011)
+        assert value["x_values"][0] == value["metadata"]["STEP_SIZE"]
+        return began + exit_s
+
+    def table(rows: list[dict[str, Any]]) -> float:
+        times = [int(row["time_ns"]) / 1e9 for row in rows if row["flow_name"] == "flow1"]
+        return captured.started_s + min(times, key=lambda value: abs(value - exit_s))
+
+    def csv_(place: Path) -> float:
+        with (place / "tcp_probe.csv").open(newline="", encoding="utf-8") as file:
+            return table(list(csv.DictReader(file)))
+
+    def parquet(place: Path) -> float:
+        return table(pq.read_table(place / "tcp_probe.parquet").to_pylist())
+
+    def xplot(place: Path) -> float:
+        lines = sorted(place.iterdir())[0].read_text().splitlines()
+        return captured.started_s + float(next(line.split()[1] for line in lines if line.startswith("diamond")))
+
+    def qlog(place: Path) -> float:
+        texts = [json.loads(text) for text in sorted(place.iterdir())[0].read_text().split("\x1e")[1:]]
+        event = next(each for each in texts[1:] if each["data"].get("new") == "congestion_avoidance")
+        return float(texts[0]["trace"]["common_fields"]["reference_time"] + event["time"]) / 1e3
+
+    def pcapng(place: Path) -> float:
+        (file,) = place.iterdir()
+        command = [_program("tshark"), "-r", str(file), "-T", "fields", "-e", "frame.time_epoch"]
+        times = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        assert times[0] == times[1]
+        return float(times[0])
+
+    readers = {"flent": flent, "csv": csv_, "parquet": parquet, "xplot": xplot, "qlog": qlog, "pcapng": pcapng}
+    assert set(readers) == _formats(), "a format has its clock here"
+    for name, read in readers.items():
+        assert main(["export", str(root), "--format", name, "--output", str(tmp_path / name)]) == 0
+        assert read(tmp_path / name) == pytest.approx(captured.started_s + exit_s, abs=2e-5), name

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+import howdah
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.report.ackwindow import exit_of, measured
@@ -288,6 +289,17 @@ def test_the_command_draws_all_that_can_be_drawn(
     assert Path("new/place/q.svg").is_file()
     assert main(["figure", "paper", *runs, "--figure", "queue", "--format", "pdf", "--output", "q.svg"]) == 2
     assert main(["figure", "paper", *runs, "--output", "all.pdf"]) == 2
+
+
+def test_without_matplotlib_the_extra_is_named(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["figure", str(experiment), "--output", str(tmp_path)]) == 1
+    assert "howdah[figures]" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(HowdahError, match="matplotlib"):
+        howdah.load(experiment).plot()
 
 
 @pytest.mark.parametrize(("full", "share"), [(2.0, 1.9), (2.0, 4.0), (1.1, 1.0), (1.05, 5.0), (9.0, 2.0)])

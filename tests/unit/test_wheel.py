@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah import place
+from howdah import __version__, place
 from howdah.command.manual import PAGE
 from howdah.engine.share import agent_key
 from howdah.errors import ProfileError
@@ -124,7 +124,7 @@ def test_what_is_installed_is_the_same_program_and_reads_no_checkout(elsewhere: 
 def test_the_repository_around_an_installation_is_not_taken_for_the_checkout(elsewhere: Path) -> None:
     code = "import json; from howdah.record.provenance import software; print(json.dumps(software()))"
     done = run(elsewhere / "env/bin/python", "-c", code, cwd=elsewhere)
-    assert json.loads(done.stdout) == {"version": "0.1.0", "revision": None, "modified": None}
+    assert json.loads(done.stdout) == {"version": __version__, "revision": None, "modified": None}
 
 
 def test_list_shows_the_shipped_profiles(elsewhere: Path) -> None:

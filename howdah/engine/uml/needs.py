@@ -48,8 +48,11 @@ def checks(
 ) -> list[EngineCheck]:
     """Every check, in the order in which a person would set them right; with ``can_build`` as if nothing were built."""
     cache = cache or Cache()
+    machine = _machine()
+    if machine.status == MISSING:
+        return [machine]  # nothing that could be installed there helps
     there = _There.nothing() if can_build else _There.found(cache, kernel, compiles=compiles)
-    found = [_machine(), _packages(there, kernel), *_trial(), _filter(), _memory(), _runtime(), _programs(cache)]
+    found = [machine, _packages(there, kernel), *_trial(), _filter(), _memory(), _runtime(), _programs(cache)]
     if not (there.kernel and there.tree):
         found.append(_disk(cache))
     found.append(_built(f"kernel {kernel}", there.kernel))

@@ -83,6 +83,15 @@ def parse_length_inches(text: str) -> float:
     return inches
 
 
+def drawing() -> Any:
+    """matplotlib. Raises HowdahError where it is not installed: nothing else needs it, so it is an extra."""
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError as error:
+        raise HowdahError("figures are drawn with matplotlib", hint="pip install 'howdah[figures]'") from error
+    return mpl
+
+
 @dataclass(frozen=True)
 class FigureSheet:
     """Width and height in inches, both kept exactly; without a height the figure chooses one."""
@@ -92,9 +101,8 @@ class FigureSheet:
 
     @contextmanager
     def styled(self) -> Iterator[None]:
-        """matplotlib in the style of print, for drawing and for writing alike."""
-        import matplotlib as mpl
-
+        """matplotlib in the style of print, for drawing and for writing alike. Raises HowdahError without it."""
+        mpl = drawing()
         with mpl.rc_context():
             mpl.rcdefaults()
             style: Any = _STYLE
