@@ -54,7 +54,7 @@ def compare(
         title = f"Comparison: {names}"
         page = render(title, "", experiments, source, note)
         found = results(experiments, source)
-        text = "\n\n".join(filter(None, (ending(found, width), difference_text(subjects(found)))))
+        text = "\n\n".join(filter(None, (ending(found, width), difference_text(subjects(found), width))))
     return ComparisonPage(write(page, target), text, result_data(experiments))
 
 

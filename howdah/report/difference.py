@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from howdah.layout import folded
 from howdah.measure.statistics import Statistic
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
@@ -85,7 +86,7 @@ def _apart(statistic: Statistic | None, factor: float) -> str:
     return between(about.low * factor, about.high * factor, _RATIO_DIGITS) if about else ""
 
 
-def difference_text(said: list[Subject]) -> str:
+def difference_text(said: list[Subject], width: int | None = None) -> str:
     """For a terminal: the measures that answer the profile, at each point; empty where there are no two sides."""
     found = contrasts(*leading(said))
     if not found:
@@ -115,8 +116,10 @@ def difference_text(said: list[Subject]) -> str:
         ]
         lines.append("  ".join(padded).rstrip())
     if len(places) > _MOST_POINTS:
-        lines.append(f"and {len(places) - _MOST_POINTS} more points: 'howdah table --of differences' has them")
-    lines.append("in pairs of equal repetitions; in brackets least and largest of few pairs, else the 95 % interval")
+        more = f"and {len(places) - _MOST_POINTS} more points: 'howdah table --of differences' has them"
+        lines += folded(more, width)
+    note = "in pairs of equal repetitions; in brackets least and largest of few pairs, else the 95 % interval"
+    lines += folded(note, width)
     return "\n".join(lines)
 
 
