@@ -11,6 +11,8 @@ from xml.sax.saxutils import escape
 from howdah.number import significant
 from howdah.record.result import Experiment
 from howdah.report.drawing import line, svg, text
+from howdah.report.plot.scale import Scale, thinned
+from howdah.report.plot.scale import ticks as round_ticks
 from howdah.report.variant import Variants
 
 # Measure of each connection, what the axis says, whether it is logarithmic.
@@ -120,14 +122,11 @@ def _axes(frame: _Frame, ticks: int) -> list[str]:
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(line(frame.left, frame.up(share), frame.right, frame.up(share), "rail"))
         parts.append(text(frame.left - 6, frame.up(share) + 4, f"{share:.0%}".replace("%", " %"), "note", "end"))
-    for number in range(ticks + 1):
-        x = frame.left + (frame.right - frame.left) * number / ticks
-        if frame.logarithmic:
-            value = frame.least * (frame.most / frame.least) ** (number / ticks)
-        else:
-            value = frame.least + (frame.most - frame.least) * number / ticks
+    scale = Scale(frame.least, frame.most, frame.left, frame.right, frame.logarithmic)
+    for tick in thinned(round_ticks(scale, ticks), scale, frame.right + 14):
+        x = frame.across(tick.value)
         parts.append(line(x, frame.bottom, x, frame.bottom + 4, "tick"))
-        parts.append(text(x, frame.bottom + 17, significant(value, 2), "note"))
+        parts += [text(x, frame.bottom + 17, tick.text, "note")] if tick.text else []
     return parts
 
 

@@ -14,7 +14,6 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -370,64 +369,3 @@ def test_what_could_not_be_unpacked_is_not_packed(recorded: RunDirectory, tmp_pa
     seal(recorded, read_json(recorded.provenance))
     with pytest.raises(PackError, match="cannot be packed: 'recorded/recorded/raw/-rf' is not a file"):
         pack([recorded.path.parent], tmp_path / "x.tar.zst")
-
-
-def _figure_commands(unpacked: Path) -> list[str]:
-    lines = (unpacked / "README.txt").read_text(encoding="utf-8").splitlines()
-    return [line.strip() for line in lines if line.startswith("  howdah figure ")]
-
-
-def test_a_pack_says_which_commands_draw_its_figures_and_they_give_the_same_bytes(
-    recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = pack([recorded.path.parent], tmp_path / "whole.howdah.tar.zst").file
-    results = pack([recorded.path.parent], tmp_path / "results.howdah.tar.zst", kind="results").file
-    unpack(file, tmp_path / "whole")
-    unpack(results, tmp_path / "results")
-    commands = _figure_commands(tmp_path / "whole")
-    names = [command.split()[-1] for command in commands]
-    assert {"exit-strip", "start-up", "time-sequence"} <= set(names)
-    ours = tmp_path / "ours"
-    ours.mkdir()
-    monkeypatch.chdir(ours)
-    for name in names:
-        assert main(["figure", "recorded", "--runs", str(recorded.path.parent.parent), "--figure", name]) == 0
-    monkeypatch.chdir(tmp_path / "whole")
-    for command in commands:
-        assert main(command.split()[1:]) == 0
-    drawn = {path.name: path.read_bytes() for path in ours.glob("*.pdf")}
-    assert len(drawn) == len(names)
-    assert {path.name: path.read_bytes() for path in Path().glob("*.pdf")} == drawn
-    # Of results alone, what needs no table.
-    monkeypatch.chdir(tmp_path / "results")
-    of_results = _figure_commands(Path())
-    assert [command.split()[-1] for command in of_results] == [
-        name for name in names if name in ("exit-strip", "exits", "difference", "map", "completion", "receivers")
-    ]
-    assert of_results
-    for command in of_results:
-        assert main(command.split()[1:]) == 0
-    for path in Path().glob("*.pdf"):
-        assert path.read_bytes() == drawn[path.name]
-
-
-MOST_OF_RESULTS_BYTES = 300_000  # of a run
-
-
-@pytest.mark.parametrize("noise", [False, True], ids=["many flows", "noise"])
-def test_results_of_a_run_are_small_at_worst(recorded: RunDirectory, tmp_path: Path, noise: bool) -> None:
-    """Of a run with many connections, whose numbers have nothing in common, with a long log and a full page."""
-    random = Random(7)
-    record = read_json(recorded.provenance)
-    metrics = read_json(recorded.metrics)
-    model = next(row for row in metrics["rows"] if row["flow"] is not None and isinstance(row["value"], float))
-    for number in range(2000 if noise else 5000):
-        value = random.random() if noise else round(random.random(), 3)
-        metrics["rows"].append({**model, "flow": 1000 + number, "group": "web", "value": value})
-    write_json(recorded.metrics, metrics)
-    lines = [f"[{random.random():.6f}] {random.randbytes(30).hex()}" for _ in range(1000)]
-    recorded.log.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    seal(recorded, record)
-    packed = pack([recorded.path.parent], tmp_path / "worst.howdah.tar.zst", kind="results")
-    assert sum(each["bytes"] for each in packed.index["files"].values()) > 500_000, "there is something to make small"
-    assert packed.file.stat().st_size <= MOST_OF_RESULTS_BYTES

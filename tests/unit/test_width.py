@@ -90,6 +90,7 @@ def test_every_command_fits_80_columns(bench: Bench, tmp_path: Path, monkeypatch
     howdah("score", "made", codes=(0, 5, 6))
     howdah("score", real.name, codes=(0, 5, 6))
     howdah("figure", real.name, "--list")
+    howdah("table", real.name, "--output", "results.tex", "--format", "latex")
     new = ("new", "mine", "--rate", "10 Mbit/s", "--rtt", "20 ms", "--output", "mine.yaml")
     howdah(*new, runs=False)
     howdah("pack", "made", "--output", "made.tar.zst")

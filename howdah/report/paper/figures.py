@@ -19,7 +19,7 @@ from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
 from howdah.report.paper.legend import columns, entries, lines_of_legend
-from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part
+from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part, span_decades
 from howdah.report.paper.plotted import (
     PREFIX,
     Plotted,
@@ -43,7 +43,6 @@ _SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
 _LEGEND_ROW_IN = 0.145
 _BEYOND_EXIT = 0.35  # of the time to the last exit: what start-up shows behind it
 _LEAST_RTTS = 3
-_DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
 _WITHOUT_EXIT_RTTS = 12
 
 
@@ -110,7 +109,6 @@ NAMES: dict[str, str] = {
     "map": "the median of a measure over two axes of the sweep",
     "receivers": "what the receivers did: ACKs, SACK blocks and offered windows",
 }
-# Figures of panels that are made from all runs together.
 SUMMED: dict[str, Callable[[list[Experiment], Choice], Plotted]] = {
     "difference": lambda experiments, _choice: difference_figure(experiments),
     "completion": lambda experiments, _choice: completion_figure(experiments),
@@ -208,14 +206,14 @@ def needs_records(name: str, experiments: list[Experiment]) -> bool:
     """Whether a figure is drawn from tables: those without are drawn of runs that kept their results alone, too."""
     if name in COURSES:
         return True
-    declared_here = declared_sections(without_controls(experiments)).get(name)
-    return declared_here is not None and declared_here[0].kind == "time"
+    own = declared_sections(without_controls(experiments)).get(name)
+    return own is not None and own[0].kind == "time"
 
 
 def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plotted:
     """Of the runs that are chosen."""
-    kept_data = needs_records(name, experiments)
-    chosen = {run.directory.path for run in chosen_runs(experiments, choice, with_data=kept_data)}
+    runs = chosen_runs(experiments, choice, with_data=needs_records(name, experiments))
+    chosen = {run.directory.path for run in runs}
     kept = [replace(each, runs=[run for run in each.runs if run.directory.path in chosen]) for each in experiments]
     if name in SUMMED:
         return SUMMED[name](kept, choice)
@@ -362,18 +360,12 @@ def _draw_course(
             highest.append(float(np.max(y)))
             axes.plot(x, y, color="#404040", linestyle=(0, (1.2, 1.2)), linewidth=0.8, label=label, gid="second")
     axes.set_ylim(0, max(highest, default=0.0) * 1.06 or 1.0)
-    if course.exits and _span_decades(lines):
+    if course.exits and span_decades(lines):
         axes.set_yscale("log")
         axes.set_ylim(0.8 * min(float(np.min(line.y[line.y > 0])) for line in lines), max(highest) * 1.4)
     _limits(axes, course, lines)
     axes.set_xlabel("Time since the flow’s start (s)")
     axes.set_ylabel(f"{course.title} ({course.unit})")
-
-
-def _span_decades(lines: list[PaperLine]) -> bool:
-    """Whether windows are so different that the smaller ones would lie on the floor of an axis from zero."""
-    peaks = [float(np.max(line.y)) for line in lines if len(line.y) and np.max(line.y) > 0]
-    return len(peaks) > 1 and max(peaks) >= _DECADE * min(peaks)
 
 
 def _named(line: PaperLine, course: CourseFigure) -> str:

@@ -28,6 +28,7 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 MOST_LINES = 8
 # Seconds since a time, here the flow's start, and values of a flow of a run; None where there are none.
 Points = Callable[[Run, Flow, float], tuple[Float64, Float64] | None]
+_DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
 _MOST_POINTS = 2400  # of a line: more than a column has dots, fewer than would make the file large
 
 
@@ -70,3 +71,9 @@ def shown_part(x: Float64, y: Float64, until_s: float | None) -> tuple[Float64, 
         kept = extremes(y, _MOST_POINTS)
         x, y = x[kept], y[kept]
     return x, y
+
+
+def span_decades(lines: list[PaperLine]) -> bool:
+    """Whether windows are so different that the smaller ones would lie on the floor of an axis from zero."""
+    peaks = [float(np.max(line.y)) for line in lines if len(line.y) and np.max(line.y) > 0]
+    return len(peaks) > 1 and max(peaks) >= _DECADE * min(peaks)

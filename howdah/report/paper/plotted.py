@@ -222,7 +222,7 @@ def draw_plotted(plotted: Plotted, sheet: FigureSheet) -> Figure:
         elif panel.look == "dots":
             _draw_dots(axes, panel, sheet.width_in)
         else:
-            _draw_lines(axes, panel)
+            _draw_lines(axes, panel, sheet.width_in)
         axes.set_title(panel.title)
         axes.set_xlabel(panel.up if panel.look == "dots" else panel.across)
         axes.set_ylabel("" if panel.look == "dots" else panel.up)
@@ -281,7 +281,7 @@ def _draw_map(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
     _ticks(axes, panel, width_in)
 
 
-def _draw_lines(axes: Axes, panel: PlottedPanel) -> None:
+def _draw_lines(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
     count = len(panel.lines)
     width = 0.8 / max(count, 1)
     for number, line in enumerate(panel.lines):
@@ -308,8 +308,8 @@ def _draw_lines(axes: Axes, panel: PlottedPanel) -> None:
         axes.set_yscale("log")
     if panel.look in ("steps", "marks"):
         axes.set_ylim(0, 1.06 * max((max(line.y) for line in panel.lines), default=0.0) or 1.0)
-    if panel.ticks and (whole := axes.get_figure(root=True)) is not None:
-        _ticks(axes, panel, whole.get_size_inches()[0])
+    if panel.ticks:
+        _ticks(axes, panel, width_in)
         axes.minorticks_off()
 
 

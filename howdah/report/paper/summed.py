@@ -119,7 +119,7 @@ def map_figure(experiments: list[Experiment], measure: str | None) -> Plotted:
 
 
 def _values(experiments: list[Experiment], measure: str | None) -> tuple[Metric, list[tuple[Run, float]]]:
-    """A number of each run that counts: of the whole run, or of its first flow or group."""
+    """The measure, and what each run that counts has of it: as a whole, or in its first flow or group."""
     runs = [run for experiment in experiments for run in experiment.runs if run.counts]
     firsts = [(run, found) for run in runs for _name, found in [*flows_of(run)][:1]]
     known = known_metrics()
