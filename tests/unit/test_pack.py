@@ -169,8 +169,9 @@ def test_a_report_that_the_runs_do_not_give_is_found(
     assert main(["verify", str(good.file), "--json"]) == 0
     own = json.loads(capsys.readouterr().out)["reports"][0]
     assert "report.html against the runs" in own["checked"]
-    monkeypatch.setattr(pack_module, "page_of", lambda _paths: "<p>reno is ten times as fast</p>")
-    forged = pack([recorded.path.parent], tmp_path / "forged.howdah.tar.zst")
+    with monkeypatch.context() as patch:
+        patch.setattr(pack_module, "_page", lambda _merged: "<p>reno is ten times as fast</p>")
+        forged = pack([recorded.path.parent], tmp_path / "forged.howdah.tar.zst")
     assert main(["verify", str(forged.file), "--json"]) == 6
     own = json.loads(capsys.readouterr().out)["reports"][0]
     assert [(each["file"], each["what"]) for each in own["findings"]] == [
