@@ -118,8 +118,7 @@ def execute(options: argparse.Namespace) -> int:
             display.say(f"published: {len(found)} of {len(wanted)} profiles")
             others = bring_up_to_date(chapter.profile for chapter in chapters)
             display.say(f"brought up to date: {counted(len(others), 'published result')}")
-        display.say("writing the site")
-        shown = views(catalogue, chapters, site, draw, quick=options.quick)
+        shown = views(catalogue, chapters, site, draw, quick=options.quick, tell=display.build)
     problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]
     # The quick atlas makes other runs than those that are published, on which findings stand.
     whole = read_chapters(PROFILES / "atlas", options.runs, quick=False) if options.quick else chapters

@@ -19,6 +19,7 @@ from howdah.atlas.chapter import Chapter, behind
 from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.published import Published
 from howdah.atlas.verdict import count, entry_verdict, words_text
+from howdah.build.cache import Progress
 from howdah.claim.finding import FAIL
 from howdah.report.drawing import dumbbell
 from howdah.report.origin import Fact
@@ -243,12 +244,20 @@ def _at(axes: Any) -> str:
     return str(axes or "")
 
 
-def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw, *, quick: bool) -> list[View]:
+def views(
+    catalogue: Catalogue,
+    chapters: list[Chapter],
+    site: Path,
+    draw: Draw,
+    *,
+    quick: bool,
+    tell: Progress | None = None,
+) -> list[View]:
     """A view of every entry, from what lies on disk. ``site`` is where the pages will be, for links."""
     shown = {chapter.name: _chapter(chapter, site, quick=quick) for chapter in chapters}
     setups = {chapter.name: _setup(chapter) for chapter in chapters}
     found = []
-    for entry in catalogue.entries:
+    for number, entry in enumerate(catalogue.entries, 1):
         mine = behind(entry, chapters)
         of = {chapter.name: _claims(chapter, entry, catalogue.causes) for chapter in mine}
         claims = [claim for judged in of.values() for claim in judged]
@@ -261,6 +270,8 @@ def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw,
         judged = {claim.name: claim.verdict for claim in claims}
         view.verdict = entry_verdict(entry.kind, [judged.get(name, NOT_RUN) for name in entry.section.central])
         found.append(view)
+        if tell is not None:
+            tell("pages of the site", number, len(catalogue.entries))
     return found
 
 

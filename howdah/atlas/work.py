@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from concurrent.futures import as_completed
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -152,12 +153,14 @@ def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
     there = [chapter for chapter in chapters if runs_of(chapter.path)]
     with pool(workers) as processes:
         paths = [(chapter.path, chapter.profile.path) for chapter in there]
-        work = [(chapter, processes.submit(_conclude, *path)) for chapter, path in zip(there, paths, strict=True)]
-        for done, (chapter, future) in enumerate(work, 1):
+        work = {processes.submit(_conclude, *path): chapter for chapter, path in zip(there, paths, strict=True)}
+        if work:
+            display.build("claims and reports", 0, len(work))
+        for done, future in enumerate(as_completed(work), 1):
             try:
                 future.result()
             except HowdahError as error:
-                chapter.problems.append(str(error))
+                work[future].problems.append(str(error))
             display.build("claims and reports", done, len(work))
     for chapter in there:
         judged = chapter.judged()

@@ -16,6 +16,7 @@ from howdah.record.directory import read_json
 from howdah.report.build import report
 from howdah.report.results import read_shown
 from howdah.report.tidy import result_data
+from howdah.work.display import Display
 from howdah.work.experiment import find
 from howdah.work.results import bring_up_to_date
 
@@ -36,10 +37,13 @@ def execute(options: argparse.Namespace) -> int:
         path = path.parent
     if not (path / "experiment.json").exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(path))
-    bring_up_to_date(path, force=options.reanalyse, workers=cores())
-    judge_claims(path, judged_with(path))
-    page = report(path, prometheus="off" if options.without_prometheus else "auto")
-    laid_over(path, read_shown(path), page=True)
+    with Display(quiet=options.json) as display:
+        bring_up_to_date(path, force=options.reanalyse, workers=cores(), progress=display.build)
+        display.build("claims", 0, 0)
+        judge_claims(path, judged_with(path))
+        display.build("report", 0, 0)
+        page = report(path, prometheus="off" if options.without_prometheus else "auto", tell=display.build)
+        laid_over(path, read_shown(path), page=True)
     if options.json:
         claims = read_json(path / CLAIMS_NAME)["claims"] if (path / CLAIMS_NAME).exists() else []
         found = result_data([read_shown(path)])

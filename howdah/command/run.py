@@ -108,7 +108,7 @@ def execute(options: argparse.Namespace) -> int:
             from howdah.report.build import report
 
             display.build("report", 0, 0)
-            page = report(experiment.path, shown=made)
+            page = report(experiment.path, shown=made, tell=display.build)
         over = laid_over(experiment.path, made, page=page is not None)
     judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
     if options.json_events:

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from howdah.build.cache import Progress
 from howdah.build.secret import code
 from howdah.errors import HowdahError
 from howdah.foreign import files_below
@@ -105,16 +106,17 @@ def blocks_in(target: Path) -> list[Path]:
     return [entry for entry in sorted(target.iterdir()) if (entry / "meta.json").exists()]
 
 
-def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path | None = None) -> list[Path]:
+def build_experiment(
+    experiment: Experiment, prometheus: Prometheus, root: Path | None = None, *, tell: Progress | None = None
+) -> list[Path]:
     """Block directories of every run of the experiment, building those that are missing or out of date.
 
     They are in ``root`` (default: ``prometheus/`` in the experiment), one directory a run, named by run and key.
     """
     root = root or experiment.path / DIRECTORY
     blocks: list[Path] = []
-    for run in experiment.runs:
-        if run.plan is None:
-            continue
+    planned = [run for run in experiment.runs if run.plan is not None]
+    for number, run in enumerate(planned, 1):
         target = root / f"{run.name}-{blocks_key(run)}"
         if not are_there(target):
             build_run(run, prometheus.promtool, target)
@@ -123,6 +125,8 @@ def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path 
                     with contextlib.suppress(OSError):
                         remove_whole(old)
         blocks += blocks_in(target)
+        if tell is not None:
+            tell("blocks for Prometheus", number, len(planned))
     return blocks
 
 

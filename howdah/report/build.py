@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from howdah.build.cache import Progress
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
@@ -23,7 +24,9 @@ OFF = "Prometheus was switched off: curves and summary were computed from the Pa
 
 
 @contextmanager
-def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple[Source, str]]:
+def source_for(
+    experiments: list[Experiment], prometheus: str, tell: Progress | None = None
+) -> Iterator[tuple[Source, str]]:
     """The source of a report, and what its footer says about it.
 
     ``auto`` asks a Prometheus started for the purpose on blocks of the experiments, fetches the program when it is not
@@ -48,7 +51,7 @@ def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple
         data = place / "data"
         data.mkdir()
         for experiment in experiments:
-            link_blocks(_blocks(experiment, program, place / "blocks"), data)
+            link_blocks(_blocks(experiment, program, place / "blocks", tell), data)
         try:
             with queried(program, data) as client:
                 yield PrometheusSource(client, client.version()), "Curves and summary come from PromQL."
@@ -57,7 +60,7 @@ def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple
             raise HowdahError(str(error), hint=hint) from error
 
 
-def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Path]:
+def _blocks(experiment: Experiment, program: Prometheus, spare: Path, tell: Progress | None) -> list[Path]:
     """Blocks kept beside the runs; of a single run, or where nothing may be written, in a directory of the moment."""
     beside = experiment.path / "prometheus"
     whole = (experiment.path / "experiment.json").exists()
@@ -69,16 +72,21 @@ def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Pa
             probe.unlink()
     except OSError:
         whole = False
-    return build_experiment(experiment, program, beside if whole else spare / experiment.name)
+    return build_experiment(experiment, program, beside if whole else spare / experiment.name, tell=tell)
 
 
-def report(experiment_dir: Path, prometheus: str = "auto", shown: Experiment | None = None) -> Path:
+def report(
+    experiment_dir: Path,
+    prometheus: str = "auto",
+    shown: Experiment | None = None,
+    tell: Progress | None = None,
+) -> Path:
     """Write ``report.html`` into an experiment (or run) directory and return its path.
 
-    ``shown`` is what ``read_shown`` gave, where it was read already. Raises HowdahError when the directory holds no
-    experiment or cannot be written.
+    ``shown`` is what ``read_shown`` gave, where it was read already; ``tell`` hears how far it is. Raises HowdahError
+    when the directory holds no experiment or cannot be written.
     """
     experiment = shown or read_shown(experiment_dir)
-    with source_for([experiment], prometheus) as (source, note):
-        page = render(experiment.name, experiment.description, [experiment], source, note)
+    with source_for([experiment], prometheus, tell) as (source, note):
+        page = render(experiment.name, experiment.description, [experiment], source, note, tell)
     return write(page, experiment_dir / "report.html")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from howdah.build.cache import Progress
 from howdah.number import delay, rate, size
 from howdah.plan.path import Path
 from howdah.record.result import Experiment, Run
@@ -142,7 +143,13 @@ _LIMIT_NAMES = {
 }
 
 
-def page_data(experiments: list[Experiment], source: Source, variants: Variants, axes: list[RunAxis]) -> dict[str, Any]:
+def page_data(
+    experiments: list[Experiment],
+    source: Source,
+    variants: Variants,
+    axes: list[RunAxis],
+    tell: Progress | None = None,
+) -> dict[str, Any]:
     """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
     runs = drawn_runs(experiments)
     flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
@@ -153,11 +160,12 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants,
     bands = PageBands(
         runs, axes, [figure["series"][0] for figure in FIGURES if figure["axis"] == "time" and "points" not in figure]
     )
-    coded = [
-        _run(run, source, variants, (curve_points, min(curve_points, steps)), acks, bands)
-        | {"at": [axis.place(run) for axis in axes], "limits": paths.place(run)}
-        for run in runs
-    ]
+    coded = []
+    for number, run in enumerate(runs, 1):
+        curves = _run(run, source, variants, (curve_points, min(curve_points, steps)), acks, bands)
+        coded.append(curves | {"at": [axis.place(run) for axis in axes], "limits": paths.place(run)})
+        if tell is not None:
+            tell("curves of the report", number, len(runs))
     return {
         "figures": [_noted(each, runs) for each in FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))],
         "limitNames": _LIMIT_NAMES,

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from howdah import __version__
 from howdah.assets import UPLOT_VERSION, scripts, style
+from howdah.build.cache import Progress
 from howdah.errors import HowdahError
 from howdah.number import duration
 from howdah.place import REPORTS
@@ -94,7 +95,14 @@ def _template() -> Template:
     return templates_of(REPORTS / "templates").get_template("report.html.j2")
 
 
-def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
+def render(
+    title: str,
+    description: str,
+    experiments: list[Experiment],
+    source: Source,
+    note: str,
+    tell: Progress | None = None,
+) -> str:
     """The page as text. ``note`` is said in the footer, e.g. why there was no Prometheus."""
     runs = [run for experiment in experiments for run in experiment.runs]
     ordinary = without_controls(experiments)
@@ -108,7 +116,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else []
     drawn = sample(ordinary) if many else ordinary
     across = axes(drawn, variants)
-    data = page_data(drawn, source, variants, across)
+    data = page_data(drawn, source, variants, across, tell)
     results = table(ordinary, summaries, variants)
     said = subjects(results)
     linked = frozenset(run["name"] for run in data["runs"])

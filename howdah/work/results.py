@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.cache import Progress
 from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
@@ -28,6 +29,7 @@ from howdah.work.stage import is_current, outdated, refresh
 
 Tell = Callable[[str], None]
 _told: set[tuple[Path, str]] = set()
+_AGAIN = "compute results again"
 
 
 def say(text: str) -> None:
@@ -101,7 +103,13 @@ def check_results(path: Path, tell: Tell = say) -> None:
 
 
 def bring_up_to_date(
-    path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1, without: Container[str] = ()
+    path: Path,
+    tell: Tell = say,
+    *,
+    force: bool = False,
+    workers: int = 1,
+    without: Container[str] = (),
+    progress: Progress | None = None,
 ) -> int:
     """Recompute results of another analysis, with ``force`` all of them; return the number of runs.
 
@@ -117,10 +125,14 @@ def bring_up_to_date(
         if force or not is_current(record):
             old.append(run)
     done = 0
-    for refreshed, error in refresh_all(old, workers, force=force):
+    if old and progress is not None:
+        progress(_AGAIN, 0, len(old))
+    for number, (refreshed, error) in enumerate(refresh_all(old, workers, force=force), 1):
         if error is not None:
             raise error
         done += refreshed is not None
+        if progress is not None:
+            progress(_AGAIN, number, len(old))
     if old:
         with suppress(OSError):  # the index of a directory that cannot be written holds no measures
             run_experiment.ExperimentDirectory(
