@@ -34,7 +34,7 @@ _BY_RUN: dict[str, Callable[[Run, Path], list[Path]]] = {
 }
 _TABLES = ("csv", "parquet")
 _HELP = """flent: a data file that flent plots (default);
-csv, parquet: every table with the rows of all runs, axes as columns;
+csv, parquet: every table with the rows of all runs, axes as columns (csv with --only);
 xplot: a time-sequence graph of each flow, as tcptrace draws it;
 pcapng: the run's captures in one file, with comments that name path, flow and exit;
 qlog: window, RTT and state of each flow as events of QUIC's recovery"""
@@ -46,14 +46,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--format",
         choices=[*_TABLES, *_BY_RUN, *extensions("exports", (*_TABLES, *_BY_RUN))],
-        default="flent",
+        default=None,
         help=_HELP,
     )
     parser.add_argument(
         "--only",
         action="append",
         metavar="TABLE",
-        help="with csv or parquet, only this table (runs, metrics, exits, checks, tcp_probe …); may be repeated",
+        help="only this table (runs, metrics, exits, checks, tcp_probe …), as csv or parquet; may be repeated",
     )
     parser.add_argument(
         "--output",
@@ -70,17 +70,18 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     """Write what can be written, say what cannot; an error when that is everything."""
     path = find(options.runs, options.run)
-    if options.only and options.format not in ("csv", "parquet"):
-        raise UsageError(f"--only names tables, and {options.format} has none", hint="Add --format csv or parquet.")
-    directory: Path = options.output or Path(f"{path.name}-{options.format}")
+    form = options.format or ("csv" if options.only else "flent")
+    if options.only and form not in _TABLES:
+        raise UsageError(f"--only names tables, and {form} has none", hint="Add --format csv or parquet.")
+    directory: Path = options.output or Path(f"{path.name}-{form}")
     made = not directory.exists()
     directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
-    if options.format in _TABLES:
+    if form in _TABLES:
         with Display(quiet=options.json) as display:
-            written = write_tables(Data([path]), directory, cast("Format", options.format), options.only, display.build)
+            written = write_tables(Data([path]), directory, cast("Format", form), options.only, display.build)
     else:
-        written = _by_run(options.format, read_results(path).runs, directory, refused)
+        written = _by_run(form, read_results(path).runs, directory, refused)
     if not written:
         if made:
             directory.rmdir()
@@ -88,7 +89,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         passed_over = [{"what": error.what, "where": error.where} for error in refused]
         files = [str(file) for file in written]
-        answer("export", {"format": options.format, "written": files, "passed_over": passed_over})
+        answer("export", {"format": form, "written": files, "passed_over": passed_over})
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: passed over: {error}\n" for error in refused))

@@ -136,7 +136,7 @@ def difference_table(said: list[Subject]) -> Tabular:
     """Every row, for a paper or a spreadsheet."""
     rows = [[row.of.place, row.of.side, *_words(row)] for row in difference_rows(differences(said))]
     other = next((each.other for each in differences(said)), "")
-    headers = ["point", "B", *HEADERS[1:4], "B", "A", "B − A", "", "B / A", "", "better"]
+    headers = ["point", "side B", *HEADERS[1:4], "B", "A", "B − A", "", "B / A", "", "better"]
     return Tabular(f"Differences: B against A = {other}", headers, rows)
 
 

@@ -35,7 +35,10 @@ _TEX = {
 
 @dataclass(frozen=True)
 class Tabular:
-    """``columns`` are headings; every row has as many cells. A column that is empty throughout is not written."""
+    """``columns`` are headings; every row has as many cells. A column that is empty throughout is not written.
+
+    One without a heading has the intervals of the column before it.
+    """
 
     title: str
     columns: list[str]
@@ -46,6 +49,10 @@ class Tabular:
         kept = [number for number in range(len(self.columns)) if any(row[number] for row in self.rows)]
         rows = [[row[number] for number in kept] for row in self.rows]
         return Tabular(self.title, [self.columns[number] for number in kept], rows)
+
+    def named(self) -> list[str]:
+        """The headings, none of them empty: a column without one has the interval of that before it."""
+        return [each or f"{before}, interval" for before, each in zip(["", *self.columns], self.columns, strict=False)]
 
     def is_number(self, column: int) -> bool:
         """Whether the column is aligned to the right: all of its cells begin with a digit or a sign."""
@@ -68,7 +75,7 @@ def _tex_row(cells: list[str]) -> str:
 def markdown(table: Tabular) -> str:
     """A table of GitHub's Markdown below its title."""
     dashes = ["---:" if table.is_number(number) else "---" for number in range(len(table.columns))]
-    lines = [_bar(table.columns), _bar(dashes), *(_bar(row) for row in table.rows)]
+    lines = [_bar(table.named()), _bar(dashes), *(_bar(row) for row in table.rows)]
     return "\n".join([f"**{table.title}**", "", *lines]) + "\n"
 
 
@@ -80,7 +87,7 @@ def comma_separated(table: Tabular) -> str:
     """CSV (RFC 4180, but with plain line ends); numbers have ASCII signs and no spaces in them."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(table.columns)
+    writer.writerow(table.named())
     writer.writerows([cell.translate(_PLAIN) for cell in row] for row in table.rows)
     return written.getvalue()
 

@@ -62,7 +62,8 @@ def ideal_s(flow: Flow, path: Path) -> float | None:
 def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
     """Of every algorithm at every point, those of each group and each single flow, and ``all`` where there are several.
 
-    Up to eight sizes are a class each; more are put together by powers of ten.
+    Up to eight sizes are a class each; more are put together by powers of ten. Points, algorithms and groups have the
+    order of the runs.
     """
     runs = [run for each in without_controls(experiments) for run in each.runs if run.counts and run.plan is not None]
     sizes = sorted({size for run in runs for _flow, size, _time in _transfers(run)})
@@ -87,7 +88,9 @@ def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
     several: dict[tuple[Any, ...], int] = {}
     for key in found:
         several[key[:5]] = several.get(key[:5], 0) + 1
-    kept = [each for key, each in sorted(found.items()) if each.words != _ALL or several[key[:5]] > 2]
+    order = [{each: number for number, each in enumerate(dict.fromkeys(parts))} for parts in zip(*found, strict=True)]
+    keys = sorted(found, key=lambda key: (*(order[part][key[part]] for part in range(5)), *key[5:]))
+    kept = [found[key] for key in keys if found[key].words != _ALL or several[key[:5]] > 2]
     for each in kept:
         each.times_s.sort()
         each.slowdowns.sort()

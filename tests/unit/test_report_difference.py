@@ -93,6 +93,8 @@ def test_command_json_and_python_say_the_same(tmp_path: Path, capsys: pytest.Cap
     assert main(["table", "both", "--of", "differences", "--format", "csv", "--runs", str(tmp_path)]) == 0
     rows = list(csv.reader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 1 + len(printed)
+    assert len(set(rows[0])) == len(rows[0]), "each column has a name of its own"
+    assert "" not in rows[0]
 
 
 def test_only_some_tables_are_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +104,10 @@ def test_only_some_tables_are_exported(tmp_path: Path, capsys: pytest.CaptureFix
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"metrics.csv", "differences.csv"}
     assert main([*words, "--format", "csv", "--only", "metric"]) == 2
     assert "metrics" in capsys.readouterr().err
-    assert main([*words, "--only", "metrics"]) == 2
+    assert main([*words, "--format", "flent", "--only", "metrics"]) == 2
+    other = tmp_path / "other"
+    assert main([*words[:-1], str(other), "--only", "metrics"]) == 0, "what has tables is meant"
+    assert [file.name for file in other.iterdir()] == ["metrics.csv"]
 
 
 TABLE = Tabular("a & b", ["who", "n", "none"], [["50 % of_x", "−1\u2009234.5", ""], ["b|c", "+2", ""]])
@@ -115,4 +120,7 @@ def test_forms_of_a_table() -> None:
     assert r"50 \% of\_x & $-$1\,234.5 \\" in tex
     assert r"| b\|c | +2 |" in FORMS["markdown"](used)
     assert "| --- | ---: |" in FORMS["markdown"](used)
+    spread = Tabular("times", ["who", "p50 (s)", ""], [["a", "1", "0 … 2"]])
+    assert "| who | p50 (s) | p50 (s), interval |" in FORMS["markdown"](spread)
+    assert FORMS["csv"](spread).splitlines()[0] == 'who,p50 (s),"p50 (s), interval"'
     assert list(csv.reader(io.StringIO(FORMS["csv"](used)))) == [["who", "n"], ["50 % of_x", "-1234.5"], ["b|c", "+2"]]

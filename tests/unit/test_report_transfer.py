@@ -81,6 +81,20 @@ def test_few_sizes_are_a_class_each_and_all_stands_below(tmp_path: Path) -> None
     assert every.times_s == sorted(small.times_s + large.times_s)
 
 
+def test_points_and_algorithms_have_the_order_of_the_runs(tmp_path: Path) -> None:
+    """By letters bbr came before cubic, and 100 ms before 50 ms."""
+    made = _experiment(tmp_path, "10 kB", "1 MB")
+    order = [(rtt, algorithm) for rtt in ("50 ms", "100 ms") for algorithm in ("cubic", "bbr")]
+    runs = [
+        replace(made.runs[0], axes={"path.rtt": rtt}, algorithm=algorithm)
+        for algorithm in ("cubic", "bbr")
+        for rtt in ("50 ms", "100 ms")
+    ]
+    found = size_classes([replace(made, runs=runs)])
+    assert [(each.point["path.rtt"], each.algorithm) for each in found[::3]] == order
+    assert [each.words for each in found] == ["10 kB", "1 MB", "all"] * 4
+
+
 def test_many_sizes_are_put_together_by_powers_of_ten(tmp_path: Path) -> None:
     listed = [f"{number} kB" for number in (5, 7, 9, 20, 30, 40, 50, 60, 70, 800)]
     found = size_classes([_experiment(tmp_path, *listed)])
