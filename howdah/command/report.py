@@ -42,11 +42,13 @@ def execute(options: argparse.Namespace) -> int:
         display.build("claims", 0, 0)
         judge_claims(path, judged_with(path))
         display.build("report", 0, 0)
-        page = report(path, prometheus="off" if options.without_prometheus else "auto", tell=display.build)
-        laid_over(path, read_shown(path), page=True)
+        shown = read_shown(path)
+        prometheus = "off" if options.without_prometheus else "auto"
+        page = report(path, prometheus=prometheus, shown=shown, tell=display.build)
+        laid_over(path, shown, page=True)
     if options.json:
         claims = read_json(path / CLAIMS_NAME)["claims"] if (path / CLAIMS_NAME).exists() else []
-        found = result_data([read_shown(path)])
+        found = result_data([shown])
         answer("report", {"report": str(page), "experiment": str(path), **found, "claims": claims})
     else:
         write_stdout(f"{page}\n")
