@@ -22,7 +22,7 @@ _EXAMPLES = """\
 It reads pcap and pcapng, tcp_probe as text, the output of ss -tin, iperf3's JSON and qlog; gzip, xz and zstd as well.
   howdah explain slow.pcap
   howdah explain slow.pcap.gz --page slow.html
-  howdah explain sender.pcap receiver.pcap   # both ends of a connection are joined
+  howdah explain sender.pcap receiver.pcap   # both ends, joined
   howdah new twin --from slow.pcap      # a profile that reproduces it
 """
 

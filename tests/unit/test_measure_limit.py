@@ -126,7 +126,7 @@ def test_the_last_flight_of_a_fixed_size_is_not_a_stall() -> None:
 def test_iperf3_may_not_send_before_its_server_says_so() -> None:
     """A cookie of 37 bytes leaves with the connection, the data a round trip later; what stalls after that counts."""
     info = readings(notsent_bytes=[0, 0, 9, 9, 0, *[9] * 5], bytes_sent_bytes=[37, 37, *[5000] * 8])
-    for traffic, time_s, span_s in (("iperf3", 0.1, 0.8), ("bulk", 0.3, 1.0)):
+    for traffic, time_s, span_s in (("iperf3", 0.1, 0.8), ("kernel", 0.3, 1.0)):
         trace = make_trace([10], [0], [10], flow=make_flow(traffic=traffic), stop_ms=1000)
         found = nothing_to_send(trace, info)
         assert found is not None
