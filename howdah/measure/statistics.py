@@ -20,6 +20,7 @@ _STUDENT = (
 )
 _NORMAL = 1.959964
 _SAME = 1e-12
+_BEYOND = 0.025  # on either side of an interval of 95 %
 FEW = 6  # repetitions below which they are shown as themselves: two-sided 95 % of a median take six values
 
 
@@ -85,13 +86,28 @@ class Statistic:
 def median_rank(count: int) -> int:
     """How many of ``count`` values are below the 95 % interval of the median, and as many above it.
 
-    The largest r for which P(Binomial(count, 1/2) <= r) stays within 2.5 %: the interval from the value of rank r + 1
-    to its counterpart then covers the median with at least 95 %. 0 where even all of them do not.
+    0 where even all of them do not bound it.
     """
-    below, rank = 0.0, 0
-    while (below := below + math.comb(count, rank) / 2**count) <= 0.025:
-        rank += 1
-    return max(0, rank - 1)
+    return max(0, interval_ranks(count, 0.5)[0] - 1)
+
+
+def interval_ranks(count: int, share: float) -> tuple[int, int]:
+    """Ranks, from 1, of the ordered values between which the quantile of ``share`` is with at least 95 %.
+
+    The first is 0, or the last ``count`` + 1, where no value bounds it. The number of values below the quantile is
+    Binomial(count, share), of which at most 2.5 % are left out on each side (David and Nagaraja, Order Statistics, 3rd
+    edition, section 7.1).
+    """
+    whole = math.lgamma(count + 1) + count * math.log1p(-share)
+    odds = math.log(share) - math.log1p(-share)
+    below, first = 0.0, 0
+    for k in range(count + 1):
+        below += math.exp(whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * odds)
+        if below <= _BEYOND:
+            first = k + 1
+        if below >= 1 - _BEYOND:
+            return first, k + 1
+    return first, count + 1
 
 
 def statistic(values: list[float]) -> Statistic:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from howdah.layout import aligned, folded
+from howdah.layout import folded
 from howdah.measure.statistics import Statistic
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
 from howdah.report.contrast import Contrast, contrasts, leading
 from howdah.report.subject import Subject
-from howdah.report.tabular import Tabular
+from howdah.report.tabular import Tabular, text
 
 HEADERS = ("B", "flow", "measure", "unit", "B", "A", "B − A", "B / A", "better")
 _MOST_POINTS = 12  # that a terminal shows
@@ -95,41 +95,23 @@ def difference_text(said: list[Subject], width: int | None = None) -> str:
     places = list(dict.fromkeys(each.place for each in found))
     several = len({(each.side, each.other) for each in found}) > 1
     sides = f"B against A = {found[0].other}" if several else f"B = {found[0].side} against A = {found[0].other}"
-    cells = [["", "B", "A", "B − A", "B / A"]]
+    lines = folded(sides, width) if any(places) else []
     for place in places[:_MOST_POINTS]:
-        cells += [[f"[{place}]"]] if place else []
+        rows = []
         for row in difference_rows([each for each in found if each.place == place]):
             name = ", ".join(filter(None, (row.of.side if several else "", row.measure)))
-            name = f"{name} ({row.unit})" if row.unit else name
             both = [
                 f"{number} ({apart})" if apart else number
                 for number, apart in ((row.difference, row.difference_apart), (row.ratio or "—", row.ratio_apart))
             ]
-            cells.append([name, row.mine, row.other, *both])
-    lines = [*folded(sides, width), *_lines(cells, width)]
+            rows.append([f"{name} ({row.unit})" if row.unit else name, row.mine, row.other, *both])
+        title = f"[{place}]" if place else sides
+        lines += text(Tabular(title, ["measure", "B", "A", "B − A", "B / A"], rows), width).splitlines()
     if len(places) > _MOST_POINTS:
         more = f"and {len(places) - _MOST_POINTS} more points: 'howdah table --of differences' has them"
         lines += folded(more, width)
     note = "in pairs of equal repetitions; in brackets least and largest of few pairs, else the 95 % interval"
     return "\n".join([*lines, *folded(note, width)])
-
-
-def _lines(cells: list[list[str]], width: int | None) -> list[str]:
-    """Rows with their columns below each other; the name of each above its numbers where both are too wide."""
-    rows = [line for line in cells if len(line) > 1]
-    found = iter(aligned(rows, right=(1, 2)))
-    lines = [next(found) if len(line) > 1 else line[0] for line in cells]
-    if width is None or max(map(len, lines)) <= width:
-        return lines
-    found = iter(aligned([line[1:] for line in rows], right=(0, 1)))
-    lines = []
-    for line in cells:
-        if line[0]:
-            lines += folded(line[0], width)
-        if len(line) > 1:
-            numbers = f"  {next(found)}"
-            lines += [numbers] if len(numbers) <= width else folded(numbers, width, "    ", "  ")
-    return lines
 
 
 def difference_table(said: list[Subject]) -> Tabular:
