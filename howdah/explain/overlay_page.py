@@ -11,8 +11,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from howdah import __version__
-from howdah.assets import Script
 from howdah.explain.delay import Reals
 from howdah.explain.overlay import CURVES, Overlay
 from howdah.explain.picture import tick_step
@@ -21,7 +19,7 @@ from howdah.number import significant
 from howdah.place import REPORTS
 from howdah.report.drawing import line, svg, text
 from howdah.report.page import write
-from howdah.report.template import templates_of
+from howdah.report.template import framed, templates_of
 
 _PLACE = REPORTS / "explain"
 _SHARED = ("tokens.css", "page.css", "table.css", "print.css")
@@ -44,8 +42,6 @@ def _template() -> Any:
 
 def write_overlay(name: str, found: list[Overlay], target: Path) -> Path:
     """Write the page of the nearest run at ``target``; the others are rows of its table. Raises HowdahError."""
-    theme = (REPORTS / "js" / "theme.js").read_text(encoding="utf-8")
-    scripts = (Script(theme), Script(_BIND))
     nearest = found[0]
     page = _template().render(
         title=visible(name),
@@ -54,11 +50,7 @@ def write_overlay(name: str, found: list[Overlay], target: Path) -> Path:
         pictures=list(_pictures(nearest)),
         rows=[(visible(each.run), *_cells(each), len(each.unlike)) for each in found],
         curves=[title for title, _ in CURVES],
-        version=__version__,
-        style=Markup("\n".join(file.read_text(encoding="utf-8") for file in _STYLES)),
-        theme=Markup(scripts[0].text),
-        bind=Markup(scripts[1].text),
-        policy=" ".join(f"'{script.policy}'" for script in scripts),
+        **framed(_STYLES, _BIND),
     )
     return write(page, target)
 

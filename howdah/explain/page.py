@@ -10,8 +10,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from howdah import __version__
-from howdah.assets import Script
 from howdah.explain.explained import Explained
 from howdah.explain.picture import START_UP, WHOLE, time_sequence
 from howdah.explain.words import rows, sentence
@@ -20,7 +18,7 @@ from howdah.place import REPORTS
 from howdah.report.exitstrip import ExitMark, ExitRow, ExitStrip, StripScale, exit_strip
 from howdah.report.page import write
 from howdah.report.table import cause_text
-from howdah.report.template import templates_of
+from howdah.report.template import framed, templates_of
 
 _PLACE = REPORTS / "explain"
 _SHARED = ("tokens.css", "page.css", "table.css", "print.css")
@@ -53,18 +51,12 @@ def _template() -> Any:
 
 def write_page(flows: list[Explained], problems: list[str], target: Path) -> Path:
     """Write the page at ``target``. Raises HowdahError."""
-    theme = (REPORTS / "js" / "theme.js").read_text(encoding="utf-8")
-    scripts = (Script(theme), Script(_BIND))
     names = sorted({flow.file for flow in flows})
     page = _template().render(
         title=visible(", ".join(names)),
         problems=[visible(problem) for problem in problems],
         views=[_view(flow) for flow in flows],
-        version=__version__,
-        style=Markup("\n".join(file.read_text(encoding="utf-8") for file in _STYLES)),
-        theme=Markup(scripts[0].text),
-        bind=Markup(scripts[1].text),
-        policy=" ".join(f"'{script.policy}'" for script in scripts),
+        **framed(_STYLES, _BIND),
     )
     return write(page, target)
 

@@ -10,10 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from howdah import __version__
-from howdah.assets import Script
 from howdah.nightly.cell import CellResult, label
 from howdah.nightly.change import Comparison
 from howdah.nightly.night import Night, largest
@@ -21,7 +17,7 @@ from howdah.nightly.significance import ALPHA
 from howdah.number import significant
 from howdah.place import REPORTS
 from howdah.report.page import write
-from howdah.report.template import templates_of
+from howdah.report.template import framed, templates_of
 
 _PLACE = REPORTS / "nightly"
 _SHARED = ("tokens.css", "page.css", "table.css", "print.css")
@@ -81,8 +77,7 @@ def write_page(night: Night, target: Path) -> Path:
     """Write the page at ``target``, with links to the reports that are there. Raises HowdahError."""
     views = [_view(night, cell, target.parent) for cell in night.cells]
     kernels = list(dict.fromkeys(cell.kernel for cell in night.cells))
-    theme, scroll = ((REPORTS / "js" / name).read_text(encoding="utf-8") for name in ("theme.js", "scroll.js"))
-    scripts = (Script(theme), Script(f"{scroll}\n{_BIND}"))
+    scroll = (REPORTS / "js" / "scroll.js").read_text(encoding="utf-8")
     page = _template().render(
         night=night,
         headline=headline(night),
@@ -90,11 +85,7 @@ def write_page(night: Night, target: Path) -> Path:
         groups=_groups(views, kernels),
         views=sorted(views, key=lambda view: not view.reasons),
         facts=_facts(night),
-        version=__version__,
-        style=Markup("\n".join(file.read_text(encoding="utf-8") for file in _STYLES)),
-        theme=Markup(scripts[0].text),
-        bind=Markup(scripts[1].text),
-        policy=" ".join(f"'{script.policy}'" for script in scripts),
+        **framed(_STYLES, f"{scroll}\n{_BIND}"),
     )
     return write(page, target)
 

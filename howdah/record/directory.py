@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,12 +89,16 @@ def writing_name(path: Path) -> Path:
     return path.with_name(f"{WRITING}{path.name}-{os.getpid()}")
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that a reader sees either the old one or the whole new one, and nothing else if we fail."""
+def write_whole(path: Path, content: str | bytes | Iterator[str]) -> None:
+    """Write a file so that a reader sees either the old one or the whole new one, and nothing else if we fail.
+
+    The parts of an iterator are not in memory together.
+    """
     temporary = writing_name(path)
     try:
         with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            parts = [content] if isinstance(content, str | bytes) else content
+            file.writelines(part.encode() if isinstance(part, str) else part for part in parts)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

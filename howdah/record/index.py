@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from howdah.errors import RecordError
 from howdah.foreign import is_plain
-from howdah.record.directory import read_json, writing_name
+from howdah.record.directory import read_json, write_whole
 from howdah.record.reading import HINT, FilePart, Scalar, checked
 
 EXPERIMENT_FORMAT: Literal[1] = 1
@@ -82,16 +81,7 @@ def read_index(path: Path) -> ExperimentIndex:
 def write_index(path: Path, about: ExperimentIndex, cells: Iterable[IndexedRun]) -> None:
     """Write the list as a whole or not at all, one line a run; ``cells`` take the place of those of ``about``, and are
     not in memory together."""
-    temporary = writing_name(path)
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(_lines(about, cells))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, _lines(about, cells))
 
 
 def _lines(about: ExperimentIndex, cells: Iterable[IndexedRun]) -> Iterator[str]:

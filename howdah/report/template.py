@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket
+from markupsafe import Markup
 
+from howdah import __version__
+from howdah.assets import Script
 from howdah.build.cache import Cache, content_key
 from howdah.errors import HowdahError
+from howdah.place import REPORTS
 
 KIND = "template"
 _FILE = "bytecode"
@@ -28,6 +34,19 @@ def templates_of(directory: Path) -> Environment:
         lstrip_blocks=True,
         bytecode_cache=_Compiled(),
     )
+
+
+def framed(styles: Sequence[Path], script: str) -> dict[str, Any]:
+    """What a page that stands alone has around its content: version, styles, and two scripts, that of the theme before
+    anything is shown and ``script`` at the end, with the policy that lets these alone run."""
+    scripts = [Script((REPORTS / "js" / "theme.js").read_text(encoding="utf-8")), Script(script)]
+    return {
+        "version": __version__,
+        "style": Markup("\n".join(file.read_text(encoding="utf-8") for file in styles)),
+        "theme": Markup(scripts[0].text),
+        "bind": Markup(scripts[1].text),
+        "policy": " ".join(f"'{each.policy}'" for each in scripts),
+    }
 
 
 class _Compiled(BytecodeCache):
