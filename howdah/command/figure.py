@@ -87,7 +87,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _found(runs: Path, name: str) -> Path:
-    """The experiment or run; a figure's name in its place is told how it is asked for."""
+    """The experiment or run. For a figure's name in its place the error says how to ask for it."""
     try:
         return find(runs, name)
     except HowdahError as error:
