@@ -86,9 +86,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.set_defaults(execute=execute)
 
 
+def _found(runs: Path, name: str) -> Path:
+    """The experiment or run. For a figure's name in its place the error says how to ask for it."""
+    try:
+        return find(runs, name)
+    except HowdahError as error:
+        if name in NAMES or name.startswith("profile:"):
+            error.hint = f"A figure is asked for with '--figure {name}'."
+        raise
+
+
 def execute(options: argparse.Namespace) -> int:
     source_date()  # matplotlib, which takes it, says nothing of where a wrong one is
-    paths = [find(options.runs, name) for name in options.what]
+    paths = [_found(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
     choice = Choice(
         tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole, options.measure

@@ -9,6 +9,7 @@ from itertools import groupby
 from howdah.nightly.cell import CellResult, label, one_line
 from howdah.nightly.change import change_text
 from howdah.nightly.night import Night
+from howdah.nightly.setting import settings
 
 _INDENT = "  "
 
@@ -17,15 +18,17 @@ def ktap(night: Night) -> str:
     """One document. A case that has nothing to be compared with, and need not have, is skipped."""
     groups = [(name, list(cells)) for name, cells in groupby(night.cells, key=lambda cell: cell.experiment)]
     lines = ["KTAP version 1", f"1..{len(groups)}"]
+    ran_on = settings(night)
     for number, (experiment, cells) in enumerate(groups, start=1):
-        lines += [_INDENT + line for line in _subtest(night, experiment, cells)]
+        lines += [_INDENT + line for line in _subtest(night, experiment, cells, ran_on[experiment])]
         sign = "not ok" if any(night.fails(cell) for cell in cells) else "ok"
         lines.append(f"{sign} {number} {_name(experiment)}{_skipped(night, cells)}")
     return "\n".join(lines) + "\n"
 
 
-def _subtest(night: Night, experiment: str, cells: list[CellResult]) -> list[str]:
+def _subtest(night: Night, experiment: str, cells: list[CellResult], ran_on: str) -> list[str]:
     lines = ["KTAP version 1", f"# Subtest: {_name(experiment)}", f"1..{len(cells)}"]
+    lines.append(f"# kernels and paths: {_clean(ran_on)}")
     for number, cell in enumerate(cells, start=1):
         lines += [f"# {cell.slug}: {_clean(text)}" for text in [*night.reasons(cell), *_hints(night, cell)]]
         if night.fails(cell):

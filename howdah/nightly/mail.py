@@ -17,8 +17,8 @@ from howdah.errors import HowdahError
 from howdah.nightly.cell import CellResult, label, one_line
 from howdah.nightly.change import Outcome, change_text
 from howdah.nightly.night import Night
-from howdah.number import counted, delay, rate, size
-from howdah.plan.path import Path
+from howdah.nightly.setting import settings
+from howdah.number import counted
 from howdah.report.difference import difference_text
 from howdah.report.ending import results
 from howdah.report.found import found
@@ -47,7 +47,7 @@ def mail(night: Night) -> str:
             lines += _section(f"Sides of {experiment}", difference_text(subjects(table)).splitlines())
     lines += _section("Problems", sorted(_plain(each) for each in night.problems))
     lines += [*_heading("Cells"), *_table(night), "", *_stat(night), ""]
-    lines += _section("Kernels and paths", _settings(night))
+    lines += _section("Kernels and paths", [_plain(f"{name}  {text}") for name, text in settings(night).items()])
     commands = [f"{cell.id}\n  {night.command(cell)}" for cell in sorted(failing, key=_order) if cell.state != "gone"]
     lines += _section("Again", commands)
     lines.append(f"The baseline is {night.baseline_name}.")
@@ -126,27 +126,6 @@ def _stat(night: Night) -> list[str]:
     )
     cells = counted(len(counts), "cell")
     return [*lines, f" {cells}, {compared} comparisons, {worse} worse or unproven (-), {better} better (+)"]
-
-
-def _settings(night: Night) -> list[str]:
-    """A line for each experiment: the kernel that it asks for and that ran, and the paths of its runs."""
-    lines = []
-    for experiment, kernel in sorted({cell.experiment: cell.kernel for cell in night.cells}.items()):
-        words, path = [kernel], night.runs / experiment
-        if (path / "experiment.json").exists():
-            try:
-                runs = [run for run in read_shown(path).runs if run.plan]
-            except HowdahError:
-                runs = []  # the problems have it
-            words += sorted({run.kernel for run in runs} - {kernel})
-            words += dict.fromkeys(_path(run.plan.path) for run in runs if run.plan)
-        lines.append(_plain(f"{experiment}  {'; '.join(words)}"))
-    return lines
-
-
-def _path(path: Path) -> str:
-    """``50 Mbit/s, 40 ms, buffer 250 kB``."""
-    return f"{rate(path.rate_bits_per_second)}, {delay(path.rtt_us)}, buffer {size(path.buffer_bytes)}"
 
 
 def _section(title: str, lines: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ MEASURES = (
 _LEAST_DECADE = 10  # below it, equal steps of a logarithmic axis look like a linear one with odd numbers
 _MOST_STEPS = 400
 _LEAST_CONNECTIONS = 5
+_WIDTH = 1232  # as a page has it, so that letters have their size
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def distribution_drawing(shown: Distribution, narrow: bool) -> str:
         least, most = max(least, 1e-6) / 1.05, most * 1.05
     else:
         least, most = 0.0, most * 1.02
-    frame = _Frame(52, 324 if narrow else 880, 14, 214, least, most, logarithmic)
+    frame = _Frame(52, 324 if narrow else _WIDTH - 26, 14, 214, least, most, logarithmic)
     parts = _axes(frame, 4 if narrow else 9)
     for index, label, curve in shown.curves:
         middle = curve[len(curve) // 2]
@@ -114,7 +115,7 @@ def distribution_drawing(shown: Distribution, narrow: bool) -> str:
         text(frame.right, frame.bottom + 33, f"{shown.words}{', logarithmic' if logarithmic else ''}", "note", "end")
     )
     label = f"Distribution over the {shown.counted} of {shown.group}: {shown.words}"
-    return svg(340 if narrow else 906, frame.bottom + 40, label, parts, "narrow" if narrow else "wide")
+    return svg(340 if narrow else _WIDTH, frame.bottom + 40, label, parts, "narrow" if narrow else "wide")
 
 
 def _axes(frame: _Frame, ticks: int) -> list[str]:

@@ -22,6 +22,7 @@ _LEAST_SPAN = 1.25  # a scale that shows less makes equal things look different
 _ROW, _TALL_ROW = 26, 46
 _HEAD, _FOOT = 58, 42
 _LETTER = 7.0
+_NUMBERS = 150  # pixels of a ratio with its spread
 _WIDTH, _NARROW = 1232, 340
 
 
@@ -136,7 +137,7 @@ def _called(metric: Metric) -> str:
 def _drawn(panel: _Panel, begin: float, end: float, pitch: float, linked: frozenset[str]) -> list[str]:
     """Between the pixels ``begin`` and ``end``; in tall rows numbers stand above the line, else behind it."""
     tall = pitch == _TALL_ROW
-    right = end - (0 if tall or not panel.has_numbers else 128)
+    right = end - (0 if tall or not panel.has_numbers else _NUMBERS)
     scale = Scale(panel.least, panel.most, begin + 8, right - 8, logarithmic=True)
     bottom = _HEAD + pitch * len(panel.rows)
     parts = [text(begin, 14, _title(panel.metric), "value", "start")]
@@ -213,14 +214,14 @@ def _row(
 
 
 def _number(each: Contrast) -> str:
-    """``0.87 (0.82 … 0.91)``; where the ratio does not exist both numbers: ``5 against 0``."""
+    """``0.872 (0.821 … 0.913)``; where the ratio does not exist both numbers: ``5 against 0``."""
     if each.of.ratios is None:
         both = (significant(value * each.metric.factor, _DIGITS) for value in (each.of.mine, each.of.other))
         return " against ".join(both)
     if each.of.is_alike:
         return "the same"
     about = each.of.around
-    spread = f" ({between(about.low, about.high, 2)})" if about else ""
+    spread = f" ({between(about.low, about.high, _DIGITS)})" if about else ""
     return f"{significant(each.of.ratios.median, _DIGITS)}{spread}"
 
 

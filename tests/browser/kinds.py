@@ -13,8 +13,9 @@ from pytest import MonkeyPatch
 
 from howdah.atlas import site
 from howdah.atlas.catalogue import read_catalogue
-from howdah.atlas.chapter import read_chapters
+from howdah.atlas.chapter import published_of, read_chapters
 from howdah.atlas.finding import tell
+from howdah.atlas.published import kernel_of, rows_of
 from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
@@ -151,11 +152,13 @@ def _atlas(root: Path) -> dict[str, Path]:
 
 
 def write_published(place: Path) -> Path:
-    """The index of the atlas as it is shown without a run: published results, with their figures."""
+    """The index of the atlas as it is shown without a run: published results, with their figures and findings."""
     catalogue = read_catalogue()
     chapters = read_chapters(PROFILES / "atlas", place.parent / "no-runs", quick=False)
     shown = views(catalogue, chapters, place, draw, quick=False)
-    return write_site(place, catalogue, shown, Record(), [], quick=False)
+    results = published_of(chapters)
+    findings = tell(catalogue.findings, rows_of(results), kernel_of(results))
+    return write_site(place, catalogue, shown, Record(), [], quick=False, findings=findings)
 
 
 def with_figures(place: Path) -> list[Path]:

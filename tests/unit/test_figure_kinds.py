@@ -216,3 +216,12 @@ def test_the_list_in_the_documentation_is_current_and_whole(capsys: pytest.Captu
     assert reference(["--check"]) == 0, capsys.readouterr().out
     listed = re.findall(r"^\| `([^`]+)` \|", figure_list(), re.MULTILINE)
     assert listed == [*NAMES, *[f"{PREFIX}ID"] * len(DRAWN_KINDS)]
+
+
+@pytest.mark.parametrize("name", ["completion", "profile:swept"])
+def test_a_figure_in_the_place_of_an_experiment_is_told_how_it_is_asked_for(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["figure", "made", name, "--runs", str(tmp_path)]) != 0
+    assert main(["figure", name, "--runs", str(tmp_path)]) != 0
+    assert f"--figure {name}" in capsys.readouterr().err

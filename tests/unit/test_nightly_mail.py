@@ -60,7 +60,7 @@ def test_ktap_names_each_change_that_is_not_proven_in_a_line_of_its_own(tmp_path
     assert all(each.name in line for each, line in zip(unproven, told, strict=True))
 
 
-def test_the_mail_has_the_kernel_that_ran_and_its_path(tmp_path: Path) -> None:
+def test_mail_and_ktap_have_the_kernel_that_ran_and_its_path(tmp_path: Path) -> None:
     made = _red(tmp_path)
     made.runs = tmp_path / "runs"
     made.runs.mkdir()
@@ -69,6 +69,8 @@ def test_the_mail_has_the_kernel_that_ran_and_its_path(tmp_path: Path) -> None:
     line = next(line for line in mail(made).splitlines() if line.startswith(f"{NAME}  debian-6.12; "))
     assert plan.kernel in line or "6.12.0-synthetic" in line
     assert f"{plan.path.rate_bits_per_second / 1e6:g} Mbit/s, {plan.path.rtt_us / 1e3:g} ms, buffer " in line
+    assert f"  # kernels and paths: {line.removeprefix(f'{NAME}  ')}" in ktap(made).splitlines()
+    read_ktap(ktap(made))
 
 
 def test_the_mail_has_the_differences_at_each_point_of_the_sweep(tmp_path: Path) -> None:

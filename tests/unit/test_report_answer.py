@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from howdah.report.claim import Claims, answer
-from howdah.report.contrast import contrasts, leading
-from howdah.report.dotplot import MOST_ROWS, dot_plot
+from howdah.report.contrast import Contrast, contrasts, leading
+from howdah.report.dotplot import MOST_ROWS, _number, dot_plot
 from howdah.report.ending import results
 from howdah.report.source import TableSource
 from howdah.report.subject import Subject, subjects
@@ -79,6 +80,13 @@ def test_a_dot_is_drawn_for_each_ratio_and_numbers_where_there_is_none(said: lis
     linked = re.findall(r'data-run="([^"]+)"', plot.wide)
     assert linked and set(linked) == {run}
     assert plot.wide.count('class="mark"') == 1 + 2 + 2  # losses at one point; exits and time to 90 % at both
+
+
+def test_a_spread_has_as_many_digits_as_its_ratio() -> None:
+    """``0.984 (0.93 … 1)`` stood below a sentence that ended at 1.03."""
+    around = SimpleNamespace(low=0.9341766757596366, high=1.0331450673691644)
+    of = SimpleNamespace(ratios=SimpleNamespace(median=0.9836608715644005), is_alike=False, around=around)
+    assert _number(cast(Contrast, SimpleNamespace(of=of))) == "0.984 (0.934 … 1.03)"
 
 
 def test_many_points_are_thinned_and_say_so(said: list[Subject]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,10 @@ def test_data_table_and_page_have_the_same_numbers(tmp_path: Path) -> None:
     page = render("transfers", "", [experiment], TableSource(), "")
     assert "Completion times by size" in page
     assert "<td>1.3<small>1.22 … 1.38</small></td>" in page
+    groups = page[page.index('<section id="groups"') :]
+    assert '<span class="swatch variant-0"></span>cubic<' in groups[: groups.index("<svg")], "whose line it is"
+    wide = re.search(r'viewBox="0 0 (\d+)', groups)
+    assert wide and wide[1] == "1232", "as wide as the page: its letters would be larger than the text's"
 
 
 def test_the_command_the_library_and_json_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
