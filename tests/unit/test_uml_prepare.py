@@ -111,3 +111,13 @@ def test_what_is_told_before_the_compilation_is_not_told_again(
     with pytest.raises(HowdahError):
         engine.prepare(make_plans(tmp_path, ""), lambda what, _done, _total: told.append(what))
     assert told == ["not built: tcp_mine.ko: the module was built for another kernel"]
+
+
+def test_what_all_runs_lack_is_said_once(tmp_path: Path, engine: UmlEngine) -> None:
+    told: list[str] = []
+    (tmp_path / "linux").mkdir()
+    plans = make_plans(tmp_path, overrides=[f"kernel={tmp_path}/linux", "algorithm=cubic"])
+    with pytest.raises(HowdahError) as failed:
+        engine.prepare(plans, lambda what, _done, _total: told.append(what))
+    assert failed.value.what == NO_TREE.what
+    assert told == []

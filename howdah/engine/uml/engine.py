@@ -51,6 +51,7 @@ class UmlEngine:
         progress = _told_once(progress)
         identity: dict[str, Any] = {"engine": self.name}
         failures: list[HowdahError] = []
+        lacking: list[str] = []
         told: set[str] = set()
         made: dict[tuple[str, ...], Built | HowdahError] = {}
         needed = {name for plan in plans for name in plan.required_modules or ()}
@@ -59,7 +60,7 @@ class UmlEngine:
                 found = self._built(plan, progress, made)
             except HowdahError as error:
                 if error not in failures:
-                    progress(f"not built: {_place(error)}{error.what}", 0, 0)
+                    lacking.append(f"not built: {_place(error)}{error.what}")
                 failures.append(error)
                 continue
             for kernel, built in found.items():
@@ -78,7 +79,7 @@ class UmlEngine:
             except HowdahError as error:
                 if str(error) not in map(str, failures):
                     said = "cannot run" if isinstance(error, ParameterError) else "not built"
-                    progress(f"{said}: {_place(error)}{error.what}", 0, 0)
+                    lacking.append(f"{said}: {_place(error)}{error.what}")
                 failures.append(error)
             if plan.collect.cpu:
                 naming.prepare(found[plan.kernel].kernel, progress, self.cache)
@@ -86,6 +87,8 @@ class UmlEngine:
         # one; without any other run, all at once.
         if failures and len(failures) == len(plans):
             raise all_of(failures)
+        for sentence in lacking:
+            progress(sentence, 0, 0)
         return identity
 
     def _built(
