@@ -10,6 +10,7 @@ import dataclasses
 import gzip
 import json
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -125,8 +126,13 @@ def make_recorded_experiment(path: Path) -> RunDirectory:
 
     It is made once a process, and copied: its runs ended before.
     """
-    shutil.copytree(Path(_template().name) / "made", path, copy_function=shutil.copyfile)
+    with _MAKING:  # of two templates one would go while it is copied
+        template = _template()
+    shutil.copytree(Path(template.name) / "made", path, copy_function=shutil.copyfile)
     return RunDirectory(path / "recorded")
+
+
+_MAKING = threading.Lock()
 
 
 @cache
