@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
-from howdah.linux.netlink.discipline.discipline import AskedSize, Room
+from howdah.codec import planned
+from howdah.linux.netlink.discipline.discipline import AskedSize, Parameters, Room, asked
 
 LARGEST_MEMORY_BYTES = 2**31 - 1
 _LEAST_MEMORY_BYTES = 32 << 20
 _LEAST_QUANTUM_BYTES = 256
+
+
+@planned
+class FairParameters(Parameters):
+    flows: int = asked(1024, "queues that flows are hashed to", least=1, most=65536)
+    quantum: AskedSize = asked("1 packet", "bytes a queue may send in its turn", "buffer")
 
 
 def memory_bytes(room: Room) -> int:
@@ -16,5 +23,5 @@ def memory_bytes(room: Room) -> int:
     return min(max(_LEAST_MEMORY_BYTES, needed), LARGEST_MEMORY_BYTES)
 
 
-def quantum_bytes(asked: AskedSize, room: Room) -> int:
-    return max(room.of(asked), _LEAST_QUANTUM_BYTES)
+def quantum_bytes(size: AskedSize, room: Room) -> int:
+    return max(room.of(size), _LEAST_QUANTUM_BYTES)

@@ -9,28 +9,23 @@ from typing import ClassVar, Self
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.codel import CodelParameters
 from howdah.linux.netlink.discipline.discipline import (
-    AskedSize,
     HopQueue,
     Parameters,
     Room,
     Words,
-    asked,
     duration,
     ecn_word,
     half_of,
 )
-from howdah.linux.netlink.discipline.fair import memory_bytes, quantum_bytes
+from howdah.linux.netlink.discipline.fair import FairParameters, memory_bytes, quantum_bytes
 from howdah.linux.netlink.message import u32
 
 _TARGET, _LIMIT, _INTERVAL, _ECN, _FLOWS, _QUANTUM, _MEMORY_LIMIT = 1, 2, 3, 4, 5, 6, 9
 
 
 @planned
-class FqCodelParameters(CodelParameters):
+class FqCodelParameters(FairParameters, CodelParameters):
     """Fair queueing with CoDel in each queue (RFC 8290)."""
-
-    flows: int = asked(1024, "queues that flows are hashed to", least=1, most=65536)
-    quantum: AskedSize = asked("1 packet", "bytes a queue may send in its turn", "buffer")
 
 
 @planned

@@ -8,17 +8,15 @@ from typing import ClassVar, Self
 
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.discipline import (
-    AskedSize,
     HopQueue,
     Parameters,
     Room,
     Words,
-    asked,
     duration,
     ecn_word,
     half_of,
 )
-from howdah.linux.netlink.discipline.fair import memory_bytes, quantum_bytes
+from howdah.linux.netlink.discipline.fair import FairParameters, memory_bytes, quantum_bytes
 from howdah.linux.netlink.discipline.pie import BURST_US, PieParameters
 from howdah.linux.netlink.message import u32
 
@@ -26,11 +24,8 @@ _LIMIT, _FLOWS, _TARGET, _TUPDATE, _ALPHA, _BETA, _QUANTUM, _MEMORY_LIMIT, _ECN 
 
 
 @planned
-class FqPieParameters(PieParameters):
+class FqPieParameters(FairParameters, PieParameters):
     """Fair queueing with PIE in each queue (the kernel's sch_fq_pie)."""
-
-    flows: int = asked(1024, "queues that flows are hashed to", least=1, most=65536)
-    quantum: AskedSize = asked("1 packet", "bytes a queue may send in its turn", "buffer")
 
 
 @planned
