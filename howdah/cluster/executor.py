@@ -20,6 +20,7 @@ from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
+from howdah.cluster.message import Delivery, Failure, Order, RunProgress, Unready
 from howdah.cluster.publisher import Publisher
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.tally import Tally
@@ -89,7 +90,7 @@ class ClusterExecutor:
         self._workers: Workers | None = None
         self._bundles: dict[str, str] = {}
         self._asked: set[str] | None = set()  # keys that will be given; None: any
-        self._unfetched: dict[str, dict[str, Any]] = {}
+        self._unfetched: dict[str, Delivery] = {}
         self._tally = Tally(runs)
         self._shared = shared
         self._publisher = Publisher(client, shared, self._tally.sweep, again=again)
@@ -145,7 +146,7 @@ class ClusterExecutor:
             return
         known = self._unfetched.pop(key, None) or self._publisher.stored(job)
         given = self._given[key] = _Given(job)
-        if known is not None and self._publisher.fits(known, job):
+        if known is not None and self._publisher.fits(known.made, job):
             self._told.put(("result", known))
         else:
             self._submit(given, at=next((each.address for each in self.workers.ready if key in each.making), None))
@@ -153,16 +154,8 @@ class ClusterExecutor:
     def _submit(self, given: _Given, *, at: str | None = None) -> None:
         """Submit a job to any ready worker, or to the one at an address."""
         cell = given.job.cell
-        order = {
-            "key": cell.key,
-            "name": cell.directory_name,
-            "plan": cell.plan.to_json(),
-            "parameter_places": cell.plan.parameter_places,
-            "keep_data": cell.keep_data,
-            "bundle": self._bundles[cell.plan.engine],
-            "again": self.again,
-            "store": self._shared.url if self._shared is not None else None,
-        }
+        store = self._shared.url if self._shared is not None else None
+        order = Order.of(cell, self._bundles[cell.plan.engine], again=self.again, store=store)
         members = self.workers.members
         ready = frozenset(each.address for each in members if each.ready)
         given.future, given.held_until = None, 0.0
@@ -183,7 +176,7 @@ class ClusterExecutor:
         given.future.add_done_callback(lambda future: self._told.put(("done", (cell.key, attempt, future))))
 
     def _event(self, event: tuple[float, dict[str, Any]]) -> None:
-        self._told.put(("event", event[1]))
+        self._told.put(("event", RunProgress.heard(event[1])))
 
     # Waiting
 
@@ -208,8 +201,8 @@ class ClusterExecutor:
             outcomes += self._done(*about)
         elif what == "unfetched":
             outcomes += self._take_unfetched(about)
-        elif what == "result" and about["key"] in self._given:
-            outcomes += self._published(self._given[about["key"]], about)
+        elif what == "result" and about.made.key in self._given:
+            outcomes += self._published(self._given[about.made.key], about)
         elif what == "refused":
             self._tell(f"worker {_name(about)} is not used: {about.refused}")
         elif what == "ready":
@@ -230,16 +223,16 @@ class ClusterExecutor:
                         call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
                 self._submit(given, at=member.address)
 
-    def _progress(self, event: dict[str, Any]) -> None:
-        given = self._given.get(event.get("key", ""))
+    def _progress(self, event: RunProgress) -> None:
+        given = self._given.get(event.key)
         if given is None:
             return
         if given.work is None:
             given.work = Work(given.job)
-        given.worker, given.heard = event["worker"], time.monotonic()
+        given.worker, given.heard = event.worker, time.monotonic()
         given.store = self.workers.store_of(given.worker) or given.store
-        if "phase" in event:
-            given.work.phase, given.work.done_us, given.work.of_us = event["phase"], event["done_us"], event["of_us"]
+        if event.phase is not None:
+            given.work.phase, given.work.done_us, given.work.of_us = event.phase, event.done_us, event.of_us
 
     def _done(self, key: str, attempt: int, future: Future) -> list[Outcome]:
         given = self._given.get(key)
@@ -254,26 +247,27 @@ class ClusterExecutor:
         except Exception as error:  # noqa: BLE001 - whatever was raised on a worker
             return self._ended(given, HowdahError(f"a worker failed: {type(error).__name__}: {error}"))
         future.release()  # the scheduler has the packed run until then
-        if given is None:
+        if isinstance(result, Delivery):
+            if given is not None:
+                return self._published(given, result)
             self._publisher.compare(result)
-            return []
-        if "lacks" in result:
-            self.workers.forget(result["worker"])
+        elif given is not None and isinstance(result, Failure):
+            return self._failed(given, attempt, result)
+        elif given is not None:
+            self.workers.forget(result.worker)
             given.lost -= 1  # it was not begun
             return self._again(given, attempt, "")
-        if "error" in result:
-            return self._failed(given, attempt, result)
-        return self._published(given, result)
+        return []
 
-    def _failed(self, given: _Given, attempt: int, result: dict[str, Any]) -> list[Outcome]:
-        full = result.get("errno") in (errno.ENOSPC, errno.EDQUOT) or result.get("free_bytes", 1e18) < LEAST_FREE_BYTES
-        if full and not self.workers.shares_our_disk(result["worker"]):
-            self.workers.refuse(result["worker"], "its disk is full", full=True)
+    def _failed(self, given: _Given, attempt: int, failure: Failure) -> list[Outcome]:
+        no_room = failure.free_bytes is not None and failure.free_bytes < LEAST_FREE_BYTES
+        full = no_room or failure.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full and not self.workers.shares_our_disk(failure.worker):
+            self.workers.refuse(failure.worker, "its disk is full", full=True)
             return self._again(given, attempt, "no worker has room")
-        if result.get("killed"):
+        if failure.killed:
             return self._again(given, attempt, "its process was killed")
-        where = result["where"] or result["host"]
-        return self._ended(given, HowdahError(result["error"], where=f"{where}", hint=result["hint"]))
+        return self._ended(given, HowdahError(failure.error, where=failure.where or failure.host, hint=failure.hint))
 
     def _again(self, given: _Given | None, attempt: int, why: str, *, hold: bool = False) -> list[Outcome]:
         """Hand out again a job whose worker was lost; with ``hold`` wait first if it may have begun."""
@@ -286,7 +280,7 @@ class ClusterExecutor:
         if hold and self._shared is not None:
             self._publisher.in_store.add(given.job.cell.key)
             known = self._publisher.stored(given.job)
-            if known is not None and self._publisher.fits(known, given.job):
+            if known is not None and self._publisher.fits(known.made, given.job):
                 return self._published(given, known)
         if hold and given.store:
             given.future, given.work, given.worker = None, None, ""
@@ -303,30 +297,30 @@ class ClusterExecutor:
 
     # Publishing
 
-    def _take_unfetched(self, result: dict[str, Any]) -> list[Outcome]:
+    def _take_unfetched(self, delivery: Delivery) -> list[Outcome]:
         """Take a run that a worker finished while no client was connected."""
-        key = result["key"]
+        key = delivery.made.key
         given = self._given.get(key)
-        if given is not None and self._publisher.fits(result, given.job):
+        if given is not None and self._publisher.fits(delivery.made, given.job):
             if given.future is not None:  # also of one that waits to be begun
                 self.client.cancel([given.future], force=True)
-            if given.worker not in ("", result["worker"]):  # it was finished, and was being made once more
+            if given.worker not in ("", delivery.worker):  # it was finished, and was being made once more
                 with suppress(HowdahError):
                     call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
-            return self._published(given, result)
-        if given is None and not self._publisher.compare(result) and (self._asked is None or key in self._asked):
-            self._unfetched[key] = result
+            return self._published(given, delivery)
+        if given is None and not self._publisher.compare(delivery) and (self._asked is None or key in self._asked):
+            self._unfetched[key] = delivery
         return []
 
-    def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
-        if (problem := result.get("not_stored")) and problem not in self._problems:
+    def _published(self, given: _Given, delivery: Delivery) -> list[Outcome]:
+        if (problem := delivery.not_stored) and problem not in self._problems:
             self._problems.add(problem)
-            self._tell(f"worker {result['host']}: {problem}; its runs are sent")
-        given.died += bool(result["failed"])
-        if result["failed"] and given.died < _ATTEMPTS_AT_FAILED:
+            self._tell(f"worker {delivery.host}: {problem}; its runs are sent")
+        given.died += delivery.made.failed
+        if delivery.made.failed and given.died < _ATTEMPTS_AT_FAILED:
             return self._again(given, given.attempt, "its guest died")
         try:
-            outcomes = self._publisher.publish([given.job, *given.others], result)
+            outcomes = self._publisher.publish([given.job, *given.others], delivery)
         except HowdahError as error:
             return self._again(given, given.attempt, error.what)
         del self._given[given.job.cell.key]
@@ -375,14 +369,14 @@ class ClusterExecutor:
             self.client.unsubscribe_topic(worker.EVENTS)
 
 
-def _said(future: Future) -> dict[str, Any]:
+def _said(future: Future) -> Delivery | Failure | Unready:
     """The answer of a worker. A made run arrives as an exception, but is not raised: the traceback would hold the
     future, and with it the packed run, until Python collects cycles."""
     error = future.exception(timeout=_RESULT_LIMIT_S)
-    result: dict[str, Any] = (
-        error.result if isinstance(error, worker.MadeError) else future.result(timeout=_RESULT_LIMIT_S)
-    )
-    return result
+    if isinstance(error, worker.MadeError):
+        return error.delivery
+    said: Failure | Unready = future.result(timeout=_RESULT_LIMIT_S)
+    return said
 
 
 def _portable(job: Job) -> Portable:

@@ -8,13 +8,13 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from distributed import Client
 
 from howdah.build.cache import file_sha256
 from howdah.cluster import worker
 from howdah.cluster.call import call
+from howdah.cluster.message import Delivery, MadeRun
 from howdah.cluster.result import results_sha256, unpack_run
 from howdah.cluster.shared import SharedStore
 from howdah.errors import HowdahError, explain
@@ -40,88 +40,89 @@ class Publisher:
         self._again = again
         self._fetched: dict[str, list[str]] = {}
 
-    def stored(self, job: Job) -> dict[str, Any] | None:
+    def stored(self, job: Job) -> Delivery | None:
         """Fetch a run from the shared store. Raises HowdahError if it has two results."""
         key = job.cell.key
         if self._shared is None or key not in self.in_store:
             return None
         found = self._shared.find(key)
-        if len({each["results_sha256"] for each in found}) > 1:
-            raise unequal(key, f"{found[-1]['host']}, in {self._shared.url}")
-        fitting = [each for each in found if each["keep_data"] == job.cell.keep_data]
-        return {**fitting[0], "stored": True, "worker": ""} if fitting else None
+        if len({each.results_sha256 for each in found}) > 1:
+            raise unequal(key, f"{found[-1].host}, in {self._shared.url}")
+        fitting = [each for each in found if each.keep_data == job.cell.keep_data]
+        return Delivery(fitting[0], "", fitting[0].host, stored=True) if fitting else None
 
-    def fits(self, result: dict[str, Any], job: Job) -> bool:
+    def fits(self, made: MadeRun, job: Job) -> bool:
         """Whether a run made before matches and can be used."""
-        return bool(result["keep_data"] == job.cell.keep_data) and not result.get("failed", False) and not self._again
+        return made.keep_data == job.cell.keep_data and not made.failed and not self._again
 
-    def compare(self, result: dict[str, Any]) -> bool:
+    def compare(self, delivery: Delivery) -> bool:
         """Whether the run is already in its place, so that the worker can drop it.
 
         Raises HowdahError if the two differ. In virtual time that is never noise.
         """
-        run = self._in_place(result)
+        made = delivery.made
+        run = self._in_place(made)
         if run is None:
             return False
-        self._fetched.setdefault(result["worker"], []).append(result["key"])
-        if read_json(run.provenance).get("analysis_sha256") != result.get("analysis"):
+        self._fetched.setdefault(delivery.worker, []).append(made.key)
+        if read_json(run.provenance).get("analysis_sha256") != made.analysis:
             return True  # of another version of howdah
-        if results_sha256(run) != result["results_sha256"]:
-            raise unequal(str(run.path), result["host"])
+        if results_sha256(run) != made.results_sha256:
+            raise unequal(str(run.path), delivery.host)
         return True
 
-    def _in_place(self, result: dict[str, Any]) -> RunDirectory | None:
-        name = str(result.get("name", ""))
-        if result.get("failed", True) or Path(name).name != name:
+    def _in_place(self, made: MadeRun) -> RunDirectory | None:
+        if made.failed or Path(made.name).name != made.name:
             return None
         for path in self.paths:
-            run = RunDirectory(path / name)
+            run = RunDirectory(path / made.name)
             with suppress(HowdahError, FileNotFoundError):
                 record = read_json(run.provenance)
-                if record.get("key") == result["key"] and record.get("status") == "finished":
+                if record.get("key") == made.key and record.get("status") == "finished":
                     return run
         return None
 
-    def publish(self, jobs: Sequence[Job], result: dict[str, Any]) -> list[Outcome]:
+    def publish(self, jobs: Sequence[Job], delivery: Delivery) -> list[Outcome]:
         """Put a run into the places of all jobs of its key. Raises HowdahError where it cannot be fetched."""
-        with self._pack(jobs[0], result) as pack:
-            outcomes = [self._keep(job, pack, result) for job in jobs]
-        if result["worker"] and all(each.error is None for each in outcomes):
-            self._fetched.setdefault(result["worker"], []).append(jobs[0].cell.key)
+        with self._pack(jobs[0], delivery) as pack:
+            outcomes = [self._keep(job, pack, delivery) for job in jobs]
+        if delivery.worker and all(each.error is None for each in outcomes):
+            self._fetched.setdefault(delivery.worker, []).append(jobs[0].cell.key)
         return outcomes
 
     @contextmanager
-    def _pack(self, job: Job, result: dict[str, Any]) -> Iterator[Path]:
+    def _pack(self, job: Job, delivery: Delivery) -> Iterator[Path]:
         """Fetch the packed run to a file beside its final directory. Raises HowdahError if that fails."""
         file = job.experiment.path / f"{WRITING}pack-{job.cell.key[:16]}-{os.getpid()}"
         try:
             with file.open("wb") as opened:
-                opened.write(result.get("pack", b""))
-                if result.get("stored") and self._shared is not None:
-                    opened.write(self._shared.read(result))
-                while opened.tell() < result["bytes"]:
-                    chunk = call(self._client, result["worker"], worker.read_run, job.cell.key, opened.tell())
+                opened.write(delivery.pack)
+                if delivery.stored and self._shared is not None:
+                    opened.write(self._shared.read(delivery.made))
+                while opened.tell() < delivery.made.pack_bytes:
+                    chunk = call(self._client, delivery.worker, worker.read_run, job.cell.key, opened.tell())
                     if not chunk:
                         break
                     opened.write(chunk)
             self._numbers.received_bytes += file.stat().st_size
-            if file_sha256(file) != result["sha256"]:
+            if file_sha256(file) != delivery.made.sha256:
                 raise HowdahError("it was damaged on its way")
             yield file
         finally:
             file.unlink(missing_ok=True)
 
-    def _keep(self, job: Job, pack: Path, result: dict[str, Any]) -> Outcome:
-        outcome = Outcome(job, wall_s=result["wall_s"], worker=result["host"])
+    def _keep(self, job: Job, pack: Path, delivery: Delivery) -> Outcome:
+        made = delivery.made
+        outcome = Outcome(job, wall_s=made.wall_s, worker=delivery.host)
         cell, experiment = job.cell, job.experiment
         partial = RunDirectory(experiment.path / f"{PARTIAL}{cell.directory_name}-{os.getpid()}")
         try:
             unpack_run(pack, partial, cell.plan.to_json(), cell.key, self.agents.get(cell.plan.engine))
             before = None if self._again else experiment.finished(cell)
             if before is not None and results_sha256(before) != results_sha256(partial):
-                raise unequal(str(before.path), result["host"])
+                raise unequal(str(before.path), delivery.host)
             experiment.keep(cell, partial)
-            outcome.verdict, outcome.failed = result["verdict"], result.get("failed", False)
+            outcome.verdict, outcome.failed = made.verdict, made.failed
         except HowdahError as error:
             outcome.error = error
         except OSError as error:

@@ -7,12 +7,11 @@ is written last, so a pack without a record does not count.
 
 from __future__ import annotations
 
-import json
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from howdah.cluster.message import MadeRun
 from howdah.errors import HowdahError, explain
 
 _PACK, _RECORD = ".howdah.tar.zst", ".json"
@@ -35,13 +34,13 @@ class SharedStore:
             ) from error
         self._root = str(root).rstrip("/")
 
-    def put(self, result: dict[str, Any], pack: Path) -> None:
+    def put(self, made: MadeRun, pack: Path) -> None:
         """Store a finished run. Raises HowdahError if that fails."""
-        place = f"{self._root}/{result['key']}"
+        place = f"{self._root}/{made.key}"
         try:
             self._files.makedirs(place, exist_ok=True)
-            self._write(f"{place}/{result['sha256']}{_PACK}", pack.read_bytes())
-            self._write(f"{place}/{result['sha256']}{_RECORD}", json.dumps(result).encode())
+            self._write(f"{place}/{made.sha256}{_PACK}", pack.read_bytes())
+            self._write(f"{place}/{made.sha256}{_RECORD}", made.to_json().encode())
         except Exception as error:
             raise HowdahError(f"the run cannot be put into the store: {_explain(error)}", where=self.url) from error
 
@@ -60,23 +59,23 @@ class SharedStore:
         except Exception as error:
             raise HowdahError(f"the store cannot be read: {_explain(error)}", where=self.url) from error
 
-    def find(self, key: str) -> list[dict[str, Any]]:
+    def find(self, key: str) -> list[MadeRun]:
         """The records of all runs of this key. Unreadable ones are skipped."""
         found = []
         with suppress(Exception):
             self._files.invalidate_cache()
             for name in sorted(map(str, self._files.ls(f"{self._root}/{key}", detail=False))):
                 if name.endswith(_RECORD):
-                    with suppress(ValueError, KeyError, TypeError):
-                        record = json.loads(self._files.cat_file(name))
-                        if record["key"] == key and name.endswith(f"/{record['sha256']}{_RECORD}"):
-                            found.append(record)
+                    with suppress(ValueError):
+                        made = MadeRun.from_json(self._files.cat_file(name))
+                        if made.key == key and name.endswith(f"/{made.sha256}{_RECORD}"):
+                            found.append(made)
         return found
 
-    def read(self, result: dict[str, Any]) -> bytes:
+    def read(self, made: MadeRun) -> bytes:
         """Read the pack of a record. Raises HowdahError if that fails."""
         try:
-            return bytes(self._files.cat_file(f"{self._root}/{result['key']}/{result['sha256']}{_PACK}"))
+            return bytes(self._files.cat_file(f"{self._root}/{made.key}/{made.sha256}{_PACK}"))
         except Exception as error:
             raise HowdahError(f"the run cannot be taken from the store: {_explain(error)}", where=self.url) from error
 

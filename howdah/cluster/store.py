@@ -17,11 +17,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from howdah.build.cache import UNFETCHED, Cache
 from howdah.build.packed_piece import PackedPiece, unpack_piece
 from howdah.build.supply import by_digest, has_digest
+from howdah.cluster.message import MadeRun, WantedBundle
 from howdah.engine.engine_bundle import write_sent
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL, is_abandoned, write_whole
@@ -95,20 +95,17 @@ class Store:
     def lacks(self, packed_pieces: Sequence[PackedPiece]) -> list[PackedPiece]:
         return [packed_piece for packed_piece in packed_pieces if not self.has(packed_piece.sha256)]
 
-    def keep_bundle(self, bundle: dict[str, Any]) -> None:
-        """``bundle`` is ``{"id", "engine", "content", "programs"}`` and ``packed_pieces``, which are here.
-
-        If this is the client's own cache, ``own`` names the pieces instead, which are in it as built.
-        """
-        places = {name: self.cache.path(*name.split("/")) for name in bundle.get("own", ())}
-        for packed_piece in (PackedPiece(**each) for each in bundle.get("packed_pieces", ())):
+    def keep_bundle(self, bundle: WantedBundle) -> None:
+        """Its pieces are here. Raises HowdahError where this machine cannot start its programs."""
+        places = {name: self.cache.path(*name.split("/")) for name in bundle.own}
+        for packed_piece in bundle.packed_pieces:
             places[packed_piece.name] = self.place(packed_piece)
-        check_programs([places[name] / file for name, files in bundle["programs"].items() for file in files])
+        check_programs([places[name] / file for name, files in bundle.programs.items() for file in files])
 
         def build(directory: Path, _log: Path) -> None:
-            write_sent(directory / "bundle.json", bundle["engine"], bundle["content"], places)
+            write_sent(directory / "bundle.json", bundle.engine, bundle.content, places)
 
-        self.cache.build(_BUNDLE, _checked(bundle["id"]), build)
+        self.cache.build(_BUNDLE, _checked(bundle.id), build)
 
     def bundle(self, identity: str) -> Path | None:
         """The file of a bundle whose packed pieces are all stored."""
@@ -130,41 +127,39 @@ class Store:
                 shutil.rmtree(partial, ignore_errors=True)
         return place
 
-    def unfetched(self) -> list[dict[str, Any]]:
-        """Results of finished runs that no client has fetched."""
+    def unfetched(self) -> list[MadeRun]:
+        """Finished runs that no client has fetched."""
         found = []
         for file in sorted(self.scratch.glob(f"[!.]*/{_RESULT}")):
             with suppress(FileNotFoundError):  # fetched meanwhile
                 if time.time() - file.stat().st_mtime > _KEPT_S:
                     self.drop(file.parent.name)
-                else:
-                    found.append(json.loads(file.read_text()))
+                elif (made := _read(file)) is not None:
+                    found.append(made)
         return found
 
-    def find(self, key: str) -> dict[str, Any] | None:
-        try:
-            found: dict[str, Any] = json.loads((self.cache.root / UNFETCHED / _checked(key) / _RESULT).read_text())
-        except FileNotFoundError:
-            return None
-        return found
+    def find(self, key: str) -> MadeRun | None:
+        with suppress(FileNotFoundError):
+            return _read(self.cache.root / UNFETCHED / _checked(key) / _RESULT)
+        return None
 
     def pack_of(self, key: str) -> Path:
         return self.cache.root / UNFETCHED / _checked(key) / _PACK
 
-    def put(self, result: dict[str, Any], pack: Path) -> None:
+    def put(self, made: MadeRun, pack: Path) -> None:
         """Keep a finished run until it is fetched; ``pack`` is moved."""
-        final = self.cache.root / UNFETCHED / _checked(result["key"])
+        final = self.cache.root / UNFETCHED / _checked(made.key)
         partial = final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         pack.rename(partial / _PACK)
-        write_whole(partial / _RESULT, json.dumps(result))
+        write_whole(partial / _RESULT, made.to_json())
         if final.exists():
             shutil.rmtree(final)
         partial.rename(final)
         with self.made.open("a", encoding="utf-8") as log:
-            if not result["failed"]:
-                log.write(f"{now()} {result['key']} {result['results_sha256']} {result['wall_s']}\n")
+            if not made.failed:
+                log.write(f"{now()} {made.key} {made.results_sha256} {made.wall_s}\n")
 
     @property
     def made(self) -> Path:
@@ -176,6 +171,13 @@ class Store:
         place = self.cache.root / UNFETCHED / _checked(key)
         (place / _RESULT).unlink(missing_ok=True)  # first: without it there is no result
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _read(file: Path) -> MadeRun | None:
+    """None for that of another version, which is made again. Raises FileNotFoundError."""
+    with suppress(ValueError):
+        return MadeRun.from_json(file.read_text())
+    return None
 
 
 def _checked(name: str) -> str:

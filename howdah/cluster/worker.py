@@ -16,6 +16,7 @@ import signal
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from distributed.worker import get_worker
 
 from howdah import __version__
 from howdah.build.packed_piece import PackedPiece
+from howdah.cluster.message import About, Delivery, Failure, MadeRun, Order, RunProgress, Unready, WantedBundle
 from howdah.cluster.result import pack_run, results_sha256
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.store import Store
@@ -45,29 +47,29 @@ _LOOK_EVERY_S = 0.2
 _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in several threads at once
 
 
-async def hello(dask_worker: Any) -> dict[str, Any]:
-    """Describe this worker and its runs that nobody has fetched."""
+async def hello(dask_worker: Any) -> Any:
+    """Describe this worker: ``About`` as a dictionary."""
 
     def look() -> dict[str, Any]:
         store = Store()
         store.cache.root.mkdir(parents=True, exist_ok=True)
         with _parsing:
-            own = {"agent": agent_sha256(), "analysis": analysis_sha256()}
+            agent, analysis = agent_sha256(), analysis_sha256()
         with _lock:
             making = list(_making)  # before the unfetched ones: what ends in between is in both, and not in neither
-        return {
-            **own,
-            "making": making,
-            "machine": platform.machine(),
-            "host": socket.gethostname(),
-            "version": __version__,
-            "store": store.name,
-            "unfetched": store.unfetched(),
-            "slots": dask_worker.state.nthreads,
-        }
+        return About(
+            agent=agent,
+            analysis=analysis,
+            making=making,
+            machine=platform.machine(),
+            host=socket.gethostname(),
+            version=__version__,
+            store=store.name,
+            unfetched=store.unfetched(),
+            slots=dask_worker.state.nthreads,
+        ).told()
 
-    answer: dict[str, Any] = await _told(look)
-    return answer
+    return await _told(look)
 
 
 async def free_bytes() -> int:
@@ -75,11 +77,11 @@ async def free_bytes() -> int:
     return shutil.disk_usage(Store().cache.root).free
 
 
-async def lacks(packed_pieces: list[dict[str, Any]]) -> Any:
+async def lacks(packed_pieces: list[PackedPiece]) -> Any:
     """Digests of the pieces that were not sent to this worker and are in no bundle that it has."""
 
     def look() -> list[str]:
-        return [packed_piece.sha256 for packed_piece in Store().lacks([PackedPiece(**each) for each in packed_pieces])]
+        return [packed_piece.sha256 for packed_piece in Store().lacks(packed_pieces)]
 
     return await _told(look)
 
@@ -94,28 +96,23 @@ async def _told(function: Any, *arguments: Any) -> Any:
         return {"error": explain(error), "where": error.filename and str(error.filename), "hint": None}
 
 
-async def take_chunk(packed_piece: dict[str, Any], offset: int, chunk: bytes) -> Any:
+async def take_chunk(packed_piece: PackedPiece, offset: int, chunk: bytes) -> Any:
     """Take a part of a packed piece from the client; the last one completes it."""
 
-    def write() -> dict[str, Any]:
-        wanted, store = PackedPiece(**packed_piece), Store()
-        file = store.incoming(wanted.sha256)
+    def write() -> None:
+        store = Store()
+        file = store.incoming(packed_piece.sha256)
         with file.open("r+b" if offset else "wb") as opened:
             opened.seek(offset)
             opened.write(chunk)
-        if offset + len(chunk) >= wanted.size:
-            store.take(wanted, file)
-        return {}
+        if offset + len(chunk) >= packed_piece.size:
+            store.take(packed_piece, file)
 
     return await _told(write)
 
 
-async def take_bundle(bundle: dict[str, Any]) -> Any:
-    def keep() -> dict[str, Any]:
-        Store().keep_bundle(bundle)
-        return {}
-
-    return await _told(keep)
+async def take_bundle(bundle: WantedBundle) -> Any:
+    return await _told(Store().keep_bundle, bundle)
 
 
 def read_run(key: str, offset: int) -> bytes:
@@ -153,111 +150,118 @@ def abandon(keys: list[str] | None) -> int:
 
 
 class MadeError(Exception):
-    """A run was made: ``result`` says how it ended.
+    """A run was made: ``delivery`` says how it ended.
 
     A task's return value stays on its worker until the client fetches it, and Dask would make the run again if the
     worker died before. An exception goes to the scheduler at once, and stays there.
     """
 
-    def __init__(self, result: dict[str, Any]) -> None:
-        super().__init__(result)
-        self.result = result
+    def __init__(self, delivery: Delivery) -> None:
+        super().__init__(delivery)
+        self.delivery = delivery
 
     def __repr__(self) -> str:
-        return f"the run {self.result['key'][:12]} was made"  # Dask sends this text along, and cuts what is long
+        return f"the run {self.delivery.made.key[:12]} was made"  # Dask sends this text along, and cuts what is long
 
     __str__ = __repr__
 
 
-def make_run(order: dict[str, Any]) -> dict[str, Any]:
-    """Make one run: ``order`` has its plan as JSON text, its key, the bundle it is made with.
-
-    ``store`` is the URL of where it is put as well, if it has one.
-    The answer has an error; or ``lacks``, of a worker that has not been made ready. Raises MadeError with a verdict and
-    the packed run (``pack``), if it is not so large that it must be fetched.
-    """
+def make_run(order: Order) -> Failure | Unready:
+    """Make one run, or say why not. Raises MadeError with the packed run, if it is not so large that it must be
+    fetched."""
     worker = get_worker()
-    about = {"key": order["key"], "worker": worker.address, "host": socket.gethostname()}
+    host = socket.gethostname()
     try:
         store = Store()
-        bundle = store.bundle(order["bundle"])
+        bundle = store.bundle(order.bundle)
         if bundle is None:
-            return {**about, "lacks": order["bundle"]}
+            return Unready(order.key, worker.address)
         with _lock:
-            turn = _turns.setdefault(order["key"], threading.Lock())
+            turn = _turns.setdefault(order.key, threading.Lock())
         with turn:
-            found = None if order["again"] else store.find(order["key"])
-            if found is None or found["keep_data"] != order["keep_data"] or found["failed"]:
-                found = _made(store, bundle, order, about, worker)
-        if "error" not in found and not found["failed"] and order["store"] is not None:
-            found = _shared({**found, "host": about["host"]}, store, order["store"])
-        if "error" not in found and not found.get("stored") and found["bytes"] <= INLINE_BYTES:
-            found = {**found, "pack": store.pack_of(order["key"]).read_bytes()}
+            found: MadeRun | Failure | None = None if order.again else store.find(order.key)
+            if not isinstance(found, MadeRun) or found.keep_data != order.keep_data or found.failed:
+                found = _made(store, bundle, order, worker)
+        if isinstance(found, Failure):
+            return found
+        delivery = Delivery(found, worker.address, host)
+        if not found.failed and order.store is not None:
+            delivery = _shared(delivery, store, order.store)
+        if not delivery.stored and found.pack_bytes <= INLINE_BYTES:
+            delivery = replace(delivery, pack=store.pack_of(order.key).read_bytes())
     except HowdahError as error:
-        return {**about, "error": error.what, "where": error.where, "hint": error.hint}
+        return Failure(order.key, worker.address, host, error.what, error.where, error.hint)
     except OSError as error:
         where = error.filename and str(error.filename)
-        return {**about, "error": explain(error), "where": where, "hint": None, "errno": error.errno}
-    if "error" in found:
-        return {**found, **about}
-    raise MadeError({**found, **about})
+        return Failure(order.key, worker.address, host, explain(error), where, errno=error.errno)
+    raise MadeError(delivery)
 
 
-def _shared(found: dict[str, Any], store: Store, url: str) -> dict[str, Any]:
+def _shared(delivery: Delivery, store: Store, url: str) -> Delivery:
     """Put a run into the shared store; if that fails, it is sent as without a store."""
+    made = replace(delivery.made, host=delivery.host)
     try:
-        SharedStore(url).put(found, store.pack_of(found["key"]))
+        SharedStore(url).put(made, store.pack_of(made.key))
     except HowdahError as error:
-        return {**found, "not_stored": error.what}
-    return {**found, "stored": True}
+        return replace(delivery, not_stored=error.what)
+    return replace(delivery, stored=True)
 
 
-def _made(store: Store, bundle: Path, order: dict[str, Any], about: dict[str, Any], worker: Any) -> dict[str, Any]:
+def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Failure:
     started = time.monotonic()
-    directory = begin_run(store.scratch / order["name"], order["plan"], order["key"], order["parameter_places"])
+    directory = begin_run(store.scratch / order.name, order.plan, order.key, order.parameter_places)
     try:
         with _lock:
             for other, unused in _makers.items():
                 if other != str(bundle):
                     unused.end()
             makers = _makers.setdefault(str(bundle), Makers(environment={BUNDLE_VARIABLE: str(bundle)}))
-            making = _making[order["key"]] = makers.give(directory, keep_data=order["keep_data"])
+            making = _making[order.key] = makers.give(directory, keep_data=order.keep_data)
         try:
-            _listen(making, order["key"], worker)
+            _listen(making, order.key, worker)
         finally:
             with _lock:
-                _making.pop(order["key"], None)
+                _making.pop(order.key, None)
                 status = makers.finish(making)
-        if "verdict" not in making.last:
-            error = failure(making, status, Plan.from_json(order["plan"]).run, about["host"])
-            free = shutil.disk_usage(directory.path).free
-            said = {"error": error.what, "where": error.where, "hint": error.hint}
-            return {**said, "free_bytes": free, "killed": "error" not in making.last}
-        return _kept(store, directory, making.last["verdict"], order, started)
+        if "verdict" in making.last:
+            return _kept(store, directory, making.last["verdict"], order, started)
+        host = socket.gethostname()
+        error = failure(making, status, Plan.from_json(order.plan).run, host)
+        free_bytes = shutil.disk_usage(directory.path).free
+        return Failure(
+            order.key,
+            worker.address,
+            host,
+            error.what,
+            error.where,
+            error.hint,
+            free_bytes=free_bytes,
+            killed="error" not in making.last,
+        )
     finally:
         shutil.rmtree(directory.path, ignore_errors=True)
 
 
-def _kept(store: Store, directory: RunDirectory, verdict: str, order: dict[str, Any], started: float) -> dict[str, Any]:
-    if not order["keep_data"]:
+def _kept(store: Store, directory: RunDirectory, verdict: str, order: Order, started: float) -> MadeRun:
+    if not order.keep_data:
         remove_data(directory)
-    pack = directory.path.parent / f".partial-pack-{order['key'][:16]}-{os.getpid()}"
-    sha256 = pack_run(directory, order["name"], pack)
+    pack = directory.path.parent / f".partial-pack-{order.key[:16]}-{os.getpid()}"
+    sha256 = pack_run(directory, order.name, pack)
     record = read_json(directory.provenance)
-    result = {
-        "key": order["key"],
-        "name": order["name"],
-        "verdict": verdict,
-        "failed": record["status"] != "finished",
-        "analysis": record.get("analysis_sha256"),
-        "keep_data": order["keep_data"],
-        "results_sha256": results_sha256(directory),
-        "sha256": sha256,
-        "bytes": pack.stat().st_size,
-        "wall_s": round(time.monotonic() - started, 3),
-    }
-    store.put(result, pack)
-    return result
+    made = MadeRun(
+        key=order.key,
+        name=order.name,
+        verdict=verdict,
+        failed=record["status"] != "finished",
+        analysis=record.get("analysis_sha256"),
+        keep_data=order.keep_data,
+        results_sha256=results_sha256(directory),
+        sha256=sha256,
+        pack_bytes=pack.stat().st_size,
+        wall_s=round(time.monotonic() - started, 3),
+    )
+    store.put(made, pack)
+    return made
 
 
 def _listen(making: Making, key: str, worker: Any) -> None:
@@ -269,4 +273,4 @@ def _listen(making: Making, key: str, worker: Any) -> None:
             going = making.read()
         if going and time.monotonic() - said >= _SAY_EVERY_S:
             said = time.monotonic()
-            worker.log_event(EVENTS, {"key": key, "worker": worker.address, **making.phase})
+            worker.log_event(EVENTS, RunProgress.heard({**making.phase, "key": key, "worker": worker.address}).told())

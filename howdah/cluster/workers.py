@@ -11,9 +11,9 @@ import platform
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from howdah.build.packed_piece import PackedPiece, Piece, pack_piece
 from howdah.build.supply import digest_of
 from howdah.cluster import worker
 from howdah.cluster.call import WorkerUnreachableError, call
+from howdah.cluster.message import About, Delivery, MadeRun, WantedBundle
 from howdah.cluster.store import Store
 from howdah.engine.engine_bundle import EngineBundle
 from howdah.errors import HowdahError
@@ -64,13 +65,13 @@ class Load:
                 self._packed[piece.name] = pack_piece(piece, self.cache)
             return self._packed[piece.name]
 
-    def described(self, bundle: EngineBundle, there: dict[str, PackedPiece] | None) -> dict[str, Any]:
+    def described(self, bundle: EngineBundle, there: dict[str, PackedPiece] | None) -> WantedBundle:
         """Describe a bundle for a worker. ``there``: its pieces by name; None for one that shares this cache."""
         programs = {piece.name: piece.programs for piece in bundle.pieces.values() if piece.programs}
-        about = {"id": identity(bundle), "engine": bundle.engine, "content": bundle.content, "programs": programs}
+        about = WantedBundle(identity(bundle), bundle.engine, bundle.content, programs)
         if there is None:
-            return {**about, "own": list(bundle.pieces)}
-        return {**about, "packed_pieces": [asdict(there[name]) for name in bundle.pieces]}
+            return replace(about, own=tuple(bundle.pieces))
+        return replace(about, packed_pieces=tuple(there[name] for name in bundle.pieces))
 
 
 def identity(bundle: EngineBundle) -> str:
@@ -212,25 +213,24 @@ class Workers:
                 member.refused = f"{type(error).__name__}: {error}"
                 self._heard("refused", member)
             return
-        for result in unfetched:  # before the worker is given anything to do
-            self._heard("unfetched", {**result, "worker": member.address, "host": member.host})
+        for made in unfetched:  # before the worker is given anything to do
+            self._heard("unfetched", Delivery(made, member.address, member.host))
         member.seconds = time.monotonic() - begun
         member.ready = True
         self._heard("ready", member)
 
-    def _prepare(self, member: Member) -> list[dict[str, Any]]:
+    def _prepare(self, member: Member) -> list[MadeRun]:
         """Prepare a worker and return its runs that nobody has fetched. Raises HowdahError if it cannot be used."""
-        about = call(self.client, member.address, worker.hello)
-        check(about, self._own)
-        member.host, member.store, member.slots = about["host"], about["store"], about["slots"]
-        member.making = about["making"]
+        told = call(self.client, member.address, worker.hello)
+        check(told, self._own)
+        about = About.heard(told)
+        member.host, member.store, member.slots, member.making = about.host, about.store, about.slots, about.making
         self._stores[member.address] = member.store
         with self._sending[member.store]:  # another worker of that machine gets what this one would
             there = None if member.store == self._store else self._fill(member)
             for bundle in self._load.bundles:
                 call(self.client, member.address, worker.take_bundle, self._load.described(bundle, there))
-        unfetched: list[dict[str, Any]] = about["unfetched"]
-        return unfetched
+        return about.unfetched
 
     def _fill(self, member: Member) -> dict[str, PackedPiece]:
         """Send what a worker lacks; all pieces, by name, as it then has them."""
@@ -245,7 +245,7 @@ class Workers:
         return there
 
     def _lacks(self, member: Member, pieces: dict[str, PackedPiece]) -> list[str]:
-        described = [asdict(each) for each in pieces.values()]
+        described = list(pieces.values())
         lacks: list[str] = call(self.client, member.address, worker.lacks, described) if described else []
         return lacks
 
@@ -253,14 +253,17 @@ class Workers:
         with file.open("rb") as opened:
             offset = 0
             while chunk := opened.read(worker.CHUNK_BYTES):
-                call(self.client, member.address, worker.take_chunk, asdict(packed_piece), offset, chunk)
+                call(self.client, member.address, worker.take_chunk, packed_piece, offset, chunk)
                 offset += len(chunk)
                 with self._lock:
                     self.sent_bytes += len(chunk)
 
 
-def check(about: dict[str, Any], wanted: dict[str, str]) -> None:
-    """Check a worker. Raises HowdahError if its runs would differ from this machine's."""
+def check(about: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+    """Check what a worker, perhaps of another version, says of itself.
+
+    Raises HowdahError if its runs would differ from this machine's.
+    """
     if about["machine"] != platform.machine():
         raise HowdahError(f"it is a {about['machine']}, and the kernels are for {platform.machine()}")
     for name, own in wanted.items():

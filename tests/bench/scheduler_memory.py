@@ -11,6 +11,7 @@ from typing import Any
 from distributed import Client, fire_and_forget, get_worker
 
 from howdah.cluster import worker
+from howdah.cluster.message import Delivery, MadeRun, RunProgress
 from tests.bench.figure import Figure
 from tests.cluster_processes import Processes
 
@@ -45,8 +46,9 @@ def _answer(order: dict[str, Any]) -> None:
     """As ``worker.make_run`` answers."""
     here = get_worker()
     for _ in range(2):
-        here.log_event(worker.EVENTS, {"key": order["key"], "worker": here.address, "phase": "engine", "done_us": 1})
-    raise worker.MadeError({"key": order["key"], "worker": here.address, "pack": os.urandom(_PACK_BYTES)})
+        here.log_event(worker.EVENTS, RunProgress(order["key"], here.address, "engine", 1).told())
+    made = MadeRun(order["key"], "", "pass", False, None, True, "", "", _PACK_BYTES, 1.0)
+    raise worker.MadeError(Delivery(made, here.address, "", os.urandom(_PACK_BYTES)))
 
 
 def _resident_bytes(process: int) -> int:

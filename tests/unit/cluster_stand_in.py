@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from howdah.build.packed_piece import Piece
 from howdah.cluster import executor as executor_module
 from howdah.cluster import publisher, worker
 from howdah.cluster.executor import ClusterExecutor
+from howdah.cluster.message import Delivery, Failure, MadeRun, Order
 from howdah.cluster.result import pack_run, results_sha256
 from howdah.cluster.workers import Member
 from howdah.engine.engine_bundle import EngineBundle
@@ -46,7 +48,7 @@ class Future:
         assert timeout > 0
         if isinstance(self.answer, BaseException):
             return self.answer
-        if "verdict" in self.answer:
+        if isinstance(self.answer, Delivery):
             made: worker.MadeError = pickle.loads(pickle.dumps(worker.MadeError(self.answer)))
             return made
         return None
@@ -62,12 +64,12 @@ class Client:
 
     def __init__(self, answers: Any) -> None:
         self.answers = answers
-        self.orders: list[dict[str, Any]] = []
+        self.orders: list[Order] = []
         self.may: list[Any] = []
         self.keys: list[str] = []
         self.cancelled: list[Future] = []
 
-    def submit(self, _function: Any, order: dict[str, Any], *, key: str, workers: Any, pure: bool) -> Future:
+    def submit(self, _function: Any, order: Order, *, key: str, workers: Any, pure: bool) -> Future:
         assert not pure
         self.orders.append(order)
         self.keys.append(key)
@@ -153,27 +155,39 @@ def make_job(experiment: ExperimentDirectory, number: int = 0) -> Job:
     return Job(experiment, PlannedRun(make_plan(run=f"cubic-r{number}", repetition=number), f"{number:064x}"))
 
 
-def make_answer(place: Path, order: dict[str, Any], *, value: float = 1.0, worker: str = HERE) -> dict[str, Any]:
+def make_answer(place: Path, order: Order, *, value: float = 1.0, worker: str = HERE) -> Delivery:
     """What a worker answers that has made the run; its one measure is ``value``."""
     place.mkdir(parents=True, exist_ok=True)
-    run = begin_run(place / order["name"], order["plan"], order["key"], order["parameter_places"])
+    run = begin_run(place / order.name, order.plan, order.key, order.parameter_places)
     (run.share / "howdah").mkdir()
     (run.share / "howdah" / "run.py").write_text("pass\n")
-    (run.share / "plan.json").write_text(order["plan"])
+    (run.share / "plan.json").write_text(order.plan)
     write_json(run.metrics, {"format": 1, "rows": [{"value": value}]})
     write_json(run.verdict, {"format": 1, "verdict": "pass", "checks": []})
     seal(run, {**read_json(run.provenance), "status": "finished", "analysis_sha256": analysis_sha256()})
     pack = place / "pack"
-    sha256 = pack_run(run, order["name"], pack)
-    about = {"key": order["key"], "name": order["name"], "worker": worker, "host": "one", "verdict": "pass"}
-    more = {
-        "failed": False,
-        "analysis": analysis_sha256(),
-        "keep_data": order["keep_data"],
-        "results_sha256": results_sha256(run),
-        "wall_s": 1.0,
-    }
-    return {**about, **more, "sha256": sha256, "bytes": pack.stat().st_size, "pack": pack.read_bytes()}
+    sha256 = pack_run(run, order.name, pack)
+    made = MadeRun(
+        key=order.key,
+        name=order.name,
+        verdict="pass",
+        failed=False,
+        analysis=analysis_sha256(),
+        keep_data=order.keep_data,
+        results_sha256=results_sha256(run),
+        sha256=sha256,
+        pack_bytes=pack.stat().st_size,
+        wall_s=1.0,
+    )
+    return Delivery(made, worker, "one", pack.read_bytes())
+
+
+def failed(delivery: Delivery) -> Delivery:
+    """The same, of a guest that died."""
+    return replace(delivery, made=replace(delivery.made, failed=True))
+
+
+FAILURE = Failure("", HERE, "one", "no such module", hint="build it")
 
 
 def make_runs(jobs: list[Job], answers: Any, tmp_path: Path) -> tuple[list[Outcome], Client, ClusterExecutor]:
@@ -188,7 +202,7 @@ class Waiting:
     def __init__(self) -> None:
         self.heard: list[Any] = []
 
-    def __call__(self, _order: dict[str, Any], _number: int) -> Any:
+    def __call__(self, _order: Order, _number: int) -> Any:
         return None
 
     @classmethod

@@ -9,6 +9,7 @@ import json
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ from howdah.build.cache import Cache
 from howdah.cluster import executor as module
 from howdah.cluster import tally, worker
 from howdah.cluster.executor import ClusterExecutor
+from howdah.cluster.message import Order, RunProgress, Unready
 from howdah.errors import HowdahError
 from howdah.publish.sweep import sweep_families
 from howdah.record.directory import RunDirectory
@@ -32,11 +34,13 @@ from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Rest
 from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import (
+    FAILURE,
     HERE,
     THERE,
     Client,
     Future,
     Waiting,
+    failed,
     hear,
     make_answer,
     make_job,
@@ -64,9 +68,9 @@ def test_a_run_comes_back_whole(experiment: ExperimentDirectory, tmp_path: Path)
 
 
 def test_a_run_of_a_lost_worker_is_given_to_another(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    lost = [CancelledError(), {"error": "it ended with -9", "where": "x", "hint": None, "host": "one", "killed": True}]
+    lost = [CancelledError(), replace(FAILURE, error="it ended with -9", killed=True)]
 
-    def answers(order: dict[str, Any], number: int) -> Any:
+    def answers(order: Order, number: int) -> Any:
         return lost[number - 1] if number <= 2 else make_answer(tmp_path / "w", order)
 
     outcomes, client, _ = make_runs([make_job(experiment)], answers, tmp_path)
@@ -113,17 +117,16 @@ def test_one_that_is_lost_each_time_is_an_error(experiment: ExperimentDirectory,
 
 
 def test_an_error_of_a_run_is_its_outcome(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    said = {"error": "no such module", "where": None, "hint": "build it", "host": "one", "killed": False}
-    outcomes, client, _ = make_runs([make_job(experiment)], lambda *_: said, tmp_path)
+    outcomes, client, _ = make_runs([make_job(experiment)], lambda *_: FAILURE, tmp_path)
     assert str(outcomes[0].error) == "one: no such module\n  build it"
     assert len(client.orders) == 1
 
 
 def test_a_full_disk_ends_one_machine_and_not_the_sweep(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "worker": HERE}
+    full = replace(FAILURE, error="No space left on device", errno=errno.ENOSPC)
 
-    def answers(order: dict[str, Any], number: int) -> Any:
-        return {**full, "errno": errno.ENOSPC} if number == 1 else make_answer(tmp_path / "w", order, worker=THERE)
+    def answers(order: Order, number: int) -> Any:
+        return full if number == 1 else make_answer(tmp_path / "w", order, worker=THERE)
 
     outcomes, client, _ = make_runs([make_job(experiment)], answers, tmp_path)
     assert [each.verdict for each in outcomes] == ["pass"]
@@ -134,11 +137,11 @@ def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
     experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But not for ever."""
-    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "errno": errno.ENOSPC}
+    full = replace(FAILURE, error="No space left on device", errno=errno.ENOSPC)
     here = iter([HERE, THERE])
 
-    def answers(order: dict[str, Any], number: int) -> Any:
-        return {**full, "worker": next(here)} if number <= 2 else make_answer(tmp_path / "w", order)
+    def answers(order: Order, number: int) -> Any:
+        return replace(full, worker=next(here)) if number <= 2 else make_answer(tmp_path / "w", order)
 
     client = Client(answers)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
@@ -161,8 +164,8 @@ def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
 
 
 def test_the_disk_of_the_command_itself_is_not_waited_for(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "worker": "here"}
-    outcomes, client, _ = make_runs([make_job(experiment)], lambda *_: {**full, "errno": errno.ENOSPC}, tmp_path)
+    full = replace(FAILURE, error="No space left on device", errno=errno.ENOSPC, worker="here")
+    outcomes, client, _ = make_runs([make_job(experiment)], lambda *_: full, tmp_path)
     assert "No space left on device" in str(outcomes[0].error)
     assert len(client.orders) == 1
 
@@ -170,8 +173,8 @@ def test_the_disk_of_the_command_itself_is_not_waited_for(experiment: Experiment
 def test_a_worker_that_lacks_something_is_made_ready_again(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     """However long that takes: a run that was not begun is not lost."""
 
-    def answers(order: dict[str, Any], number: int) -> Any:
-        return {"lacks": order["bundle"], "worker": HERE} if number < 30 else make_answer(tmp_path / "w", order)
+    def answers(order: Order, number: int) -> Any:
+        return Unready(order.key, HERE) if number < 30 else make_answer(tmp_path / "w", order)
 
     outcomes, _, executor = make_runs([make_job(experiment)], answers, tmp_path)
     assert [each.verdict for each in outcomes] == ["pass"]
@@ -194,7 +197,7 @@ def test_a_run_waits_for_a_worker_that_is_ready(experiment: ExperimentDirectory,
 
 def test_a_guest_that_dies_each_time_dies_by_itself(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     outcomes, client, _ = make_runs(
-        [make_job(experiment)], lambda order, n: {**make_answer(tmp_path / f"w{n}", order), "failed": True}, tmp_path
+        [make_job(experiment)], lambda order, n: failed(make_answer(tmp_path / f"w{n}", order)), tmp_path
     )
     assert [each.verdict for each in outcomes] == ["pass"], "it is kept as it is"
     assert len(client.orders) == 3
@@ -212,7 +215,7 @@ def _begun(experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting) ->
     job = make_job(experiment)
     executor.open([job])
     executor.give(job)
-    executor._told.put(("event", {"key": job.cell.key, "worker": THERE, "phase": "flows", "done_us": 1, "of_us": 2}))
+    executor._told.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
     executor.wait(0.01)
     waiting.end(0, CancelledError())
     assert executor.wait(0.01) == []
@@ -251,7 +254,7 @@ def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
     experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     executor, client = _begun(experiment, tmp_path, waiting)
-    executor.workers.members[1].making = [client.orders[0]["key"]]
+    executor.workers.members[1].making = [client.orders[0].key]
     executor._told.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
     assert client.may == [None, [THERE]]
@@ -272,7 +275,7 @@ def test_a_run_that_a_worker_makes_for_a_command_before_is_joined(
     assert client.may == [[THERE]]
     executor.workers.members[1].ready = False
     executor.give(jobs[1])
-    executor._told.put(("event", {"key": jobs[1].cell.key, "worker": HERE}))
+    executor._told.put(("event", RunProgress(jobs[1].cell.key, HERE)))
     executor.workers.members[1].ready, executor.workers.members[1].making = True, [jobs[1].cell.key]
     executor._told.put(("ready", executor.workers.members[1]))
     executor.wait(0.01)
@@ -294,7 +297,7 @@ def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
     executor.wait(0.01)
     assert client.may == [None, None]
     monkeypatch.setattr(module, "_HELD_S", -1.0)
-    executor._told.put(("event", {"key": client.orders[0]["key"], "worker": THERE}))
+    executor._told.put(("event", RunProgress(client.orders[0].key, THERE)))
     executor.wait(0.01)
     waiting.end(1, CancelledError())
     executor.wait(0.01)
@@ -304,10 +307,11 @@ def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
 def test_workers_that_were_lost_do_not_count_as_guests_that_died(
     experiment: ExperimentDirectory, tmp_path: Path
 ) -> None:
-    def answers(order: dict[str, Any], number: int) -> Any:
-        return (
-            CancelledError() if number <= 5 else {**make_answer(tmp_path / f"w{number}", order), "failed": number == 6}
-        )
+    def answers(order: Order, number: int) -> Any:
+        if number <= 5:
+            return CancelledError()
+        answer = make_answer(tmp_path / f"w{number}", order)
+        return failed(answer) if number == 6 else answer
 
     outcomes, client, _ = make_runs([make_job(experiment)], answers, tmp_path)
     assert [each.verdict for each in outcomes] == ["pass"]

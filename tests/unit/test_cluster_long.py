@@ -86,7 +86,7 @@ class Sweep:
 
     @property
     def names(self) -> list[str]:
-        return [order["name"] for order in self.client.orders]
+        return [order.name for order in self.client.orders]
 
 
 def _finished(experiment: ExperimentDirectory) -> list[str]:
@@ -117,7 +117,7 @@ def test_ctrl_c_ends_what_was_handed_out_and_the_rest_is_made_later(
     made = _finished(experiment)
     assert len(made) == 10
     assert len(first.client.cancelled) == len(first.names) - 10
-    handed = {order["key"] for order in first.client.orders if order["name"] not in made}
+    handed = {order.key for order in first.client.orders if order.name not in made}
     assert {key for _, what, keys in called if what is worker.abandon for key in keys} == handed
     second = Sweep(tmp_path, waiting)
     assert second.there == 9, "by the sweep's memory; the last run is found as its turn comes"
@@ -135,7 +135,7 @@ def test_what_workers_finished_while_the_client_was_away_is_taken(
     with pytest.raises(DetachedError):
         first.make()
     assert first.client.cancelled == []
-    left = [order for order in first.client.orders if order["name"] not in _finished(experiment)]
+    left = [order for order in first.client.orders if order.name not in _finished(experiment)]
     assert len(left) == WINDOW - 1, "as many as were handed out, less one that has ended since"
     second = Sweep(tmp_path, waiting)
     for order in left:

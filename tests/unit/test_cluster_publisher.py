@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,17 +19,20 @@ from distributed import KilledWorker
 from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.executor import ClusterExecutor
+from howdah.cluster.message import Delivery, Order, RunProgress
 from howdah.cluster.shared import SharedStore
 from howdah.errors import HowdahError
 from howdah.work.batch import run_cells
 from howdah.work.experiment import ExperimentDirectory
 from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import (
+    FAILURE,
     HERE,
     THERE,
     Client,
     Future,
     Waiting,
+    failed,
     hear,
     make_answer,
     make_job,
@@ -48,9 +52,9 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
 
 
 def test_a_changed_file_is_not_published(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    def answers(order: dict[str, Any], number: int) -> Any:
+    def answers(order: Order, number: int) -> Any:
         answer = make_answer(tmp_path / f"w{number}", order)
-        return {**answer, "pack": answer["pack"][:-9] + b"\0" + answer["pack"][-8:]}
+        return replace(answer, pack=answer.pack[:-9] + b"\0" + answer.pack[-8:])
 
     outcomes, _, _ = make_runs([make_job(experiment)], answers, tmp_path)
     assert "and it was damaged on its way each time" in str(outcomes[0].error)
@@ -59,7 +63,7 @@ def test_a_changed_file_is_not_published(experiment: ExperimentDirectory, tmp_pa
 
 def test_another_run_than_was_asked_for_is_not_published(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     outcomes, _, _ = make_runs(
-        [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", {**order, "key": "f" * 64}), tmp_path
+        [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", replace(order, key="f" * 64)), tmp_path
     )
     assert "another run than it was asked for" in str(outcomes[0].error)
 
@@ -71,11 +75,11 @@ def test_two_results_of_one_key_are_an_alarm(experiment: ExperimentDirectory, tm
     )
     equal = make_answer(tmp_path / "again", client.orders[0], worker=THERE)
     other = make_answer(tmp_path / "other", client.orders[0], value=2.0, worker=THERE)
-    killed = {**other, "failed": True}  # its guest was killed: that is no result
+    killed = failed(other)  # its guest was killed: that is no result
     for late in (Future(equal), Future(CancelledError()), Future(killed)):
-        assert executor._done(client.orders[0]["key"], 1, late) == []
+        assert executor._done(client.orders[0].key, 1, late) == []
     with pytest.raises(HowdahError, match="ALARM: the run was made twice"):
-        executor._done(client.orders[0]["key"], 1, Future(other))
+        executor._done(client.orders[0].key, 1, Future(other))
 
 
 @pytest.mark.parametrize("value", [1.0, 2.0])
@@ -105,15 +109,18 @@ def test_a_result_of_another_version_of_the_analysis_is_no_alarm(
         [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", order), tmp_path
     )
     other = make_answer(tmp_path / "other", client.orders[0], value=2.0, worker=THERE)
-    assert executor._done(client.orders[0]["key"], 1, Future({**other, "analysis": "0" * 64})) == []
+    assert (
+        executor._done(client.orders[0].key, 1, Future(replace(other, made=replace(other.made, analysis="0" * 64))))
+        == []
+    )
 
 
 def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    orders: list[dict[str, Any]] = []
+    orders: list[Order] = []
 
-    def answers(order: dict[str, Any], _number: int) -> Any:
+    def answers(order: Order, _number: int) -> Any:
         orders.append(order)
-        return {"error": "", "where": "", "hint": "", "host": ""}
+        return FAILURE
 
     first = Client(answers)
     job = make_job(experiment)
@@ -141,7 +148,7 @@ def test_a_run_that_is_finished_elsewhere_is_ended(
     job = make_job(experiment)
     executor.open([job])
     executor.give(job)
-    executor._told.put(("event", {"key": job.cell.key, "worker": THERE, "phase": "flows", "done_us": 1, "of_us": 2}))
+    executor._told.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
     assert executor.wait(0.1) == []
     assert [work.share for work in executor.active] == [0.5]
     executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0])))
@@ -163,16 +170,16 @@ def test_a_run_that_waits_to_be_begun_is_not_begun_when_it_is_there(
     assert len(client.cancelled) == 1
 
 
-def _put(shared: SharedStore, place: Path, answer: dict[str, Any]) -> None:
+def _put(shared: SharedStore, place: Path, answer: Delivery) -> None:
     """What a worker does that has made the run."""
     pack = place / "stored"
-    pack.write_bytes(answer["pack"])
-    shared.put({name: value for name, value in answer.items() if name not in ("pack", "worker")}, pack)
+    pack.write_bytes(answer.pack)
+    shared.put(replace(answer.made, host=answer.host), pack)
 
 
-def _orders(experiment: ExperimentDirectory, tmp_path: Path) -> dict[str, Any]:
+def _orders(experiment: ExperimentDirectory, tmp_path: Path) -> Order:
     """The order of the run, as a worker gets it."""
-    first = Client(lambda *_: {"error": "", "where": "", "hint": "", "host": ""})
+    first = Client(lambda *_: FAILURE)
     executor = ClusterExecutor(first, print, cache=Cache(tmp_path / "cache"))
     run_cells([make_job(experiment)], 1, False, lambda *_: None, executor=executor)
     return first.orders[0]
@@ -204,7 +211,7 @@ def test_a_damaged_one_of_the_shared_store_is_made_again(experiment: ExperimentD
         [make_job(experiment)], 1, False, lambda *_: None, executor=_executor(client, tmp_path, shared)
     )
     assert [each.verdict for each in outcomes] == ["pass"]
-    assert [order["store"] for order in client.orders] == [f"file://{tmp_path}/shared"]
+    assert [order.store for order in client.orders] == [f"file://{tmp_path}/shared"]
 
 
 def test_two_results_in_the_shared_store_are_an_alarm(experiment: ExperimentDirectory, tmp_path: Path) -> None:

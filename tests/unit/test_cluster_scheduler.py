@@ -17,13 +17,14 @@ from distributed.scheduler import TaskState
 
 from howdah.cluster import worker
 from howdah.cluster.connect import SETTINGS
+from howdah.cluster.message import Delivery, MadeRun
 
 _RUNS = 5
 _WITHIN_S = 60.0
 
 
 def _made(number: int) -> None:
-    raise worker.MadeError({"key": f"{number:064x}"})
+    raise worker.MadeError(Delivery(MadeRun(f"{number:064x}", "", "pass", False, None, True, "", "", 0, 1.0), "", ""))
 
 
 def test_a_scheduler_forgets_the_runs_that_it_passed_on() -> None:

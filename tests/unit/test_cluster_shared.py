@@ -6,13 +6,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
 from howdah.cluster import worker
+from howdah.cluster.message import Delivery, MadeRun
 from howdah.cluster.place import Place, read_place
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.store import Store
@@ -35,16 +35,20 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> SharedStore:
     return SharedStore(make(tmp_path))
 
 
-def _result(number: int = 1, **changes: Any) -> dict[str, Any]:
-    return {
-        "key": KEY,
-        "sha256": f"{number:064x}",
-        "results_sha256": "r",
-        "keep_data": True,
-        "host": "x",
-        "wall_s": 1.0,
-        **changes,
-    }
+def _made(number: int = 1) -> MadeRun:
+    return MadeRun(
+        key=KEY,
+        name="cubic-r0",
+        verdict="pass",
+        failed=False,
+        analysis=None,
+        keep_data=True,
+        results_sha256="r",
+        sha256=f"{number:064x}",
+        pack_bytes=1,
+        wall_s=1.0,
+        host="x",
+    )
 
 
 def test_what_was_put_is_found_and_read(store: SharedStore, tmp_path: Path) -> None:
@@ -53,11 +57,11 @@ def test_what_was_put_is_found_and_read(store: SharedStore, tmp_path: Path) -> N
     pack = tmp_path / "pack"
     for number in (1, 2):
         pack.write_bytes(b"%d" % number)
-        store.put(_result(number), pack)
-        store.put(_result(number), pack)  # by whoever made the same
+        store.put(_made(number), pack)
+        store.put(_made(number), pack)  # by whoever made the same
     assert store.keys() == {KEY}
     found = store.find(KEY)
-    assert found == [_result(1), _result(2)]
+    assert found == [_made(1), _made(2)]
     assert [store.read(each) for each in found] == [b"1", b"2"]
     assert store.find("cd" * 32) == []
 
@@ -66,19 +70,19 @@ def test_what_is_not_whole_is_no_run(tmp_path: Path) -> None:
     store = SharedStore(f"file://{tmp_path}")
     pack = tmp_path / "pack"
     pack.write_bytes(b"1")
-    store.put(_result(), pack)
+    store.put(_made(), pack)
     record = tmp_path / KEY / f"{1:064x}.json"
     text = record.read_text()
     for wrong in (text[:20], "[]", text.replace(KEY, "cd" * 32), text.replace("0" * 63, "../" * 21)):
         record.write_text(wrong)
         assert store.find(KEY) == [], wrong
     record.write_text(text)
-    assert store.find(KEY) == [_result()]
+    assert store.find(KEY) == [_made()]
     record.rename(record.with_suffix(".json.writing-1"))
     assert store.find(KEY) == []
     (tmp_path / KEY / f"{1:064x}.howdah.tar.zst").unlink()
     with pytest.raises(HowdahError, match="cannot be taken from the store"):
-        store.read(_result())
+        store.read(_made())
 
 
 def test_a_worker_that_cannot_put_it_there_says_why_and_keeps_it(
@@ -88,14 +92,15 @@ def test_a_worker_that_cannot_put_it_there_says_why_and_keeps_it(
     pack = tmp_path / "pack"
     pack.write_bytes(b"run")
     own = Store()
-    own.put({**_result(), "failed": False}, pack)
+    own.put(_made(), pack)
     (tmp_path / "occupied").write_text("no directory")
-    found = worker._shared(_result(), own, f"file://{tmp_path}/occupied")
-    assert "cannot be put into the store" in found["not_stored"]
-    assert "stored" not in found
-    found = worker._shared(_result(), own, f"file://{tmp_path}/shared")
-    assert found["stored"]
-    assert SharedStore(f"file://{tmp_path}/shared").read(_result()) == b"run"
+    found = worker._shared(Delivery(_made(), "", "x"), own, f"file://{tmp_path}/occupied")
+    assert "cannot be put into the store" in str(found.not_stored)
+    assert not found.stored
+    found = worker._shared(Delivery(_made(), "", "x"), own, f"file://{tmp_path}/shared")
+    assert found.stored
+    assert found.not_stored is None
+    assert SharedStore(f"file://{tmp_path}/shared").read(_made()) == b"run"
     assert own.pack_of(KEY).exists(), "until the client has it"
 
 

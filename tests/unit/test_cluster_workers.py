@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import platform
 import tarfile
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +21,7 @@ from howdah.build.supply import take
 from howdah.cluster import worker
 from howdah.cluster import workers as module
 from howdah.cluster.call import WorkerUnreachableError
+from howdah.cluster.message import WantedBundle
 from howdah.cluster.store import Store
 from howdah.cluster.workers import Load, Workers
 from howdah.engine.engine_bundle import EngineBundle
@@ -99,9 +99,9 @@ def test_a_worker_takes_from_its_own_bundle_what_that_has(tmp_path: Path, monkey
         if function is worker.hello:
             return {**own, "store": store.name}
         if function is worker.lacks:
-            return [each.sha256 for each in store.lacks([PackedPiece(**each) for each in arguments[0]])]
+            return [each.sha256 for each in store.lacks(arguments[0])]
         if function is worker.take_chunk:
-            piece = PackedPiece(**arguments[0])
+            piece = arguments[0]
             file = store.incoming(piece.sha256)
             file.write_bytes(arguments[2])
             store.take(piece, file)
@@ -143,9 +143,7 @@ def test_a_bundle_of_a_worker_that_was_changed_is_refused(tmp_path: Path, monkey
     wanted = PackedPiece("module/abc", piece[0].sha256, piece[0].size)
     assert store.lacks([wanted]) == []
     with pytest.raises(HowdahError, match="has the hash"):
-        store.keep_bundle(
-            {"id": "0123456789", "engine": "uml", "content": {}, "programs": {}, "packed_pieces": [asdict(wanted)]}
-        )
+        store.keep_bundle(WantedBundle("0123456789", "uml", {}, {}, packed_pieces=(wanted,)))
     assert store.bundle("0123456789") is None
 
 
@@ -153,5 +151,5 @@ def test_what_a_cluster_left_in_a_cache_is_no_bundle_of_it(tmp_path: Path, monke
     monkeypatch.delenv("HOWDAH_BUNDLE", raising=False)
     monkeypatch.setattr(supply, "installed", lambda: None)
     cache = Cache(tmp_path)
-    Store(cache).keep_bundle({"id": "0123456789", "engine": "uml", "content": {}, "programs": {}, "own": []})
+    Store(cache).keep_bundle(WantedBundle("0123456789", "uml", {}, {}))
     assert supply.bundles(cache) == []

@@ -9,7 +9,7 @@ import json
 import tarfile
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import zstandard
 
 from howdah.build.cache import Cache, file_sha256
 from howdah.build.packed_piece import PackedPiece, Piece, pack_piece, unpack_piece
+from howdah.cluster.message import MadeRun, WantedBundle
 from howdah.cluster.store import Store, check_programs
 from howdah.engine.engine_bundle import sent_bundle, write_sent
 from howdah.errors import HowdahError
@@ -95,20 +96,16 @@ def test_a_packed_piece_writes_nowhere_else(tmp_path: Path, name: str) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["into", "packed_piece"]
 
 
-def _bundle(packed_piece: PackedPiece, programs: dict[str, list[str]]) -> dict[str, object]:
-    about = {"id": "0123456789", "engine": "uml", "content": {"part": {"tree": packed_piece.name}}}
-    return {**about, "packed_pieces": [asdict(packed_piece)], "programs": programs}
-
-
 def test_a_kit_needs_its_packed_pieces(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     store = Store(_cache(tmp_path, "worker"))
+    wanted = WantedBundle("0123456789", "uml", {"part": {"tree": packed_piece.name}}, {}, packed_pieces=(packed_piece,))
     with pytest.raises(HowdahError, match="is not here"):
-        store.keep_bundle(_bundle(packed_piece, {}))
+        store.keep_bundle(wanted)
     received = store.incoming(packed_piece.sha256)
     received.write_bytes(file.read_bytes())
     store.take(packed_piece, received)
-    store.keep_bundle(_bundle(packed_piece, {}))
+    store.keep_bundle(wanted)
     bundle = store.bundle("0123456789")
     assert bundle is not None
     monkeypatch.setenv("HOWDAH_ENGINE_BUNDLE", str(bundle))
@@ -131,12 +128,16 @@ def test_a_finished_run_waits_until_it_is_fetched(tmp_path: Path) -> None:
     store = Store(_cache(tmp_path, "worker"))
     pack = store.scratch / "pack"
     pack.write_bytes(b"run")
-    result = {"key": "ab" * 32, "results_sha256": "cd" * 32, "failed": False, "wall_s": 1.0}
-    store.put(result, pack)
-    assert Store(store.cache).unfetched() == [result]
-    assert store.pack_of(str(result["key"])).read_bytes() == b"run"
-    store.drop(str(result["key"]))
+    made = MadeRun("ab" * 32, "cubic-r0", "pass", False, None, True, "cd" * 32, "ef" * 32, 3, 1.0)
+    store.put(made, pack)
+    assert Store(store.cache).unfetched() == [made]
+    assert store.find(made.key) == made
+    assert store.pack_of(made.key).read_bytes() == b"run"
+    (result,) = store.scratch.glob("*/result.json")
+    result.write_text('{"key": "of another version"}')
     assert store.unfetched() == []
+    assert store.find(made.key) is None, "it is made again"
+    store.drop(made.key)
     assert [line.split()[1] for line in store.made.read_text().splitlines()] == ["ab" * 32]
 
 
@@ -162,11 +163,11 @@ def test_a_packed_piece_that_comes_in_parts(piece: Piece, tmp_path: Path, monkey
     packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "worker"))
     content, half = file.read_bytes(), packed_piece.size // 2
-    assert _result(worker.take_chunk(asdict(packed_piece), 0, content[:half])) == {}
-    assert _result(worker.lacks([asdict(packed_piece)])) == [packed_piece.sha256]
-    assert _result(worker.take_chunk(asdict(packed_piece), half, content[half:])) == {}
-    assert _result(worker.lacks([asdict(packed_piece)])) == []
-    wrong = {**asdict(packed_piece), "sha256": "0" * 64}
+    assert _result(worker.take_chunk(packed_piece, 0, content[:half])) is None
+    assert _result(worker.lacks([packed_piece])) == [packed_piece.sha256]
+    assert _result(worker.take_chunk(packed_piece, half, content[half:])) is None
+    assert _result(worker.lacks([packed_piece])) == []
+    wrong = replace(packed_piece, sha256="0" * 64)
     assert "has the hash" in _result(worker.take_chunk(wrong, 0, content))["error"]
 
 

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What client and workers tell each other.
+
+Dask pickles all of these but two, which cross as dictionaries: ``About``, because the other side may be of another
+version, and ``RunProgress``, because Dask's events are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+from howdah.build.packed_piece import PackedPiece
+from howdah.work.experiment import PlannedRun
+
+
+@dataclass(frozen=True)
+class About:
+    """A worker. ``store`` is the same for all that share what was sent; ``making`` has the keys of its runs."""
+
+    agent: str
+    analysis: str
+    machine: str
+    host: str
+    version: str
+    store: str
+    slots: int
+    making: list[str]
+    unfetched: list[MadeRun]
+
+    def told(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def heard(cls, told: Mapping[str, Any]) -> Self:
+        """Raises TypeError for what another version told."""
+        return cls(**{**told, "unfetched": [MadeRun(**each) for each in told["unfetched"]]})
+
+
+@dataclass(frozen=True)
+class WantedBundle:
+    """What an engine needs for runs (howdah/engine/engine_bundle.py).
+
+    ``programs`` are files of its pieces that the machine's own C library starts. A worker with the client's own cache
+    has the pieces as built, by the names in ``own``; any other has ``packed_pieces``.
+    """
+
+    id: str
+    engine: str
+    content: dict[str, Any]
+    programs: dict[str, tuple[str, ...]]
+    own: tuple[str, ...] = ()
+    packed_pieces: tuple[PackedPiece, ...] = ()
+
+
+@dataclass(frozen=True)
+class Order:
+    """A run to be made. ``plan`` is JSON, ``bundle`` an ``id``, ``store`` the URL of a shared store."""
+
+    key: str
+    name: str
+    plan: str
+    parameter_places: dict[str, str]
+    keep_data: bool
+    bundle: str
+    again: bool
+    store: str | None
+
+    @classmethod
+    def of(cls, cell: PlannedRun, bundle: str, *, again: bool, store: str | None) -> Self:
+        places = cell.plan.parameter_places
+        return cls(cell.key, cell.directory_name, cell.plan.to_json(), places, cell.keep_data, bundle, again, store)
+
+
+@dataclass(frozen=True)
+class MadeRun:
+    """A run that was made and packed, as stores keep it.
+
+    ``failed``: its guest died. ``sha256`` and ``pack_bytes`` are the pack's, ``results_sha256`` that of measures and
+    verdict. ``host`` made it, as far as the store says.
+    """
+
+    key: str
+    name: str
+    verdict: str
+    failed: bool
+    analysis: str | None
+    keep_data: bool
+    results_sha256: str
+    sha256: str
+    pack_bytes: int
+    wall_s: float
+    host: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Raises ValueError for what is no such run."""
+        found = json.loads(text)
+        try:
+            return cls(**found)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A run that was made, and where its pack is: here, in the shared store (``stored``), or with the ``worker``.
+
+    ``not_stored`` says why it is not in the shared store.
+    """
+
+    made: MadeRun
+    worker: str
+    host: str
+    pack: bytes = field(default=b"", repr=False)
+    stored: bool = False
+    not_stored: str | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that could not be made. ``killed``: its process ended without a word."""
+
+    key: str
+    worker: str
+    host: str
+    error: str
+    where: str | None = None
+    hint: str | None = None
+    errno: int | None = None
+    free_bytes: int | None = None
+    killed: bool = False
+
+
+@dataclass(frozen=True)
+class Unready:
+    """The worker lacks the bundle of the run."""
+
+    key: str
+    worker: str
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """A run that a worker makes. Without ``phase`` it has just begun."""
+
+    key: str
+    worker: str
+    phase: str | None = None
+    done_us: int = 0
+    of_us: int = 0
+
+    def told(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def heard(cls, told: Mapping[str, Any]) -> Self:
+        """Of what anybody may have said on the topic."""
+        known = {each.name for each in fields(cls)}
+        return cls(**{"key": "", "worker": "", **{name: told[name] for name in known & told.keys()}})
