@@ -23,6 +23,7 @@ _SCRIPTS = (
     "state.js",
     "lines.js",
     "marks.js",
+    "spots.js",
     "stripes.js",
     "bands.js",
     "legend.js",

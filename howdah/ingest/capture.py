@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packets of a file of tcpdump, and the TCP headers in them, as arrays.
 
-Layouts: draft-ietf-opsawg-pcap (the file), RFC 791 (IPv4), RFC 9293 (TCP), RFC 2018 and RFC 7323 (its options).
+Layouts: draft-ietf-opsawg-pcap (the file), RFC 791 (IPv4), RFC 9293 (TCP).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, UDP_BYTES
 from howdah.ingest.source import Integers
+from howdah.ingest.tcp_option import TcpOptions, big_endian, read_options
 from howdah.record.raw import read_raw_bytes
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
@@ -25,10 +26,6 @@ _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, b
 _MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
 _ETHERNET = 1
 _IPV4, _TCP, _UDP = 0x0800, 6, 17
-_END, _NOP, _MSS, _SCALE, _SACK_PERMITTED, _SACK, _TIME_STAMPS = 0, 1, 2, 3, 4, 5, 8
-_LENGTHS = {_MSS: 4, _SCALE: 3, _SACK_PERMITTED: 2, _TIME_STAMPS: 10}  # of an option that is what its kind says
-_MOST_SCALE = 14  # RFC 7323, 2.3: a larger shift is taken for this
-_BLOCK_BYTES = 8
 _SECOND_NS = 1_000_000_000
 
 
@@ -91,9 +88,7 @@ class Headers:
     """TCP headers, all arrays of shape (segments,), in the order of the capture.
 
     ``addresses`` and ``ports`` have those of the source in the upper half. ``window`` is as it stands in the header,
-    not scaled. ``scale`` is the shift of the option window scale and ``mss_bytes`` what the option MSS says, -1 without
-    one; ``sack_permitted`` and ``time_stamps`` are 1 with that option; ``sack_blocks`` counts the blocks of the option
-    SACK.
+    not scaled.
     """
 
     realtime_ns: Integers
@@ -104,11 +99,7 @@ class Headers:
     flags: Integers
     window: Integers
     payload_bytes: Integers
-    scale: Integers
-    mss_bytes: Integers
-    sack_permitted: Integers
-    time_stamps: Integers
-    sack_blocks: Integers
+    options: TcpOptions
 
 
 def tcp_headers(packets: Packets) -> Headers:
@@ -117,8 +108,8 @@ def tcp_headers(packets: Packets) -> Headers:
     octets = packets.octets
     ip = packets.places + ETHERNET_BYTES
     rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES)
-    rows = rows[_big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
-    rows = rows[(octets[ip[rows] + 9] == _TCP) & (_big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
+    rows = rows[big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
+    rows = rows[(octets[ip[rows] + 9] == _TCP) & (big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
     ip = ip[rows]
     tcp = ip + (octets[ip] & 15).astype(np.int64) * 4
     end = packets.places[rows] + packets.lengths[rows]
@@ -127,17 +118,17 @@ def tcp_headers(packets: Packets) -> Headers:
     header[whole] = (octets[tcp[whole] + 12] >> 4).astype(np.int64) * 4
     whole &= (header >= TCP_BYTES) & (tcp + header <= end)
     rows, ip, tcp, header = rows[whole], ip[whole], tcp[whole], header[whole]
-    options = _options(octets, tcp + TCP_BYTES, tcp + header)
+    options = read_options(octets, tcp + TCP_BYTES, tcp + header, np.arange(rows.size))
     return Headers(
         realtime_ns=packets.realtime_ns[rows],
-        addresses=_big_endian(octets, ip + 12, 4) << 32 | _big_endian(octets, ip + 16, 4),
-        ports=_big_endian(octets, tcp, 4),
-        sequence=_big_endian(octets, tcp + 4, 4),
-        acknowledged=_big_endian(octets, tcp + 8, 4),
+        addresses=big_endian(octets, ip + 12, 4) << 32 | big_endian(octets, ip + 16, 4),
+        ports=big_endian(octets, tcp, 4),
+        sequence=big_endian(octets, tcp + 4, 4),
+        acknowledged=big_endian(octets, tcp + 8, 4),
         flags=octets[tcp + 13].astype(np.int64),
-        window=_big_endian(octets, tcp + 14, 2),
-        payload_bytes=_big_endian(octets, ip + 2, 2) - (tcp - ip) - header,
-        **options,
+        window=big_endian(octets, tcp + 14, 2),
+        payload_bytes=big_endian(octets, ip + 2, 2) - (tcp - ip) - header,
+        options=options,
     )
 
 
@@ -146,51 +137,16 @@ def udp_payload(packets: Packets, address: str, port: int) -> tuple[int, int]:
     octets = packets.octets
     ip = packets.places + ETHERNET_BYTES
     rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES)
-    rows = rows[_big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
-    rows = rows[(octets[ip[rows] + 9] == _UDP) & (_big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
+    rows = rows[big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
+    rows = rows[(octets[ip[rows] + 9] == _UDP) & (big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
     ip = ip[rows]
     udp = ip + (octets[ip] & 15).astype(np.int64) * 4
     whole = udp + UDP_BYTES <= packets.places[rows] + packets.lengths[rows]
     ip, udp = ip[whole], udp[whole]
-    sent = (_big_endian(octets, ip + 12, 4) == int(ipaddress.IPv4Address(address))) & (
-        _big_endian(octets, udp, 2) == port
+    sent = (big_endian(octets, ip + 12, 4) == int(ipaddress.IPv4Address(address))) & (
+        big_endian(octets, udp, 2) == port
     )
-    return int(sent.sum()), int((_big_endian(octets, udp[sent] + 4, 2) - UDP_BYTES).sum())
-
-
-def _options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers) -> dict[str, Integers]:
-    """Fields of ``Headers`` that options make. Behind a malformed option nothing is read."""
-    nothing = {"scale": -1, "mss_bytes": -1, "sack_permitted": 0, "time_stamps": 0, "sack_blocks": 0}
-    found = {name: np.full(begin.size, value, dtype=np.int64) for name, value in nothing.items()}
-    place = begin.copy()
-    rows = np.flatnonzero(place < end)
-    while rows.size:
-        kind = octets[place[rows]]
-        alone = kind == _NOP
-        going = alone | ((kind != _END) & (place[rows] + 2 <= end[rows]))
-        rows, kind, alone = rows[going], kind[going], alone[going]
-        length = np.ones(rows.size, dtype=np.int64)
-        length[~alone] = octets[place[rows[~alone]] + 1]
-        good = (alone | (length >= 2)) & (place[rows] + length <= end[rows])
-        rows, kind, length = rows[good], kind[good], length[good]
-        here = {option: rows[(kind == option) & (length == size)] for option, size in _LENGTHS.items()}
-        found["scale"][here[_SCALE]] = np.minimum(octets[place[here[_SCALE]] + 2], _MOST_SCALE)
-        found["mss_bytes"][here[_MSS]] = _big_endian(octets, place[here[_MSS]] + 2, 2)
-        found["sack_permitted"][here[_SACK_PERMITTED]] = 1
-        found["time_stamps"][here[_TIME_STAMPS]] = 1
-        reports = kind == _SACK
-        found["sack_blocks"][rows[reports]] = (length[reports] - 2) // _BLOCK_BYTES
-        place[rows] += length
-        rows = rows[place[rows] < end[rows]]
-    return found
-
-
-def _big_endian(octets: npt.NDArray[np.uint8], places: Integers, count: int) -> Integers:
-    """Numbers of ``count`` bytes in the order of the network, at ``places``."""
-    value = np.zeros(places.size, dtype=np.int64)
-    for offset in range(count):
-        value = value << 8 | octets[places + offset]
-    return value
+    return int(sent.sum()), int((big_endian(octets, udp[sent] + 4, 2) - UDP_BYTES).sum())
 
 
 def _little_endian(octets: npt.NDArray[np.uint8], places: Integers) -> Integers:

@@ -88,10 +88,7 @@ def _sources(context: Context) -> Made:
     made: Made = {"tcp_probe": ingest_tcp_probe(context), "slow_start": ingest_slow_start(context)}
     for name in dict.fromkeys((*ALWAYS, *context.plan.collect.intervals_us)):
         made |= _table_of(collector_named(name), context)
-    segments = ingest_segments(context)
-    if segments is not None:
-        made["segment"] = segments
-    return made
+    return made | ingest_segments(context)
 
 
 def _table_of(each: Registered, context: Context) -> Made:

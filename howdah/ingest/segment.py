@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures at the ends of flows to the table ``segment``: one row a TCP segment that left an end or arrived there.
+"""Captures at the ends of flows to the tables ``segment``, one row a TCP segment that left an end or arrived there, and
+``sack_block``, one row a block of the option SACK in one of these.
 
 An end's capture shows what its TCP was given and what left it, whatever the system. Captures elsewhere on the path give
 no rows.
@@ -18,10 +19,10 @@ import pyarrow.compute as pc
 
 from howdah.ingest.capture import ACK, SYN, Headers, read_packets, tcp_headers
 from howdah.ingest.capture_clock import read_clock
-from howdah.ingest.source import Context, Integers, SourceReport, nullable, texts
+from howdah.ingest.source import Context, Integers, Made, SourceReport, nullable, texts
 from howdah.plan.plan import Flow
 from howdah.record import table as store
-from howdah.record.schema import SEGMENT
+from howdah.record.schema import SACK_BLOCK, SEGMENT
 
 ENDS = ("sender", "receiver")
 _PARTS = tuple(name for name in SEGMENT.names if name not in ("flow", "end", "sent_by"))
@@ -30,25 +31,27 @@ _WRAP = 1 << 32
 
 @dataclass(frozen=True)
 class _Seen:
-    """Segments of one flow at one of its ends; ``ours`` are those that the flow's sender sent. Columns by name."""
+    """Segments of one flow at one of its ends; ``ours`` are those that the flow's sender sent. Columns by name.
+    ``blocks`` has rows (segment of these, left edge, right edge) in bytes of data of the other end."""
 
     flow: int
     end: int
     ours: npt.NDArray[np.bool_]
     columns: dict[str, Integers]
+    blocks: Integers
 
 
-def ingest_segments(context: Context) -> tuple[pa.Table, SourceReport] | None:
-    """The segments of every flow at those of its ends that were captured, in order of time.
+def ingest_segments(context: Context) -> Made:
+    """The segments of every flow at those of its ends that were captured, and their SACK blocks, in order of time.
 
-    None where there were no captures, or where nobody recorded what their clock was by that of the run: captures of
+    Empty where there were no captures, or where nobody recorded what their clock was by that of the run: captures of
     older versions. A file that is damaged costs the rows it held; the source ``pcap`` reports it.
     """
     if not context.plan.collect.pcap:
-        return None
+        return {}
     clock = read_clock(context.directory.raw)
     if clock is None:
-        return None
+        return {}
     report = SourceReport(counts={"other_packets": 0})
     seen: list[_Seen] = []
     for place in context.plan.collect.pcap:
@@ -62,9 +65,9 @@ def ingest_segments(context: Context) -> tuple[pa.Table, SourceReport] | None:
         report.counts["other_packets"] += len(packets) - sum(rows.size for _, rows, _ in found)
         time_ns = clock.monotonic(headers.realtime_ns) - context.epoch_ns
         seen += [_seen(flow, ends[flow], headers, time_ns, rows, ours) for flow, rows, ours in found]
-    table = _table(seen)
+    table, blocks = _table(seen), _blocks_table(seen)
     report.rows = table.num_rows
-    return table, report
+    return {"segment": (table, report), "sack_block": (blocks, SourceReport(rows=blocks.num_rows))}
 
 
 def _nodes(flow: Flow) -> tuple[str, str]:
@@ -116,7 +119,8 @@ def _seen(
     flags = headers.flags[rows]
     syn, acknowledges = (flags & SYN) > 0, (flags & ACK) > 0
     sequence, acknowledged = headers.sequence[rows], headers.acknowledged[rows]
-    scale = headers.scale[rows]
+    options = headers.options
+    scale = options.scale[rows]
     window = headers.window[rows].copy()
     offered = [scale[syn & mine] for mine in (ours, ~ours)]
     known = all(shifts.size for shifts in offered)
@@ -136,13 +140,23 @@ def _seen(
         "payload_bytes": headers.payload_bytes[rows],
         "ack_bytes": np.where(acknowledges, confirmed, -1),
         "window_bytes": np.where(syn | known, window, -1),
-        "sack_blocks": headers.sack_blocks[rows],
-        "mss_bytes": headers.mss_bytes[rows],
+        "sack_blocks": options.sack_blocks[rows],
+        "mss_bytes": options.mss_bytes[rows],
         "window_scale_bits": scale,
-        "sack_permitted": headers.sack_permitted[rows],
-        "time_stamps": headers.time_stamps[rows],
+        "sack_permitted": options.sack_permitted[rows],
+        "time_stamps": options.time_stamps[rows],
     }
-    return _Seen(flow, end, ours, columns)
+    return _Seen(flow, end, ours, columns, _blocks(options.sack, rows, acknowledged, confirmed))
+
+
+def _blocks(sack: Integers, rows: Integers, acknowledged: Integers, confirmed: Integers) -> Integers:
+    """The blocks of the segments ``rows`` of a capture, counted as what those acknowledge: from its place on."""
+    begin, stop = (np.searchsorted(sack[:, 0], rows, side=side) for side in ("left", "right"))
+    count = stop - begin
+    segment = np.repeat(np.arange(rows.size), count)
+    blocks = sack[np.arange(count.sum()) + np.repeat(begin - np.cumsum(count) + count, count)]
+    edges = [confirmed[segment] + _step(edge - acknowledged[segment]) for edge in (blocks[:, 1], blocks[:, 2])]
+    return np.column_stack([segment, *edges])
 
 
 def _origin(
@@ -165,10 +179,14 @@ def _origin(
 
 def _from(origin: int, numbers: Integers) -> Integers:
     """32-bit sequence numbers as bytes from ``origin``, continued beyond a wrap: each from the one before it."""
-    steps = np.diff(numbers, prepend=origin) & (_WRAP - 1)
-    steps[steps >= _WRAP >> 1] -= _WRAP
-    counted: Integers = np.cumsum(steps)
+    counted: Integers = np.cumsum(_step(np.diff(numbers, prepend=origin)))
     return counted
+
+
+def _step(differences: Integers) -> Integers:
+    """Differences of 32-bit sequence numbers, the shorter way around."""
+    steps = differences & (_WRAP - 1)
+    return np.where(steps >= _WRAP >> 1, steps - _WRAP, steps)
 
 
 def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
@@ -200,4 +218,27 @@ def _table(seen: list[_Seen]) -> pa.Table:
     return store.table_of(
         "segment",
         {**values, "flow": flows, "end": texts(ends, list(ENDS)), "sent_by": texts(sent_by, list(ENDS))},
+    )
+
+
+def _blocks_table(seen: list[_Seen]) -> pa.Table:
+    """The SACK blocks in order of time; of one segment in the order of the option."""
+    seen = [each for each in seen if each.blocks.size]
+    if not seen:
+        return SACK_BLOCK.empty_table()
+    time_ns = np.concatenate([each.columns["time_ns"][each.blocks[:, 0]] for each in seen])
+    order = np.argsort(time_ns, kind="stable")
+    sizes = [each.blocks.shape[0] for each in seen]
+    edges = np.concatenate([each.blocks[:, 1:] for each in seen])[order]
+    sent_by = np.concatenate([np.where(each.ours[each.blocks[:, 0]], 0, 1) for each in seen])[order]
+    return store.table_of(
+        "sack_block",
+        {
+            "flow": np.repeat([each.flow for each in seen], sizes)[order],
+            "end": texts(np.repeat([each.end for each in seen], sizes)[order], list(ENDS)),
+            "sent_by": texts(sent_by, list(ENDS)),
+            "time_ns": time_ns[order],
+            "left_edge_bytes": edges[:, 0],
+            "right_edge_bytes": edges[:, 1],
+        },
     )

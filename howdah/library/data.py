@@ -183,6 +183,11 @@ class Data:
         return self.table("segment")
 
     @property
+    def sack_block(self) -> Rows:
+        """Every SACK block in these segments."""
+        return self.table("sack_block")
+
+    @property
     def axes(self) -> list[str]:
         """Columns that distinguish runs; the swept fields are the last of them."""
         return axes_of_all(self._gathered)

@@ -148,6 +148,18 @@ SEGMENT = pa.schema(
     ]
 )
 
+# Of the option SACK in these, in the order of the option. Edges are bytes of data of the end that did not send it.
+SACK_BLOCK = pa.schema(
+    [
+        ("flow", pa.int16()),
+        ("end", TEXT),
+        ("sent_by", TEXT),
+        ("time_ns", pa.int64()),
+        ("left_edge_bytes", pa.int64()),  # of the first byte of the block, relative to the first byte of data
+        ("right_edge_bytes", pa.int64()),  # of the byte behind it
+    ]
+)
+
 FLOW = pa.schema(
     [
         ("flow", pa.int16()),
@@ -187,6 +199,7 @@ _OWN: dict[str, pa.Schema] = {
     "counter": COUNTER,
     "flow": FLOW,
     "segment": SEGMENT,  # only where packets were captured
+    "sack_block": SACK_BLOCK,
     "cpu": CPU,
     "cpu_sample": CPU,  # of the second source, where there are two
 }

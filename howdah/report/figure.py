@@ -17,6 +17,7 @@ from howdah.report.axis import RunAxis
 from howdah.report.codec import EncodedColumn, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
 from howdah.report.event import ToldEvent, told_events
+from howdah.report.extent import shown_us
 from howdah.report.goodput import goodput_words
 from howdah.report.pageband import PageBands
 from howdah.report.palette import dashes
@@ -91,9 +92,10 @@ FIGURES: list[dict[str, Any]] = [
         "limits": [],
         "height": 320,
         "needs": "tcp_probe records",
-        "note": "From the first byte of data. A point stands where a counter says that a segment was sent again or "
-        "counts as lost; windows begin at what is acknowledged. A receive window far above it is not drawn. Of several "
-        f"runs or flows, {SENT}, {ACKED} and {AGAIN} are drawn.",
+        "note": "From the first byte of data. A point is a segment that was sent again or is lost, where packets were "
+        "captured, else a reading of the counters that say so. A bar is a SACK block of a captured ACK. Windows begin "
+        "at what is acknowledged; a receive window far above it is not drawn. Of several runs or flows, "
+        f"{SENT}, {ACKED} and {AGAIN} are drawn.",
     },
     {
         "id": "exit-cwnd",
@@ -293,6 +295,8 @@ def _run(
         "repetition": run.repetition,
         "verdict": run.verdict_name,
         "counts": run.counts,
+        "shown": shown_us(run) / 1e6,
+        "planned": run.plan.duration_us / 1e6,
         "flows": flows,
         "curves": {
             name: {flow: _coded(curve, most[name in SERIES]) for flow, curve in by_flow.items()}
@@ -317,15 +321,18 @@ def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
 
 def _coded(curve: Curve, most: int) -> dict[str, Any]:
     """A curve thinned to ``most`` points. Evenly spaced times are written as first, step, count."""
-    time, value = curve.time_ms, curve.value
+    time, value, low = curve.time_ms, curve.value, curve.low
     if len(time) > most:
         kept = extremes(value, most)
-        time, value = time[kept], value[kept]
-    coded: EncodedColumn = encode(value, scale_of(value, 4_000))
+        time, value, low = time[kept], value[kept], None if low is None else low[kept]
+    scale = scale_of(value, 4_000)
+    coded: dict[str, EncodedColumn] = {"value": encode(value, scale)}
+    if low is not None:
+        coded["low"] = encode(low, scale)
     steps = np.unique(np.diff(time))
     if len(steps) <= 1:
-        return {"even": [int(time[0]), int(steps[0]) if len(steps) else 0, len(time)], "value": coded}
-    return {"time": encode_integers(time), "value": coded}
+        return {"even": [int(time[0]), int(steps[0]) if len(steps) else 0, len(time)], **coded}
+    return {"time": encode_integers(time), **coded}
 
 
 def _has_processor(run: Run) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time-sequence picture of a flow: what was sent, acknowledged, acknowledged selectively, sent again and lost, with
 both windows. From a sender's state at each ACK (tcp_probe) and its counters (tcp_info); where the flow was captured at
-its sender, from each segment."""
+its sender, from each segment and SACK block."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def sequence_curves(run: Run, flow: Flow) -> dict[str, Curve]:
     segments = _of_flow(run.table("segment"), flow, "sender")
     if segments is not None and mss_bytes:
         found |= _captured(segments, _of_flow(run.table("segment"), flow, "receiver"), mss_bytes)
+        found |= _ranges(_of_flow(run.table("sack_block"), flow, "sender"))
     return {name: found[name] for name in SERIES if name in found and not np.isnan(found[name].value).all()}
 
 
@@ -89,6 +90,17 @@ def _captured(segments: pa.Table, arrived: pa.Table | None, mss_bytes: int) -> d
         lost = _did_not_arrive(begin, *_parts(arrived, mss_bytes)[:2])
         found[LOST] = Curve(time_ns[lost] // _MS, end[lost] / _MB)
     return found
+
+
+def _ranges(blocks: pa.Table | None) -> dict[str, Curve]:
+    """What each SACK block that reached the sender says. Of equal times the one that ends last is the last, because a
+    cursor reads that."""
+    if blocks is None:
+        return {}
+    blocks = blocks.filter(pc.equal(blocks.column("sent_by").cast("string"), "receiver"))
+    time, left, right = _time(blocks), column(blocks, "left_edge_bytes"), column(blocks, "right_edge_bytes")
+    order = np.lexsort((right, time))
+    return {SACKED: Curve(time[order], right[order] / _MB, left[order] / _MB)}
 
 
 def _parts(segments: pa.Table, mss_bytes: int) -> tuple[Int64, Int64, Int64]:

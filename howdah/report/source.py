@@ -26,10 +26,12 @@ Curves = dict[str, dict[str, "Curve"]]
 
 @dataclass(frozen=True)
 class Curve:
-    """``time_ms`` from the epoch; ``value`` in the unit of the figure (packets, ms, Mbit/s, kB)."""
+    """``time_ms`` from the epoch; ``value`` in the unit of the figure (packets, ms, Mbit/s, kB), with ``low`` the upper
+    end of a range."""
 
     time_ms: Int64
     value: Float64
+    low: Float64 | None = None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ howdah.codec = (() => {
     return values;
   }
 
-  // A curve's times in seconds and its values.
+  // A curve's times in seconds and its values; `low` are the lower ends of ranges, else null.
   function curve(coded) {
     let time;
     if (coded.even) {
@@ -36,7 +36,7 @@ howdah.codec = (() => {
     } else {
       time = column(coded.time).map((each) => each / 1000);
     }
-    return { x: time, y: column(coded.value) };
+    return { x: time, y: column(coded.value), low: coded.low ? column(coded.low) : null };
   }
 
   return { column, curve };

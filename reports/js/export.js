@@ -96,6 +96,7 @@ howdah.save = (() => {
       }
       const at = HEADER - 6 + y;
       if (line.points) out += `<circle cx="${x + 13}" cy="${at - 4}" r="3" fill="${line.colour}"/>`;
+      else if (line.low) out += `<path d="M${x + 4} ${at - 8}v8m6 -8v8m6 -8v8m6 -8v8" stroke="${line.colour}" stroke-width="1.5"/>`;
       else out += `<path d="M${x} ${at - 4}h26" stroke="${line.colour}" stroke-width="${line.width + 0.5}" stroke-dasharray="${line.dash.join(" ")}"/>`;
       out += text(x + 32, at, line.label, `fill="${tokens.ink}"`);
       x += wide;
@@ -118,15 +119,11 @@ howdah.save = (() => {
     for (const band of figure.outlinesNow()) {
       body += `<path d="${band.path}" fill="${band.colour}" fill-opacity="${howdah.bands.OPACITY}"/>`;
     }
+    body += howdah.spots.svg(figure.spotsNow(), number);
     figure.lines.forEach((line, index) => {
       if (state.view.hidden.has(line.key)) return;
       const dash = line.dash.length ? ` stroke-dasharray="${line.dash.join(" ")}"` : "";
-      if (line.points) {
-        for (const [x, y] of pathOf(figure, index + 1).split(/[ML]/).filter(Boolean).map((each) => each.split(" "))) {
-          body += `<circle cx="${x}" cy="${y}" r="3" fill="${line.colour}" opacity="${line.alpha}"/>`;
-        }
-        return;
-      }
+      if (line.points || line.low) return;
       body += `<path d="${pathOf(figure, index + 1)}" stroke="${line.colour}" stroke-width="${line.width}" stroke-linejoin="round" opacity="${line.alpha}"${dash}><title>${escaped(line.label)}</title></path>`;
     });
     for (const stripe of figure.stripesNow()) {

@@ -81,6 +81,12 @@ howdah.Figure = (() => {
       return howdah.stripes.of(shown, this.plot.scales.x, (x, y) => this.position(x, y));
     }
 
+    // Ranges and points: no curves, and several of one time are each drawn.
+    spotsNow() {
+      const shown = this.lines.filter((line) => !state.view.hidden.has(line.key));
+      return howdah.spots.of(shown, this.plot.scales.x, (x, y) => this.position(x, y));
+    }
+
     bandsNow() {
       return lines.bands(this.description, this.lines.filter((line) => !state.view.hidden.has(line.key)));
     }
@@ -188,7 +194,15 @@ howdah.Figure = (() => {
       const told = lines.events(this.description, this.lines).length;
       if (told) this.notes.append(element("p", "note", "◇ a decision that a slow-start module reported: point at it, or move the cursor to it."));
       if (this.description.note) this.notes.append(element("p", "note", this.description.note));
+      if (this.description.id === all[0].description.id) this.notes.append(...this.planned());
       if (this.axis === "exit") this.notes.append(element("p", "note", this.fullText()));
+    }
+
+    // That the time axis ends before the plan does.
+    planned() {
+      const longest = Math.max(...state.runs().map((run) => run.planned));
+      const over = state.runs().every((run) => run.shown < run.planned);
+      return over ? [element("p", "note", `All flows are over long before the plan ends, at ${format.significant(longest)} s: the figures stop behind them.`)] : [];
     }
 
     // Where every ACK is drawn and where only extremes are.
@@ -244,8 +258,8 @@ howdah.Figure = (() => {
             dash: line.dash,
             alpha: line.alpha,
             show: !state.view.hidden.has(line.key),
-            points: line.points ? { show: true, size: 6, width: 1.5, stroke: line.colour, fill: line.colour } : { show: false },
-            ...(line.points ? { paths: () => null } : {}),
+            points: { show: false },
+            ...(line.points || line.low ? { paths: () => null } : {}),
           })),
         ],
         cursor: {
@@ -285,6 +299,7 @@ howdah.Figure = (() => {
 
     underlay(plot) {
       this.inside(plot, (context) => howdah.bands.draw(context, this.outlinesNow()));
+      this.inside(plot, (context) => howdah.spots.draw(context, this.spotsNow()));
     }
 
     overlay(plot, tokens) {
@@ -308,7 +323,8 @@ howdah.Figure = (() => {
       const columns = all.filter((each) => each.plot && each.axis === this.axis).map((each) => each.plot.data[0]);
       const first = Math.min(...columns.map((x) => x[0]));
       const last = Math.max(...columns.map((x) => x[x.length - 1]));
-      return [this.axis === "time" ? Math.min(0, first) : first, last];
+      if (this.axis !== "time") return [first, last];
+      return [Math.min(0, first), Math.min(last, Math.max(...state.runs().map((run) => run.shown)))];
     }
 
     rescale() {

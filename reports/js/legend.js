@@ -11,11 +11,11 @@ howdah.legend = (() => {
     svg.setAttribute("height", "8");
     svg.setAttribute("aria-hidden", "true");
     const path = document.createElementNS(SVG, "path");
-    path.setAttribute("d", line.points ? "M10 4a3 3 0 1 0 6 0a3 3 0 1 0 -6 0" : "M0 4H26");
+    path.setAttribute("d", line.points ? "M10 4a3 3 0 1 0 6 0a3 3 0 1 0 -6 0" : line.low ? "M4 0V8M10 0V8M16 0V8M22 0V8" : "M0 4H26");
     path.setAttribute("fill", line.points ? line.colour : "none");
     path.setAttribute("stroke", line.colour);
     path.setAttribute("stroke-width", String(line.width + 0.5));
-    path.setAttribute("stroke-dasharray", line.dash.join(" "));
+    path.setAttribute("stroke-dasharray", line.low ? "" : line.dash.join(" "));
     path.setAttribute("opacity", String(line.alpha));
     svg.append(path);
     return svg;

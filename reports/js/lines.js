@@ -28,7 +28,8 @@ howdah.lines = (() => {
   }
 
   function scaled(curve, factor) {
-    return factor === 1 ? curve : { x: curve.x, y: curve.y.map((each) => (each === null ? null : each * factor)) };
+    const by = (column) => (column ? column.map((each) => (each === null ? null : each * factor)) : null);
+    return factor === 1 ? curve : { x: curve.x, y: by(curve.y), low: by(curve.low) };
   }
 
   function acks(run, flow, part) {
@@ -127,6 +128,7 @@ howdah.lines = (() => {
             alpha: (index === 0 ? 1 : 0.8) * (context.repetitions > 1 ? 0.7 : 1),
             x: curve.x,
             y: curve.y,
+            low: curve.low || null,
             run,
             flow,
             part,

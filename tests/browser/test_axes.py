@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from howdah.plan.plan import Plan
+from howdah.record import table as store
+from howdah.record.axis import axes_of
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import TABLES
 from howdah.report.build import report
 from howdah.report.compare import compare
 from tests.browser.conftest import Open
@@ -122,6 +128,58 @@ def test_lines_that_coincide_show_through(visit: Open, swept_page: Path) -> None
     page.click("#figure-cwnd .legend button >> nth=0")
     hidden = page.evaluate(f"{figure('cwnd')}.stripesNow().map((each) => each.points[0].x)")
     assert not [x for x in hidden if x < first]
+
+
+def _rewrite(run: RunDirectory, name: str, rows: list[dict[str, Any]]) -> None:
+    plan = Plan.from_json(run.plan.read_text())
+    columns = {field.name: [row.get(field.name) for row in rows] for field in TABLES[name]}
+    store.write(run, name, store.table_of(name, columns), axes_of(plan, None))
+
+
+def test_points_and_sack_ranges_of_one_time_are_each_drawn(visit: Open, tmp_path: Path) -> None:
+    """Three segments sent again within a millisecond are three points, two SACK blocks of one ACK two bars."""
+    root = make_experiment(tmp_path, Scenario(name="sacked", algorithms=("cubic",), repetitions=1, flows=1))
+    run = RunDirectory(next(path.parent for path in root.glob("*/plan.json")))
+    at = {"flow": 1, "end": "sender", "time_ns": 10**9}
+    data = {**at, "sent_by": "sender", "payload_bytes": 1448, "sack_blocks": 0, "flags": 16}
+    segments = [{**data, "sequence_bytes": number * 1448} for number in (0, 1, 2, 3, 0, 1, 2)]
+    _rewrite(run, "segment", [each | {"sack_permitted": False, "time_stamps": False} for each in segments])
+    edges = [(4 * 1448, 6 * 1448), (8 * 1448, 9 * 1448)]
+    blocks = [
+        {**at, "sent_by": "receiver", "left_edge_bytes": left, "right_edge_bytes": right} for left, right in edges
+    ]
+    _rewrite(run, "sack_block", blocks)
+    page = visit(report(root, prometheus="off")).page
+    page.keyboard.press("0")
+    parts = page.evaluate(
+        f"{figure('sequence')}.lines.filter((line) => line.points || line.low).map((line) => line.part)"
+    )
+    spots = dict(zip(parts, page.evaluate(f"{figure('sequence')}.spotsNow()"), strict=True))
+    assert len({(each["x"], each["y"]) for each in spots["retransmitted"]["points"]}) == 3
+    bars = sorted(spots["SACKed"]["bars"], key=lambda bar: -float(bar["y"]))
+    assert [bar["low"] > bar["y"] for bar in bars] == [True, True]
+    place = f"{figure('sequence')}.position(1, {4 * 1448 / 1e6}).y"
+    assert bars[0]["low"] == pytest.approx(max(page.evaluate(place), bars[0]["y"] + 1), abs=0.2)
+    saved = page.evaluate(f"howdah.save.document({figure('sequence')})")
+    assert len(re.findall("<circle cx=.[0-9.]+. cy=.[0-9.]+. r=.3./>", saved)) >= 3
+    page.click("#figure-sequence .legend button:has-text('SACKed')")
+    assert not [each for each in page.evaluate(f"{figure('sequence')}.spotsNow()") if each["bars"]]
+
+
+def test_the_whole_run_ends_behind_its_last_flow(visit: Open, tmp_path: Path) -> None:
+    """The axis ends where flows do, and a note says when the plan does."""
+    root = make_experiment(
+        tmp_path, Scenario(name="short", algorithms=("cubic",), repetitions=1, flows=1, duration_s=8.0)
+    )
+    run = RunDirectory(next(path.parent for path in root.glob("*/plan.json")))
+    row = store.read(run, "flow").to_pylist()[0] | {"complete": True, "end_ns": 2 * 10**9}
+    _rewrite(run, "flow", [row])
+    page = visit(report(root, prometheus="off")).page
+    page.keyboard.press("0")
+    for name in ("cwnd", "goodput", "queue"):
+        assert scale(page, name)[1] == pytest.approx(2.4), name
+    expect(page.locator("#figure-cwnd .note:has-text('the plan ends, at 8 s')")).to_have_count(1)
+    expect(page.locator(".note:has-text('the plan ends')")).to_have_count(1)
 
 
 def test_the_sequence_of_one_run_has_its_parts_and_of_several_the_main_ones(visit: Open, swept_page: Path) -> None:

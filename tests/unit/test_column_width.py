@@ -135,6 +135,7 @@ BITS: dict[str, dict[str, int]] = {
         "mss_bytes": 16,
         "window_scale_bits": 8,
     },
+    "sack_block": dict.fromkeys(["time_ns", "left_edge_bytes", "right_edge_bytes"], OURS),
     "flow": dict.fromkeys(["start_ns", "connected_ns", "end_ns", "bytes_sent_bytes", "bytes_received_bytes"], OURS),
     "cpu": dict.fromkeys(["time_ns", "duration_ns", "cpu_ns"], OURS),
     "cpu_sample": dict.fromkeys(["time_ns", "duration_ns", "cpu_ns"], OURS),

@@ -8,13 +8,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from howdah.ingest.capture import read_packets, tcp_headers
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.segment import ingest_segments
-from howdah.ingest.source import Context, Made
+from howdah.ingest.source import Context
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from tests.unit.capture_factory import ACK, FIN, SYN, Ends, frame, sack, scale, write_capture
@@ -69,9 +68,7 @@ def context(path: Path, packets: dict[str, list[bytes]], clocks: Any = CLOCKS, *
 
 
 def rows_of(found: Context) -> list[dict[str, Any]]:
-    made = ingest_segments(found)
-    assert made is not None
-    table, report = made
+    table, report = ingest_segments(found)["segment"]
     assert report.rows == table.num_rows
     assert report.problems == []
     return list(table.to_pylist())
@@ -93,6 +90,29 @@ def test_a_conversation_at_the_receiver(tmp_path: Path) -> None:
     windows = [64240, 65160, 64 << 10, 500 << 7, 64 << 10, 501 << 7, 64 << 10, 502 << 7, 64 << 10]
     assert column(rows, "window_bytes") == windows
     assert column(rows, "sack_blocks") == [0, 0, 0, 0, 0, 1, 0, 0, 0]
+
+
+def test_sack_blocks_are_counted_as_the_data_that_they_name(tmp_path: Path) -> None:
+    """Beyond the wrap, below what is acknowledged (a D-SACK), and of another connection none."""
+    begin = [NEAR_WRAP + 1 + number * MSS for number in range(9)]
+    blocks = sack((begin[0], begin[1]), (begin[4], begin[6]), (begin[7], begin[8]))
+    other = frame(("10.9.0.1", 1, "10.3.0.1", 5001), 5, 6, options=sack((1, 2)))
+    frames = [*conversation(), other, frame(BACK, OTHER + 1, begin[2], options=blocks)]
+    made = ingest_segments(context(tmp_path, {"s1:s1-eth0": frames, "r1:r1-eth0": frames}))
+    table, report = made["sack_block"]
+    assert (report.rows, table.num_rows) == (8, 8)
+    for end in ("sender", "receiver"):
+        rows = [row for row in table.to_pylist() if row["end"] == end]
+        assert {(row["flow"], row["sent_by"]) for row in rows} == {(1, "receiver")}
+        found = [(row["time_ns"] // MS, row["left_edge_bytes"] // MSS, row["right_edge_bytes"] / MSS) for row in rows]
+        assert found == [(5, 2, 3), (10, 0, 1), (10, 4, 6), (10, 7, 8)]
+    counted = made["segment"][0].to_pylist()
+    assert sum(row["sack_blocks"] for row in counted) == table.num_rows
+
+
+def test_without_sack_blocks_their_table_is_empty(tmp_path: Path) -> None:
+    made = ingest_segments(context(tmp_path, {"r1:r1-eth0": handshake()}))
+    assert made["sack_block"][0].num_rows == 0
 
 
 def test_both_ends_are_there_and_the_path_between_is_not(tmp_path: Path) -> None:
@@ -132,10 +152,9 @@ def test_what_is_of_no_flow_is_counted(tmp_path: Path) -> None:
         data[2][:12] + b"\x08\x06" + data[2][14:],
         data[2][:40],
     ]
-    made = ingest_segments(context(tmp_path, {"r1:r1-eth0": [*others, *data]}))
-    assert made is not None
-    assert made[0].num_rows == len(data)
-    assert made[1].counts == {"other_packets": len(others)}
+    table, report = ingest_segments(context(tmp_path, {"r1:r1-eth0": [*others, *data]}))["segment"]
+    assert table.num_rows == len(data)
+    assert report.counts == {"other_packets": len(others)}
 
 
 def test_clocks_that_drift_are_followed(tmp_path: Path) -> None:
@@ -147,11 +166,11 @@ def test_clocks_that_drift_are_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("clocks", [None, [], "noon", [{}, {}]])
 def test_captures_whose_clock_is_not_known_become_no_table(tmp_path: Path, clocks: Any) -> None:
-    assert ingest_segments(context(tmp_path, {"r1:r1-eth0": conversation()}, clocks)) is None
+    assert ingest_segments(context(tmp_path, {"r1:r1-eth0": conversation()}, clocks)) == {}
 
 
 def test_a_run_without_captures_has_no_table(tmp_path: Path) -> None:
-    assert ingest_segments(context(tmp_path, {})) is None
+    assert ingest_segments(context(tmp_path, {})) == {}
 
 
 def test_a_file_that_is_cut_off_costs_what_it_held(tmp_path: Path) -> None:
@@ -188,7 +207,7 @@ def test_options(tmp_path: Path, options: bytes, expected: tuple[int, int]) -> N
     file = tmp_path / "one.pcap"
     write_capture(file, [(1, frame(THERE, 5, options=options))])
     headers = tcp_headers(read_packets(file))
-    assert (headers.scale.tolist(), headers.sack_blocks.tolist()) == ([expected[0]], [expected[1]])
+    assert (headers.options.scale.tolist(), headers.options.sack_blocks.tolist()) == ([expected[0]], [expected[1]])
 
 
 @pytest.mark.parametrize(
@@ -206,7 +225,8 @@ def test_options_of_a_syn(tmp_path: Path, options: bytes, expected: tuple[int, i
     file = tmp_path / "one.pcap"
     write_capture(file, [(1, frame(THERE, 5, options=options))])
     headers = tcp_headers(read_packets(file))
-    found = (headers.mss_bytes, headers.sack_permitted, headers.time_stamps)
+    read = headers.options
+    found = (read.mss_bytes, read.sack_permitted, read.time_stamps)
     assert tuple(each.tolist()[0] for each in found) == expected
 
 
@@ -221,8 +241,8 @@ def test_of_several_machines_one_may_have_captured(tmp_path: Path) -> None:
         raw.rename(tmp_path / "run" / "raw" / name)
         _part(tmp_path / "run" / "raw" / name, plan, pcap)
         machines[name] = {"epoch_monotonic_ns": EPOCH_NS - 2 * MS, "gain": 0.0, "right_ns": 0}
-    made = ingest_machines(RunDirectory(tmp_path / "run"), plan, {"machines": machines}, _only_segments)
-    table: pa.Table = made["segment"][0]
+    made = ingest_machines(RunDirectory(tmp_path / "run"), plan, {"machines": machines}, ingest_segments)
+    table = made["segment"][0]
     assert table["time_ns"].to_pylist() == [number * MS for number in range(2, 11)]
     assert set(table["end"].to_pylist()) == {"receiver"}
 
@@ -232,8 +252,3 @@ def _part(raw: Path, plan: Plan, pcap: list[str]) -> None:
     (raw / "part.json").write_text(json.dumps({"collect": collect, "flows": [{"id": 1}]}))
     (raw / "agent.json").write_text(json.dumps({"flows": []}))
     assert plan.flows[0].id == 1
-
-
-def _only_segments(found: Context) -> Made:
-    made = ingest_segments(found)
-    return {} if made is None else {"segment": made}

@@ -19,10 +19,13 @@ MS = 1_000_000
 
 
 def run_of(
-    probe: list[dict[str, Any]], info: list[dict[str, Any]], segments: list[dict[str, Any]] | None = None
+    probe: list[dict[str, Any]],
+    info: list[dict[str, Any]],
+    segments: list[dict[str, Any]] | None = None,
+    blocks: list[dict[str, Any]] | None = None,
 ) -> Run:
     """A run whose tables hold these rows of the first flow of a recorded plan."""
-    tables = {"tcp_probe": probe, "tcp_info": info, "segment": segments or []}
+    tables = {"tcp_probe": probe, "tcp_info": info, "segment": segments or [], "sack_block": blocks or []}
     plan = recorded_plan()
 
     def table(name: str) -> pa.Table | None:
@@ -133,6 +136,31 @@ def test_each_segment_of_a_capture_is_a_point() -> None:
     assert found[AGAIN].time_ms.tolist() == [12, 23]
     assert found[AGAIN].value == pytest.approx(np.array([2, 3]) * MSS / 1e6)
     assert found[LOST].time_ms.tolist() == [25], "without a capture at the receiver the counters say it"
+
+
+def block(at_ms: int, left: int, right: int, end: str = "sender", sent_by: str = "receiver") -> dict[str, Any]:
+    edges = {"left_edge_bytes": left * MSS, "right_edge_bytes": right * MSS}
+    return {"end": end, "sent_by": sent_by, "time_ns": at_ms * MS, **edges}
+
+
+def test_each_sack_block_that_reached_the_sender_is_a_range() -> None:
+    others = [block(9, 1, 2, end="receiver"), block(9, 1, 2, sent_by="sender")]
+    blocks = [block(11, 4, 6), block(11, 2, 3), block(12, 2, 3), *others]
+    run = run_of(PROBE, INFO, CAPTURED, blocks)
+    assert run.plan is not None
+    found = sequence_curves(run, run.plan.flows[0])[SACKED]
+    assert found.low is not None
+    assert found.time_ms.tolist() == [11, 11, 12]
+    assert found.low * 1e6 / MSS == pytest.approx([2, 4, 2])
+    assert found.value * 1e6 / MSS == pytest.approx([3, 6, 3])
+
+
+def test_a_capture_without_sack_blocks_leaves_what_the_counters_say() -> None:
+    run = run_of(PROBE, INFO, CAPTURED)
+    assert run.plan is not None
+    found = sequence_curves(run, run.plan.flows[0])[SACKED]
+    assert found.low is None
+    assert np.nanmax(found.value) == pytest.approx(0.01 + 2 * MSS / 1e6)
 
 
 def test_what_did_not_arrive_is_lost_when_it_was_sent() -> None:

@@ -18,6 +18,7 @@ from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
+from howdah.report.paper.extent import last_s, until_s
 from howdah.report.paper.legend import columns, entries, lines_of_legend
 from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part, span_decades
 from howdah.report.paper.plotted import (
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 _GOLDEN = 0.5  # height of the axes for their width
 _SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
 _LEGEND_ROW_IN = 0.145
-_BEYOND_EXIT = 0.35  # of the time to the last exit: what start-up shows behind it
-_LEAST_RTTS = 3
-_WITHOUT_EXIT_RTTS = 12
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def draw(
         else:
             course = COURSES[name]
             lines = lines_of(course, experiments, variants, choice)
-            bands = bands_of(lines, course.points, _last_s(lines, choice))
+            bands = bands_of(lines, course.points, last_s(lines, whole=choice.whole))
             handles, words = band_legend(bands)
             labels = entries([*(_named(line, course) for line in lines), *words], sheet.width_in)
             across = columns(labels, sheet.width_in)
@@ -291,7 +289,7 @@ def lines_of(
         )
     if not lines:
         raise HowdahError(f"no run has {course.needs}", hint="'howdah report' says what each run lacks.")
-    until = _until_s(lines, choice)
+    until = until_s(lines, whole=choice.whole)
     return [_cut(line, until) for line in lines]
 
 
@@ -306,33 +304,16 @@ def _flow(run: Run, name: str | None) -> Flow:
     raise UsageError.unknown(f"{run.name} has no flow {name!r}", name, [flow.name for flow in own], "its flows are")
 
 
-def _until_s(lines: list[PaperLine], choice: Choice) -> float | None:
-    """The end of the start-up of all lines together: a little behind the last exit."""
-    if choice.whole:
-        return None
-    rtt_s = max(line.flow.rtt_us for line in lines) / 1e6
-    exits = [line.exit.after_start_s for line in lines if line.exit is not None]
-    if exits:
-        return max(max(exits) * (1 + _BEYOND_EXIT), _LEAST_RTTS * rtt_s)
-    return _WITHOUT_EXIT_RTTS * rtt_s
-
-
 def _cut(line: PaperLine, until_s: float | None) -> PaperLine:
     x, y = shown_part(line.x, line.y, until_s)
     return replace(line, x=x, y=y)
 
 
-def _last_s(lines: list[PaperLine], choice: Choice) -> float:
-    """Where the axis ends."""
-    until = _until_s(lines, choice)
-    return until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))
-
-
 def _draw_course(
     axes: Axes, course: CourseFigure, lines: list[PaperLine], bands: list[tuple[PaperLine, Band]], choice: Choice
 ) -> None:
-    until = _until_s(lines, choice)
-    axes.set_xlim(0, _last_s(lines, choice))
+    until = until_s(lines, whole=choice.whole)
+    axes.set_xlim(0, last_s(lines, whole=choice.whole))
     draw_bands(axes, bands)
     for line in lines:
         # Marks lie at other places on each line, so that lines that coincide are still seen to be several.

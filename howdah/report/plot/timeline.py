@@ -16,6 +16,7 @@ from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, sample_run
 from howdah.report.downsample import extremes
 from howdah.report.drawing import line, text
+from howdah.report.extent import shown_us
 from howdah.report.goodput import goodput_words
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
@@ -137,7 +138,7 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
             f"{label}: there is no flow {each}" for each, of in zip(figure.flows, wanted, strict=True) if of is None
         ]
         flows = [flow for flow in flows if flow.id in wanted or flow.group in wanted]
-    begin, end = (edge / 1e6 for edge in figure.window) if figure.window else (0.0, run.plan.duration_us / 1e6)
+    begin, end = _ends(figure, [run])
     curves = TableSource().curves(run)
     if "sequence" in figure.series:
         curves["sequence"] = _sequence(run)
@@ -209,7 +210,7 @@ def _drawn(figure: FigureSection, lines: TimeLines) -> Drawn:
 def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
     if figure.window:
         return figure.window[0] / 1e6, figure.window[1] / 1e6
-    return 0.0, max(run.plan.duration_us for run in used if run.plan) / 1e6
+    return 0.0, max(shown_us(run) for run in used) / 1e6
 
 
 def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendItem]:
