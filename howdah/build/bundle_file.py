@@ -30,7 +30,7 @@ MACHINE = "x86_64"
 _MOST_BYTES = 16 << 20  # of bundle.json, a signature or a document
 _FETCH = "Fetch it again, and compare its digest with the one that was published with it."
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_KINDS = ("kernel", "tree", "module", "tool", "headers")
+_KINDS = ("kernel", "tree", "agent", "module", "tool", "headers")
 
 
 @dataclass(frozen=True)

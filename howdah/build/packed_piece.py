@@ -7,11 +7,13 @@ Unlike a pack of runs (howdah/pack/archive.py) it has links and programs: a gues
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from itertools import accumulate
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import zstandard
@@ -21,6 +23,7 @@ from howdah.errors import HowdahError
 
 _LAYOUT = "1"  # part of the key: raise it when the files of a packed piece change
 _LEVEL = 3
+_STREAM_BYTES, _BUFFER_BYTES = 32 << 10, 1 << 20
 _ARCHIVE, _RECORD = "piece.tar.zst", "piece.json"
 
 
@@ -102,33 +105,57 @@ def unpack_piece(file: Path, packed_piece: PackedPiece, into: Path) -> None:
         raise HowdahError(
             f"what was received as {packed_piece.name} has the hash {found[:12]}, not {packed_piece.sha256[:12]}"
         )
-    links: set[PurePosixPath] = set()
-    directories: list[tuple[Path, int]] = []
+    unpacking = _Unpacking(packed_piece.name, into)
     with (
         file.open("rb") as opened,
         zstandard.ZstdDecompressor().stream_reader(opened, closefd=False) as plain,
-        tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|") as archive,
+        tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|", bufsize=_STREAM_BYTES) as archive,
     ):
         for member in archive:
-            path = PurePosixPath(member.name)
-            if path.is_absolute() or ".." in path.parts or links & {path, *path.parents}:
-                raise HowdahError(f"{packed_piece.name} would write where it must not: {member.name!r}")
-            target = into / path
-            if member.isdir():
-                target.mkdir(parents=True, exist_ok=True)
-                directories.append((target, member.mode))
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if member.issym():
-                links.add(path)
-                target.symlink_to(member.linkname)
-                continue
+            unpacking.take(archive, member)
+    unpacking.close()
+
+
+class _Unpacking:
+    """Thousands of small files, on a machine's first run: paths are strings, and each directory is made once."""
+
+    def __init__(self, piece: str, into: Path) -> None:
+        self._piece = piece
+        into.mkdir(parents=True, exist_ok=True)
+        self._base = f"{into}/"
+        self._made: set[str] = set()
+        self._links: set[str] = set()
+        self._directories: list[tuple[str, int]] = []
+
+    def take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        parts = member.name.split("/")
+        above = list(accumulate(parts[:-1], "{}/{}".format))
+        if not {"", ".", ".."}.isdisjoint(parts) or not self._links.isdisjoint((*above, member.name)):
+            raise HowdahError(f"{self._piece} would write where it must not: {member.name!r}")
+        for name in above:
+            self._make(name)
+        target = self._base + member.name
+        if member.isdir():
+            self._make(member.name)
+            self._directories.append((target, member.mode))
+        elif member.issym():
+            self._links.add(member.name)
+            Path(target).symlink_to(member.linkname)
+        elif member.isreg():
             source = archive.extractfile(member)
-            if source is None:
-                raise HowdahError(f"{packed_piece.name} contains something that is not a file: {member.name!r}")
-            with target.open("xb") as written:
-                while part := source.read(1 << 20):
+            assert source is not None
+            with Path(target).open("xb", buffering=0) as written:
+                while part := source.read(_BUFFER_BYTES):
                     written.write(part)
-            target.chmod(member.mode)
-    for place, mode in reversed(directories):
-        place.chmod(mode | 0o700)  # so that its owner can remove it again
+                os.fchmod(written.fileno(), member.mode & 0o777)
+        else:
+            raise HowdahError(f"{self._piece} contains something that is not a file: {member.name!r}")
+
+    def _make(self, name: str) -> None:
+        if name not in self._made:
+            Path(self._base + name).mkdir(parents=True, exist_ok=True)
+            self._made.add(name)
+
+    def close(self) -> None:
+        for place, mode in reversed(self._directories):
+            Path(place).chmod((mode & 0o777) | 0o700)  # so that its owner can remove it again

@@ -158,5 +158,5 @@ def _prometheus() -> EngineCheck:
         "prometheus, promtool",
         NOTE,
         "not installed: figures are drawn from the tables alone",
-        "The first report fetches the package into the cache; nothing is installed.",
+        "'howdah serve' fetches the package into the cache; nothing is installed.",
     )

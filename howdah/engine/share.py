@@ -15,6 +15,7 @@ from howdah.build import bundle
 from howdah.build.cache import Cache, content_key
 from howdah.build.guest_tree import GuestTree, compile_command, python_command, python_environment
 from howdah.build.supervise import run_logged
+from howdah.build.supply import supplied
 from howdah.build.tools import Tools
 from howdah.errors import RecordError, RunFailedError, explain
 from howdah.foreign import read_foreign
@@ -25,6 +26,8 @@ from howdah.record.directory import RunDirectory
 from howdah.registered import FOLDER, collector_named
 
 GUEST_SHARE = "/howdah/in"  # what the guest calls share/
+AGENT = "agent"  # the kind of its entries in the cache
+_BUNDLER = Path(bundle.__file__)
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
 _FILES = ("howdah/__init__.py", *PLAN_FILES)
@@ -147,9 +150,20 @@ def _link_or_copy(source: str, target: str) -> str:
     return target
 
 
+def agent_recipe(wiring: str, tree: GuestTree, tools: Tools) -> str:
+    """Names the sources, the Python that compiles them and how."""
+    return content_key(agent_key(wiring), tree.sha256, tools.key, _BUNDLER.read_bytes())
+
+
 def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
-    """A directory with the agent's sources, its byte code, and what makes its start quick in a user-mode kernel."""
-    bundler = Path(bundle.__file__)
+    """A directory with the agent's sources, its byte code, and what makes its start quick in a user-mode kernel.
+
+    That of a bundle, or compiled by the tree's own Python (a second).
+    """
+    recipe = agent_recipe(wiring, tree, tools)
+    given = supplied(AGENT, recipe, cache)
+    if given is not None:
+        return given
 
     def compile_all(directory: Path, log: Path) -> None:
         copy_agent(directory, wiring)
@@ -159,8 +173,7 @@ def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Pat
         shutil.copy2(tools.populate, directory / tools.populate.name)
         if wiring == "netlink":
             arguments = [directory, GUEST_SHARE, tree.root, directory / BUNDLE]
-            command = [*python_command(tree.root), str(bundler), *map(str, arguments)]
+            command = [*python_command(tree.root), str(_BUNDLER), *map(str, arguments)]
             run_logged(command, log, launcher=tools.launch, environment={**python, "PYTHONHASHSEED": "0"})
 
-    key = content_key(agent_key(wiring), tree.key, tools.key, bundler.read_bytes())
-    return cache.build("agent", key, compile_all)
+    return cache.build(AGENT, recipe, compile_all)

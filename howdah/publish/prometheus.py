@@ -19,7 +19,7 @@ PACKAGE = "prometheus"
 _FETCH_LIMIT_S = 600
 _STACK = re.compile(r"goroutine \d+|runtime stack:$")
 _CRASH = re.compile(r"(?:fatal error|panic|runtime): (?P<why>.+)")
-# Without a network it shall say so soon: a report can do without.
+# Without a network it shall say so soon.
 _APT_OPTIONS = ("--quiet", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from howdah.build.cache import Progress
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
+from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, find
 from howdah.publish.server import queried
 from howdah.record.result import Experiment
 from howdah.report.many import MOST_RUNS, is_many
@@ -29,8 +29,8 @@ def source_for(
 ) -> Iterator[tuple[Source, str]]:
     """The source of a report, and what its footer says about it.
 
-    ``auto`` asks a Prometheus started for the purpose on blocks of the experiments, fetches the program when it is not
-    there, and falls back on the tables when it cannot be had; ``off`` uses the tables, as do many runs.
+    ``auto`` asks a Prometheus started for the purpose on blocks of the experiments, where this machine has the program,
+    and else uses the tables; ``off`` uses the tables, as do many runs. No page is a reason to fetch a program.
     """
     if prometheus not in ("auto", "off"):
         raise ValueError(f"prometheus is 'auto' or 'off', not {prometheus!r}")
@@ -41,9 +41,10 @@ def source_for(
     note = OFF
     if prometheus == "auto":
         try:
-            program = fetch()
+            program, why = find(), "not on this machine"
         except PrometheusUnavailableError as error:
-            note = f"Without Prometheus ({error.what}): curves and summary were computed from the Parquet tables."
+            why = error.what
+        note = f"Without Prometheus ({why}): curves and summary were computed from the Parquet tables."
     if program is None:
         yield TableSource(), note
         return

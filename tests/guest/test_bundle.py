@@ -43,7 +43,7 @@ def _guest_wheel(place: Path) -> Path:
 
 
 def test_two_builds_of_the_wheel_have_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In two directories. For the second, modules and tools are compiled anew, and all is packed anew."""
+    """In two directories. For the second, modules, tools and agent are compiled anew, and all is packed anew."""
     require_engine()
     monkeypatch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
     monkeypatch.setenv("HOWDAH_BUNDLE", "none")
@@ -58,6 +58,7 @@ def test_two_builds_of_the_wheel_have_the_same_bytes(tmp_path: Path, monkeypatch
     second = _guest_wheel(tmp_path / "a-longer-name")
     assert list((cache / "module").iterdir())
     assert list((cache / "tool").iterdir())
+    assert list((cache / "agent").iterdir())
     assert first.name == second.name
     assert _contents(first) == _contents(second), "these are what differs"
     assert first.read_bytes() == second.read_bytes()

@@ -21,9 +21,10 @@ from howdah.build.corresponding import sources_of
 from howdah.build.guest_tree import COPYRIGHTS, GuestTree, keep_copyrights, tree_key
 from howdah.build.inventory import components_of, inventory
 from howdah.build.supply import supplied, take
-from howdah.build.tools import tools_recipe
+from howdah.build.tools import Tools, tools_recipe
 from howdah.build.uml_kernel import kernel_recipe
 from howdah.command.build import signer_of
+from howdah.engine.share import build_agent
 from howdah.engine.uml import bundling
 from howdah.engine.uml.bundling import make_bundle
 from howdah.errors import HowdahError, UsageError
@@ -52,7 +53,8 @@ def _file(place: Path, content: str) -> Path:
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache with small stand-ins for kernel, tree, modules and tools; what would build them gives them."""
     cache = Cache(tmp_path / "cache")
-    kernel, tree, module, tool = (tmp_path / "made" / kind / "abc" for kind in ("kernel", "tree", "module", "tool"))
+    kinds = ("kernel", "tree", "agent", "module", "tool")
+    kernel, tree, agent, module, tool = (tmp_path / "made" / kind / "abc" for kind in kinds)
     for name in ("linux", "kernel.json", "build/.config", "build/modules.builtin", "build/net/ipv4/tcp_vegas.ko"):
         _file(kernel / name, name)
     for name in ("build/Makefile", "build/scripts/.fixdep.cmd", "build/scripts/fixdep", "source/include/linux/tcp.h"):
@@ -60,10 +62,12 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (kernel / "build/source").symlink_to("/somewhere/that/is/gone")
     _file(tree / "root/usr/bin/python3", "python")
     _file(tree / "tree.json", "{}")
+    _file(agent / "howdah/agent/start.py", "agent")
     _file(module / "ss_search.ko", "module")
     _file(tool / "launch", "launch")
     found = SimpleNamespace(
-        tools=SimpleNamespace(directory=tool),
+        tools=SimpleNamespace(directory=tool, key="the tools"),
+        agent=agent,
         kernel=SimpleNamespace(
             directory=kernel,
             build_dir=kernel / "build",
@@ -104,10 +108,13 @@ def test_another_machine_finds_all_of_it_by_its_recipes(tmp_path: Path) -> None:
     kernel = supplied("kernel", str(kernel_recipe(KERNEL)), there)
     tree = supplied("tree", tree_key(), there)
     tools = supplied("tool", tools_recipe(), there)
+    own = Tools(tmp_path, tmp_path / "launch", tmp_path / "shim.so", "the tools")
+    agent = build_agent("netlink", GuestTree(tmp_path, "of another cache", "sha", {}, {}), own, there)
     assert kernel is not None
     assert tree is not None
     assert tools is not None
     assert (kernel / "linux").read_text() == "linux"
+    assert (agent / "howdah/agent/start.py").read_text() == "agent"
     assert (kernel / "build/net/ipv4/tcp_vegas.ko").is_file()
     assert not (kernel / "source").exists(), "what modules are built against is a piece of its own"
     assert (tree / "root/usr/bin/python3").read_text() == "python"

@@ -27,6 +27,7 @@ from howdah.build.modules import modules_recipe, project_sources
 from howdah.build.packed_piece import Piece, pack_piece
 from howdah.build.tools import tools_recipe
 from howdah.build.uml_kernel import Kernel, headers_recipe, kernel_recipe
+from howdah.engine.share import AGENT, agent_recipe
 from howdah.engine.uml.build import Built, build
 from howdah.errors import HowdahError, UsageError
 from howdah.place import PACKAGE
@@ -97,6 +98,8 @@ def _add(making: _Making, kernel: str, built: Built, packages: tuple[str, ...]) 
     title = f"guest tree{''.join(f' with {name}' for name in packages)}"
     tree = built.tree.root.parent
     making.add("tree", tree_key(packages), Piece(_name(tree), tree), title)
+    agent = Piece(_name(built.agent), built.agent)
+    making.add(AGENT, agent_recipe("netlink", built.tree, built.tools), agent, title.replace("guest tree", "agent", 1))
     own = next((module.file.parent for module in built.modules), None)
     if own is None or built.module_set.failed:
         error = next(iter(built.module_set.failed.values()), None)
