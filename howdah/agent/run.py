@@ -285,6 +285,9 @@ class AgentRun:
             return self._own.seen(flow.start) if event.op == "start_flow" else flow.stop
         if event.op in ("qdisc", "class"):
             return lambda _now: wiring.change(f"event {number} at {event.at_us} us", event.op, arguments)
+        if event.op == "link":
+            began_ns = self._epoch_ns + event.at_us * 1000
+            return lambda _now: wiring.follow(f"event {number} at {event.at_us} us", arguments, began_ns)
         raise AgentError(f"event {number}", f"this agent knows no event {event.op!r}")
 
     def _quiesce(self, wiring: Wiring) -> bool:

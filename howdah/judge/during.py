@@ -21,8 +21,10 @@ from howdah.receiver import RECEIVERS
 
 
 def during_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
-    rate = scheduled_rate if data.plan.path.rate_steps else dequeue_rate
-    checks = [rate(data, tolerance), peak_backlog(data)]
+    """A link that follows a trace has checks of its own for its rate (howdah/judge/link.py)."""
+    path = data.plan.path
+    rate = scheduled_rate if path.rate_steps else dequeue_rate
+    checks = [peak_backlog(data)] if path.link is not None else [rate(data, tolerance), peak_backlog(data)]
     return checks + [minimum_rtt(data, trace, tolerance) for trace in data.traces]
 
 
@@ -142,6 +144,7 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         frames_us += frames * path.frame_bytes * 8e6 / path.sender_interface_bits_per_second
     if path.reverse_rate_bits_per_second:
         frames_us += path.frame_bytes * 8e6 / path.reverse_rate_bits_per_second
+    frames_us += sum(link.longest_wait_us for link in (path.link, path.reverse_link) if link is not None)
     varies = sum(
         target.variation_us + target.variation_reverse_us
         for target in data.plan.calibration.targets

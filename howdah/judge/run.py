@@ -22,6 +22,7 @@ from howdah.judge.extension import extension_checks
 from howdah.judge.host_processor import processor_checks
 from howdah.judge.kernel_log import kernel_log_checks
 from howdah.judge.limits import limit_checks
+from howdah.judge.link import link_checks
 from howdah.judge.machines import machine_checks, processor, round_trip_checks
 from howdah.judge.model import model_checks
 from howdah.judge.own import own_module_checks
@@ -82,6 +83,7 @@ def _kernel_checks(
         checks += processor(plan, "the virtual machine", (agent or {}).get("processor"), tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
+    checks += link_checks(directory, data, tolerance)
     checks += loss_schedule_checks(directory, plan, tolerance)
     checks += burst_checks(directory, plan, tolerance)
     checks += tick_checks(data)

@@ -17,7 +17,7 @@ def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integer
     rate · RTT of the flow / frame. Where the path's rate changes it is what the link could carry in the flow's RTT
     (without queues) before the instant, at the rates that it had in it: 0 where it carried nothing.
     """
-    if not path.rate_steps:
+    if not path.rate_changes:
         return np.full(np.shape(time_ns), flow.bdp_packets(path))
     at = np.asarray(time_ns, dtype=np.int64)
     return capacity.carried_bytes(at - flow.rtt_us * 1000, at) / path.mss_bytes
@@ -25,7 +25,7 @@ def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integer
 
 def held_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers) -> Reals:
     """BDP + buffer at instants, in full frames, same shape as ``time_ns``."""
-    if not path.rate_steps:
+    if not path.rate_changes:
         return np.full(np.shape(time_ns), (flow.bdp_bytes(path) + path.buffer_bytes) / path.frame_bytes)
     return bdp_packets(capacity, flow, path, time_ns) + path.buffer_bytes / path.frame_bytes
 
@@ -42,10 +42,12 @@ def share_of_bdp(
 
 def buffer_drain_ns(capacity: FairCapacity, path: Path, until_ns: int) -> int:
     """How long the link took to send a full buffer, at the rates that it had before an instant."""
-    if not path.rate_steps:
+    if not path.rate_changes:
         return path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
     goodput_bytes = path.buffer_bytes * path.mss_bytes / path.frame_bytes
     longest = path.buffer_bytes * 8 * SECOND_NS // max(min([path.rate_bits_per_second, *_rates(path)]), 1)
+    if path.link is not None:
+        longest += max(until_ns, 0)  # it may carry nothing at all from the epoch on, and has its rate before
     shortest = 0
     while longest - shortest > 1:
         middle = (shortest + longest) // 2

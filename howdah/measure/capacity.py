@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.measure.steps import Steps
+from howdah.measure.steps import Stairs, Steps
 from howdah.measure.trace import SECOND_NS, Integers, Reals
 
 
@@ -54,6 +54,29 @@ class FairCapacity:
     def carried_bytes(self, begin_ns: Integers | int, end_ns: Integers | int) -> Reals:
         """The same of each interval, same shape as the arguments."""
         return self._capacity.integral(end_ns) - self._capacity.integral(begin_ns)
+
+
+class LinkCapacity(FairCapacity):
+    """The same of a link that carries bytes at instants: each flow's share of them is what the others leave it."""
+
+    def __init__(self, carried: Stairs, spans: list[tuple[int, int]]) -> None:
+        super().__init__(0.0, spans)
+        self._carried = carried
+        whole = carried.integral(np.array(self._edges, dtype=np.int64))
+        active = np.maximum(_active(spans, self._edges), 1)
+        self._whole = whole
+        self._shares = np.concatenate([np.zeros(1), np.cumsum(np.diff(whole) / active[:-1])]) if self._edges else whole
+
+    def _integral(self, time_ns: Integers | Reals) -> Reals:
+        at = self._carried.integral(time_ns)
+        if not self._edges:
+            return at
+        first, last = self._whole[0], self._whole[-1]
+        inside = np.interp(np.clip(at, first, last), self._whole, self._shares)
+        return np.asarray(np.minimum(at - first, 0.0) + inside + np.maximum(at - last, 0.0), dtype=np.float64)
+
+    def carried_bytes(self, begin_ns: Integers | int, end_ns: Integers | int) -> Reals:
+        return self._carried.integral(end_ns) - self._carried.integral(begin_ns)
 
 
 def _active(spans: list[tuple[int, int]], times: list[int]) -> list[int]:

@@ -10,15 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.measure.busy import NEVER, Busy, busy_of, steady
-from howdah.measure.capacity import FairCapacity
+from howdah.measure.capacity import FairCapacity, LinkCapacity
 from howdah.measure.counters import Counters
 from howdah.measure.event import SlowStartEvent, events_of
 from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, interface_samples, qdisc_samples, tcp_info_samples
-from howdah.measure.trace import FlowTrace, flow_trace
+from howdah.measure.steps import Stairs
+from howdah.measure.trace import SECOND_NS, FlowTrace, flow_trace
 from howdah.plan.plan import Flow, Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.opportunities import opportunities
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,20 @@ class Measured:
         crossing = [trace for trace in forward(self.plan, self.traces) if len(trace)]
         spans = [(trace.start_ns, trace.received_ns or trace.stop_ns) for trace in crossing]
         path = self.plan.path
+        if (stairs := self._stairs()) is not None:
+            return LinkCapacity(stairs, spans)
         goodput = path.mss_bytes / path.frame_bytes
         changes = [(at_us * 1000, rate * goodput) for at_us, rate in path.rate_steps]
         return FairCapacity(path.capacity_goodput_bits_per_second, spans, changes)
+
+    def _stairs(self, *, reverse: bool = False) -> Stairs | None:
+        """Goodput of a link that follows a trace: what full frames carry in its opportunities."""
+        link, path = opportunities(self.plan, reverse=reverse), self.plan.path
+        if link is None:
+            return None
+        frames = link.size_bytes / (path.frame_bytes - link.overhead_bytes_less)
+        bytes_per_ns = link.rate_bits_per_second / 8 / SECOND_NS * path.mss_bytes / path.frame_bytes
+        return Stairs(bytes_per_ns, link.end_ns, link.until, frames * path.mss_bytes)
 
     @cached_property
     def link_busy(self) -> Busy:
@@ -55,7 +68,13 @@ class Measured:
     @cached_property
     def way_back_busy(self) -> Busy:
         """When the way back was busy; never where it has no rate."""
-        rate = self.plan.path.reverse_rate_bits_per_second
+        path = self.plan.path
+        rate = path.reverse_rate_bits_per_second
+        if self.way_back is not None and (stairs := self._stairs(reverse=True)) is not None:
+            frames = path.frame_bytes / path.mss_bytes
+            return busy_of(
+                self.way_back, "tx_bytes", lambda begin, end: frames * (stairs.integral(end) - stairs.integral(begin))
+            )
         return NEVER if self.way_back is None or rate is None else busy_of(self.way_back, "tx_bytes", steady(rate))
 
     def trace(self, flow: Flow) -> FlowTrace:

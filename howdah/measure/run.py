@@ -298,7 +298,7 @@ def _is_fifo(plan: Plan) -> bool:
     path = plan.path
     if path.delay_variation is not None or path.reverse_rate_bits_per_second is not None or path.hops:
         return False
-    if path.rate_steps or plan.processors or any(item.op == "qdisc" for item in plan.timeline):
+    if path.rate_changes or plan.processors or any(item.op == "qdisc" for item in plan.timeline):
         return False
     kinds = [
         operation.arguments["kind"]

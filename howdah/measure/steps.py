@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that change at instants: their integral over time, and how often they change."""
+"""Values that change at instants, or come at them: their integral over time, and how often they change."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,3 +43,19 @@ class Steps:
         first = np.searchsorted(self._times, begin_ns, side="left")
         last = np.searchsorted(self._times, end_ns, side="right")
         return np.asarray(total[last] - total[first], dtype=np.float64)
+
+
+class Stairs:
+    """``rate`` until time 0 and from ``end_ns`` on; between them ``height`` at each of the instants that ``until``
+    counts."""
+
+    def __init__(self, rate: float, end_ns: int, until: Callable[[Reals], Integers], height: float) -> None:
+        self._rate, self._end_ns = rate, end_ns
+        self._until, self._height = until, height
+
+    def integral(self, time_ns: Integers | Reals | int) -> NDArray[np.float64]:
+        """From time 0 to ``time_ns``, what comes at it included; negative before."""
+        at = np.asarray(time_ns, dtype=np.float64)
+        outside = np.minimum(at, 0.0) + np.maximum(at - self._end_ns, 0.0)
+        come = self._until(np.minimum(at, float(self._end_ns)))
+        return np.asarray(outside * self._rate + come * self._height, dtype=np.float64)

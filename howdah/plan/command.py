@@ -23,6 +23,9 @@ def event_line(item: Event) -> str:
         return _line(_qdisc(item.arguments, "change"))
     if item.op == "class":
         return _line(_class(item.arguments, "change"))
+    if item.op == "link":
+        link = f"{item.arguments['node']} {item.arguments['interface']} {item.arguments['handle']}"
+        return f"link {link} {'follows its trace' if item.arguments['follows'] else 'has its constant rate'}"
     return f"{item.op.replace('_', ' ')} {item.arguments['flow']}"
 
 

@@ -14,6 +14,7 @@ from howdah.plan.division import divide
 from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.kernel import OwnKernel
+from howdah.plan.link import facts, find_link
 from howdah.plan.memory import Sizes, sizes
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
@@ -90,11 +91,13 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     flows = name_stacks(cell, network, name_receivers(flows, receivers), kind)
     processors = find_processors(cell, network, receivers, kind)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
+    links = (find_link(cell, "link", kind), find_link(cell, "reverse_link", kind))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
+    path = dataclasses.replace(path, link=facts(links[0]), reverse_link=facts(links[1]))
     check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
     size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)
-    shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)
+    shaping = shape(cell, network, pairs, path, delays, varying, links, virtual_time=kind.virtual_clock)
     measured = calibration(
         *(scenario, network, pairs, path, delays, varying, shaping.queues),
         several_clocks=kind.several_machines,
@@ -306,7 +309,7 @@ def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
     events = [event(flow.start_us, "start_flow", flow=flow.id) for flow in flows]
     events += [event(flow.stop_us, "stop_flow", flow=flow.id) for flow in flows]
     # At one instant the path changes first, then flows stop, then flows start.
-    order = {"class": 0, "qdisc": 0, "stop_flow": 1, "start_flow": 2}
+    order = {"class": 0, "qdisc": 0, "link": 0, "stop_flow": 1, "start_flow": 2}
     return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))
 
 

@@ -73,6 +73,8 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
         ("loss_burst", "loss in bursts"),
         ("schedule", "path that changes"),
         ("trace", "path that changes"),
+        ("link", "link that follows a trace"),
+        ("reverse_link", "link that follows a trace"),
         ("rate_variation", "rate that varies"),
         ("handover", "hand-overs"),
         ("tick", "delay line with a tick"),

@@ -87,6 +87,8 @@ EVENTS: dict[str, _Arguments] = {
     "stop_flow": {"flow": _INTEGER},
     "qdisc": OPERATIONS["qdisc"],
     "class": OPERATIONS["class"],
+    # Whether a link follows its trace from then on, or has its constant rate.
+    "link": {"node": _TEXT, "interface": _TEXT, "handle": _TEXT, "follows": _BOOLEAN},
 }
 
 # What the types of options are checked by, as their classes write them.

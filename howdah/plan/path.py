@@ -28,6 +28,19 @@ class Hop:
 
 
 @planned
+class LinkFacts:
+    """The trace that a link follows while flows run. ``opportunities`` are those of a whole round of ``round_us``, each
+    of ``opportunity_bytes``; ``longest_wait_us`` is between two of the run."""
+
+    file: str
+    sha256: str
+    opportunities: int
+    round_us: int
+    opportunity_bytes: int
+    longest_wait_us: int
+
+
+@planned
 class Path:
     """The path as the profile asks for it, resolved.
 
@@ -71,6 +84,15 @@ class Path:
     reverse_buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
     # Packets that random loss takes in a row, on average, where it comes in bursts.
     loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
+
+    # The rates are then the traces' means, and hold while the path is measured.
+    link: LinkFacts | None = field(default=None, metadata=OCCASIONAL)
+    reverse_link: LinkFacts | None = field(default=None, metadata=OCCASIONAL)
+
+    @property
+    def rate_changes(self) -> bool:
+        """Whether the bottleneck has another rate at times than ``rate_bits_per_second``."""
+        return bool(self.rate_steps) or self.link is not None
 
     @property
     def highest_rate_bits_per_second(self) -> int:

@@ -221,6 +221,10 @@ class Collect:
     def processor_us(self) -> int | None:
         return self.intervals_us.get("processor")
 
+    @property
+    def opportunities_us(self) -> int | None:
+        return self.intervals_us.get("opportunities")
+
     def at(self, **intervals_us: int | None) -> Collect:
         """The same with other intervals; None switches a collector off."""
         merged = {**self.intervals_us, **intervals_us}

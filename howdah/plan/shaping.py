@@ -10,6 +10,7 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.flow import Delays
+from howdah.plan.link import follow_trace, link_events
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
@@ -30,6 +31,7 @@ from howdah.plan.queue import leaf, reverse_leaf
 from howdah.plan.schedule import Schedule
 from howdah.plan.timetable import Steps, value_at
 from howdah.profile import Cell
+from howdah.profile.link import LinkTrace
 from howdah.profile.varying import MOST_CHANGES
 
 LEAST_SENDER_QUEUE_PACKETS = 10_000
@@ -86,10 +88,12 @@ def shape(
     path: Path,
     delays: Delays,
     varying: Schedule,
+    links: tuple[LinkTrace | None, LinkTrace | None],
     *,
     virtual_time: bool,
 ) -> Shaping:
-    """Bottleneck, delay lines and sender interfaces; ``virtual_time`` makes rate limits exact to one frame."""
+    """Bottleneck, delay lines and sender interfaces; ``virtual_time`` makes rate limits exact to one frame. ``links``
+    are the traces of both ways, where they have one."""
     ends = network.bottleneck_ends(*pairs[0])
     assert ends is not None  # endpoints() refused flows that do not cross it
     frame = path.frame_bytes
@@ -109,7 +113,7 @@ def shape(
 
     rate = path.rate_bits_per_second
     queues = [leaf(cell, path.buffer_bytes, rate)]
-    operations = rate_limit(ends[0], rate, burst(rate), frame, queues[0])
+    operations = _limit(ends[0], rate, burst(rate), frame, queues[0], links[0])
     for number, hop in enumerate(path.hops):
         own = leaf(cell, hop.buffer_bytes, hop.rate_bits_per_second, number)
         queues.append(own)
@@ -117,7 +121,7 @@ def shape(
         operations += rate_limit(place, hop.rate_bits_per_second, burst(hop.rate_bits_per_second), frame, own)
     if path.reverse_rate_bits_per_second is not None:
         reverse = path.reverse_rate_bits_per_second
-        operations += rate_limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(path))
+        operations += _limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(path), links[1])
     lines = _delay_lines(cell, network, path, delays, varying)
     operations += [delay(network, line) for line in lines]
     if path.sender_interface_bits_per_second is not None:
@@ -132,7 +136,18 @@ def shape(
         event(at_us, "class", **class_arguments(ends[0], changed, burst(changed), frame))
         for at_us, changed in varying.other.rate
     ]
+    for end, link in zip(ends, links, strict=True):
+        changes += link_events(end, cell.scenario.duration) if link is not None else []
     return Shaping(operations, changes + _changes(cell, network, lines, varying), queues)
+
+
+def _limit(
+    interface: Interface, rate: int, burst: int, frame_bytes: int, queue: HopQueue | Pfifo, link: LinkTrace | None
+) -> list[Operation]:
+    """One way over the bottleneck: at a constant rate, or as a trace says."""
+    if link is None:
+        return rate_limit(interface, rate, burst, frame_bytes, queue)
+    return follow_trace(interface, link, queue)
 
 
 def _background(cell: Cell, pairs: list[tuple[str, str]]) -> list[tuple[str, tuple[str, str]]]:

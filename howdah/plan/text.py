@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.plan.command import command_lines, event_line
-from howdah.plan.path import Path
+from howdah.plan.path import LinkFacts, Path
 from howdah.plan.plan import Event, Plan, Processor
 from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
@@ -141,6 +141,9 @@ def _path(plan: Plan) -> Iterator[str]:
         rates = [rate for _, rate in path.rate_steps]
         ends = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
         rows.append(("rate changes", f"{len(rates)}, {ends}"))
+    for name, link in (("link", path.link), ("reverse link", path.reverse_link)):
+        if link is not None:
+            rows.append((name, _link(link)))
     for direction, steps in (("forward", path.forward_loss_steps), ("reverse", path.reverse_loss_steps)):
         if steps:
             rows.append((f"loss changes {direction}", f"{len(steps)}, at most {max(loss for _, loss in steps):.2%}"))
@@ -148,6 +151,12 @@ def _path(plan: Plan) -> Iterator[str]:
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
     return _pairs(rows)
+
+
+def _link(link: LinkFacts) -> str:
+    carried = f"{link.opportunities} opportunities of {link.opportunity_bytes} bytes in {format_duration(link.round_us)}"
+    wait = f"nothing passes for up to {format_duration(link.longest_wait_us)}"
+    return f"{link.file}, {carried}, then again; {wait}; the rate is its mean (SHA-256 {link.sha256[:12]})"
 
 
 def _in_bursts(path: Path) -> str:

@@ -13,6 +13,7 @@ import random
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from howdah.errors import ProfileError
 from howdah.plan.perturbation import derived_seed
 from howdah.plan.variation import normals
 from howdah.profile import Cell
@@ -44,6 +45,9 @@ def timetable(cell: Cell) -> Timetable:
         place = cell.place("path", "trace", "file")
         steps = read_trace(path.trace, cell.absolute(path.trace.file, "path", "trace", "file"), place, duration)
     rate = [(step.at, step.rate) for step in steps if step.rate is not None]
+    if rate and path.link is not None:
+        what = "the link's trace says its rate; this one may say delays and losses"
+        raise ProfileError(what, where=cell.place("path", "trace", "file"), hint="take the column rate out")
     if path.rate_variation is not None:
         seed = derived_seed(scenario.seed, "rate-variation", cell.repetition)
         rate = _drawn_rates(path, path.rate_variation, duration, seed)

@@ -16,7 +16,13 @@ from howdah.profile.written import is_there, written_path
 SHIPPED = PROFILES
 
 # What one of these says, the others would contradict.
-_EXCLUSIVE = (("rtt", "one_way_delay"), ("schedule", "trace", "rate_variation"))
+_EXCLUSIVE = (
+    ("rtt", "one_way_delay"),
+    ("schedule", "trace", "rate_variation"),
+    ("rate", "link"),
+    ("reverse_rate", "reverse_link"),
+    ("link", "rate_variation"),
+)
 
 
 def take_path(document: Document, point: Point, directory: Path) -> Document:
@@ -56,9 +62,12 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> tupl
             what = f"{axis.name} is a sweep, and a path that is taken has one value in each field"
             raise ProfileError(what, where=document.place(axis.path), hint=f"it is taken at {where}")
     path, places = copy.deepcopy(path), dict(document.places)
-    if isinstance(path.get("trace"), dict) and isinstance(path["trace"].get("file"), str):
-        where_trace = document.place(("path", "trace", "file"))
-        path["trace"]["file"] = str(written_path(file.parent, path["trace"]["file"], where_trace))
+    for field in ("trace", "link", "reverse_link"):
+        if isinstance(path.get(field), str):
+            path[field] = {"file": path[field]}
+        if isinstance(path.get(field), dict) and isinstance(path[field].get("file"), str):
+            where_trace = document.place(("path", field, "file"))
+            path[field]["file"] = str(written_path(file.parent, path[field]["file"], where_trace))
     like = path.pop("like", None)
     if isinstance(like, str):
         further, further_places = _path_of(like, file.parent, document.place(("path", "like")), [*before, file])

@@ -25,6 +25,7 @@ from howdah.profile.control import (
 from howdah.profile.experiment import SECTIONS, bare, read_sections
 from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import take_path
+from howdah.profile.link import take_links
 from howdah.profile.long import Check, CheckedPoints, LongSweep
 from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
@@ -178,6 +179,7 @@ def _checked(document: Document, some: Iterable[Point], directory: Path) -> list
     checked = []
     for point in some:
         whole = take_path(document, point, directory)
+        take_links(_at(whole, point.chosen), point.data, directory)
         take_sender(point.data)
         try:
             scenario = Scenario.model_validate(point.data)

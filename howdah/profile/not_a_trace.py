@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+IPERF3 = "a result of iperf3 (JSON)"
 _BEGINNINGS = (
     (b"\xd4\xc3\xb2\xa1", "a capture of packets (pcap)"),
     (b"\xa1\xb2\xc3\xd4", "a capture of packets (pcap)"),
@@ -38,7 +39,7 @@ def _json(content: bytes) -> str:
         return "JSON, or something like it"
     members = set(read) if isinstance(read, dict) else set()
     if {"start", "intervals", "end"} <= members:
-        return "a result of iperf3 (JSON)"
+        return IPERF3
     if {"version", "metadata", "results", "x_values"} <= members:
         return "a result of flent (JSON)"
     return "a qlog (JSON)" if "qlog_version" in members else "JSON"

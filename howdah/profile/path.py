@@ -22,6 +22,7 @@ from howdah.profile.field import (
     Text,
     fixed,
 )
+from howdah.profile.link import LinkSection
 from howdah.profile.queue import AnyQueue, queue_field, refuse_flat
 from howdah.profile.varying import (
     HandoverSection,
@@ -109,9 +110,10 @@ class HopSection(Section):
 def _complete(schema: dict[str, Any]) -> None:
     """In the schema: a rate and one form of delay, unless another path gives what is missing."""
     schema.pop("required")
-    given = [{"required": ["rate", "rtt"]}, {"required": ["rate", "one_way_delay"]}]
+    given = [{"required": [rate, delay]} for rate in ("rate", "link") for delay in ("rtt", "one_way_delay")]
     schema["anyOf"] = [*given, {"required": ["like"]}]
-    schema["not"] = {"required": ["rtt", "one_way_delay"]}
+    pairs = (("rtt", "one_way_delay"), ("rate", "link"), ("reverse_rate", "reverse_link"))
+    schema["not"] = {"anyOf": [{"required": list(pair)} for pair in pairs]}
 
 
 class PathSection(Section):
@@ -124,7 +126,11 @@ class PathSection(Section):
         description="take every field not given here from another profile's path: a file, or a name such as paths/geo",
     )
     rate: Rate = Field(description="rate of the bottleneck, link-layer frames counted")
+    link: LinkSection | None = Field(
+        default=None, description="instead of rate: the bottleneck carries bytes at the instants of a trace"
+    )
     reverse_rate: Rate | None = Field(default=None, description="rate of the way back; not limited by default")
+    reverse_link: LinkSection | None = Field(default=None, description="instead of reverse_rate: as link, the way back")
     rtt: PositiveDuration | None = Field(default=None, description="round-trip propagation delay, half of it each way")
     one_way_delay: OneWayDelay | None = Field(default=None, description="instead of rtt: each direction's delay")
     buffer: Buffer = Field(
@@ -219,11 +225,20 @@ class PathSection(Section):
         varying = [name for name in ("schedule", "trace", "rate_variation") if getattr(self, name)]
         if len(varying) > 1:
             raise FieldError(f"{' and '.join(varying)} are both given; give one", varying[1])
+        if self.link is not None:
+            self._check_link()
         if self.rate_variation is not None and self.rate_variation.least > self.rate:
             raise FieldError("expected at most path.rate", "rate_variation", "least")
         if self.reorder is not None and self.forward_delay_us == 0:
             raise FieldError("without a forward delay nothing can overtake", "reorder")
         return self
+
+    def _check_link(self) -> None:
+        if self.rate_variation is not None:
+            raise FieldError("link and rate_variation are both given; give one", "rate_variation")
+        for index, step in enumerate(self.schedule):
+            if step.rate is not None:
+                raise FieldError("the link's trace says its rate; give this step a delay or a loss", "schedule", index, "rate")
 
     def _check_bursts(self, mean: float) -> None:
         losses: list[tuple[tuple[str | int, ...], Fraction]] = [(("loss",), self.loss)]

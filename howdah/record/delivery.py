@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.plan.plan import Flow, Plan
+from howdah.record.opportunities import opportunities
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -53,6 +54,12 @@ def carried_bytes(plan: Plan, flow: Flow, time_ms: Int64) -> Float64:
     """Payload that the path can carry to a flow's receiver until each instant, from the epoch; frames are full."""
     path = plan.path
     share = path.mss_bytes / path.frame_bytes / 8000  # bytes in a millisecond
+    link = opportunities(plan, reverse=flow.direction != "forward")
+    if link is not None:
+        after_ms = np.maximum(time_ms - link.end_ns / 1e6, 0)
+        come = link.until(np.minimum(time_ms * 1_000_000, link.end_ns))
+        payload_bytes = link.size_bytes * path.mss_bytes / (path.frame_bytes - link.overhead_bytes_less)
+        return np.asarray(come * payload_bytes + after_ms * link.rate_bits_per_second * share, dtype=np.float64)
     if flow.direction != "forward":
         rate = path.reverse_rate_bits_per_second or path.highest_rate_bits_per_second
         return np.asarray(time_ms * rate * share, dtype=np.float64)

@@ -56,6 +56,10 @@ def path_facts(runs: list[Run]) -> list[Fact]:
     for hop in path.hops:
         what = f"{rate(hop.rate_bits_per_second)}, {size(hop.buffer_bytes)}, {hop.queue}"
         facts.append(Fact(f"Hop {hop.place} it", what))
+    for name, link in (("Link", path.link), ("Link back", path.reverse_link)):
+        if link is not None:
+            what = f"{link.file}: {link.opportunities} x {link.opportunity_bytes} B in {delay(link.round_us)}"
+            facts.append(Fact(name, f"{what}, nothing for up to {delay(link.longest_wait_us)}"))
     if path.rate_steps:
         rates = [value for _, value in path.rate_steps]
         facts.append(Fact("Rate changes", f"{len(rates)}, {rate(min(rates))} to {rate(max(rates))}"))

@@ -85,7 +85,7 @@ def _exit(each: Subject, *, spread: bool = True) -> str:
     """``1.15 BDP by ACK train``; empty where the flow has no exit. Where the path changes, by the BDP of the moment."""
     share = EXIT_NOW if each.of.has(EXIT_NOW) else EXIT
     where = each.of.quantity(share, spread=spread)
-    if where and each.path.rate_steps:
+    if where and each.path.rate_changes:
         where += " of that moment"
     where = where or each.of.quantity(EXIT_PACKETS, spread=spread)
     if not where:

@@ -22,6 +22,7 @@ from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKA
 from howdah.plan.plan import Operation
 
 Arguments = dict[str, Any]
+_SHOWN_LETTERS = 100
 
 ROUTE_METRICS = {
     "initial_window_packets": RTAX_INITCWND,
@@ -33,10 +34,20 @@ ROUTE_METRICS = {
 def describe(operation: Operation) -> str:
     """An operation in one line, as error messages name it."""
     arguments = " ".join(
-        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        f"{name}={value if isinstance(value, str) else json.dumps(_shown(value))}"
         for name, value in operation.arguments.items()
     )
     return f"{operation.op} {arguments}"
+
+
+def _shown(value: Any) -> Any:
+    """Without the many numbers that an option may hold, packed into a text."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: f"{each[:_SHOWN_LETTERS]}…" if isinstance(each, str) and len(each) > _SHOWN_LETTERS else each
+        for name, each in value.items()
+    }
 
 
 def sysctl_path(name: str) -> str:
@@ -91,6 +102,18 @@ class NetlinkWiring:
                 qdisc.change_class(namespace.netlink, index, *place, kind, class_made(kind, options))
         except OSError as error:
             raise AgentError(text, error.strerror or str(error)) from error
+
+    def follow(self, label: str, arguments: Arguments, began_ns: int) -> None:
+        """A link follows its trace, which began then, or has its constant rate again; packets stay queued."""
+        from howdah.linux.netlink.discipline.howdah_link import Link, begin, end
+
+        namespace = self.namespaces[arguments["node"]]
+        index = namespace.index(arguments["interface"])
+        message = begin(began_ns) if arguments["follows"] else end()
+        try:
+            qdisc.ask_qdisc(namespace.netlink, index, "root", arguments["handle"], Link.kind, message)
+        except OSError as error:
+            raise AgentError(f"{label} (link)", error.strerror or str(error)) from error
 
     def remove(self) -> None:
         """Give back what was adopted and forget the hosts; the kernel takes their interfaces down with them."""

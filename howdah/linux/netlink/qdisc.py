@@ -96,8 +96,14 @@ def add_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, disc
     """Install a qdisc where none of this project's is; the interface's default one is replaced."""
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, discipline), NLM_F_CREATE | NLM_F_EXCL)
     for encoded in discipline.further():
-        kind = text(TCA_KIND, discipline.kind)
-        netlink.request(RTM_NEWQDISC, header(index, handle, parent) + kind + attribute(_TCA_OPTIONS, encoded))
+        ask_qdisc(netlink, index, parent, handle, discipline.kind, encoded)
+
+
+def ask_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, encoded: bytes) -> None:
+    """A change in place with options that are encoded already."""
+    netlink.request(
+        RTM_NEWQDISC, header(index, handle, parent) + text(TCA_KIND, kind) + attribute(_TCA_OPTIONS, encoded)
+    )
 
 
 def change_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, discipline: Discipline) -> None:

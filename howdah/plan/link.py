@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links that follow a trace, in the place of a rate limit: operations and events of a plan, and the module they need."""
+
+from __future__ import annotations
+
+from howdah.errors import ProfileError
+from howdah.frame import ETHERNET_BYTES
+from howdah.linux.netlink.discipline.discipline import HopQueue
+from howdah.linux.netlink.discipline.gaps import packed
+from howdah.linux.netlink.discipline.howdah_link import Link
+from howdah.linux.netlink.discipline.pfifo import Pfifo
+from howdah.plan.network import Interface
+from howdah.plan.operation import event, operation
+from howdah.plan.path import LinkFacts
+from howdah.plan.plan import Event, Operation
+from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, ROOT_HANDLE, qdisc_arguments
+from howdah.profile import Cell
+from howdah.profile.link import OPPORTUNITY_BYTES, TUN_BYTES, LinkTrace, read_link
+from howdah.trait import Traits
+
+LINK_MODULE = "howdah_link"
+
+
+def find_link(cell: Cell, field: str, kind: Traits) -> LinkTrace | None:
+    """The trace of ``path.link`` or ``path.reverse_link``. Raises ProfileError, also where no kernel has the module."""
+    path = cell.scenario.path
+    section = getattr(path, field)
+    if section is None:
+        return None
+    place = ("path", field)
+    if not kind.own_kernel or kind.several_machines:
+        what = "a link that follows a trace is emulated by a kernel module"
+        hint = "run it with the uml or vm engine, or give the path a rate"
+        raise ProfileError(what, where=cell.place(*place), hint=hint)
+    file = cell.absolute(section.file, *place)
+    return read_link(section, file, cell.place(*place), cell.scenario.duration, path.mtu)
+
+
+def facts(trace: LinkTrace | None) -> LinkFacts | None:
+    if trace is None:
+        return None
+    return LinkFacts(
+        file=trace.file,
+        sha256=trace.sha256,
+        opportunities=trace.in_file,
+        round_us=trace.round_us,
+        opportunity_bytes=OPPORTUNITY_BYTES,
+        longest_wait_us=trace.longest_wait_us,
+    )
+
+
+def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo) -> list[Operation]:
+    """The link with its queue: a constant rate until an event begins the trace."""
+    link = Link(
+        rate_bits_per_second=trace.rate_bits_per_second,
+        opportunity_bytes=OPPORTUNITY_BYTES,
+        overhead_bytes_less=ETHERNET_BYTES - TUN_BYTES,
+        opportunities=len(trace.gaps_us),
+        round_us=trace.round_us,
+        gaps=packed(trace.gaps_us),
+    )
+    return [
+        operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, link)),
+        operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
+    ]
+
+
+def link_events(interface: Interface, duration_us: int) -> list[Event]:
+    """The trace holds while flows run, and the constant rate when the path is measured."""
+    place = {"node": interface.node, "interface": interface.name, "handle": ROOT_HANDLE}
+    return [event(0, "link", **place, follows=True), event(duration_us, "link", **place, follows=False)]
