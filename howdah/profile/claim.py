@@ -286,7 +286,8 @@ class ClaimSection(Section):
             missing, present = ("because", "control") if self.because is None else ("control", "because")
             raise FieldError(f"control and because belong together; {missing} is missing", present)
         if self.expect.over is not None and self.expect.over in self.each:
-            raise FieldError(f"{self.expect.over} is the axis of over and cannot be in each as well", "each")
+            what = "trend" if self.expect.trend is not None else "rank correlation"
+            raise FieldError(f"{self.expect.over} is the axis of the {what} and cannot be in each as well", "each")
         if self.hold != "all" and not self.each:
             raise FieldError(f"hold: {self.hold} is over the values of each, which is not given", "hold")
         self._check_hold(self.expect)
