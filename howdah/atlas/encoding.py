@@ -14,7 +14,17 @@ from typing import Any
 from howdah.claim.claims import as_declared
 from howdah.claim.comparison import Interval, extremes
 from howdah.claim.contradiction import decided
-from howdah.claim.expectation import Compared, bounds, in_enough, is_flat, judge_compared, judge_range, moves_by
+from howdah.claim.expectation import (
+    Compared,
+    bounds,
+    correlated,
+    in_enough,
+    is_flat,
+    judge_compared,
+    judge_range,
+    moves_by,
+    other_number,
+)
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS, metric_called
 from howdah.claim.mechanism import reverse_of, summed_up, verdict_over
 from howdah.claim.words import expected_text
@@ -195,6 +205,8 @@ def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -
     metric: Metric = metric_called(claim.value.metric)
     if expect.trend is not None:
         return _trend_holds(expect, point, earlier)
+    if expect.rank_correlation is not None:
+        return _ranks_hold(expect, point)
     if expect.is_ is not None:
         if "counts" not in point:
             raise NeedsRunsError("how often each text was found is not published")
@@ -231,6 +243,15 @@ def _counted_holds(expect: ExpectSection, metric: Metric, point: dict[str, Any])
     if any(ok) or not outside:
         raise NeedsRunsError("the numbers of the single repetitions are not published")
     return in_enough(expect, 0.0)
+
+
+def _ranks_hold(expect: ExpectSection, point: dict[str, Any]) -> bool:
+    """The means are published, and the numbers that they are compared with may have changed."""
+    along = [{**each, "with": other_number(expect, each["axis"])} for each in point.get("trend") or []]
+    along = [each for each in along if each["with"] is not None]
+    if len(along) < len(expect.with_ or ()) or any(each["mean"] is None for each in along):
+        raise NeedsRunsError("no number of it was published at some value of its axis")
+    return correlated(expect, along)[0]
 
 
 def _trend_holds(expect: ExpectSection, point: dict[str, Any], earlier: dict[str, Any]) -> bool:

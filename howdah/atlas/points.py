@@ -173,7 +173,7 @@ def _take(claim: ClaimSection, side: dict[str, Any], control: str, points: list[
     value, than = completed(claim)
     assert claim.expect is not None
     for point in (side.get("measured") or {}).get("points") or []:
-        if claim.expect.trend is not None:
+        if claim.expect.over is not None:
             continue  # its means have no spread
         for selector, numbers in ((value, point), (than, point.get("than"))):
             if selector is not None and numbers:

@@ -188,6 +188,8 @@ def _expected(claim: ClaimSection, metric: Metric) -> dict[str, Any]:
     unit = metric.dimension
     if expect.ratio is not None:
         (low, high), unit = bounds(expect.ratio, RATIO), "ratio"
+    elif expect.rank_correlation is not None:
+        (low, high), unit = bounds(expect.rank_correlation, RATIO), "ratio"
     elif expect.difference is not None:
         low, high = bounds(expect.difference, metric)
     elif expect.given:

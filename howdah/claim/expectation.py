@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from howdah.claim.sample import Sample
 from howdah.measure.statistics import statistic
 from howdah.metric import RATIO, Metric, read_share
 from howdah.profile.claim import ExpectSection, RangeSection
+from howdah.profile.control import axis_key
 
 MUCH = 2.0  # the ratio from which more is much more
 SIMILAR = 0.1
@@ -271,6 +272,39 @@ def judge_trend(
         first, last = (statistic_text(statistic(each.numbers()), metric) for each in (samples[0], samples[-1]))
         why = f"from {first} to {last}, rank correlation {correlation:.2f}"
     return Finding(_word(ok), _alone(why, samples), at, union, note=note, trend=shown)
+
+
+def judge_ranks(expect: ExpectSection, at: dict[str, Any], points: list[Point]) -> Finding:
+    """Spearman's rank correlation of the means along an axis with the numbers that ``with`` has for its values."""
+    assert expect.rank_correlation is not None
+    samples = [each for _, each in points]
+    note = left_out_text(samples)
+    others = [other_number(expect, value) for value, _ in points]
+    shown = [
+        {"axis": str(value), "mean": statistic(each.numbers()).mean if each.values else None, "with": other}
+        for (value, each), other in zip(points, others, strict=True)
+    ]
+    union = _united(samples)
+    unusable = _unusable(samples, at, union, None, note)
+    if unusable is not None:
+        return Finding(unusable.verdict, unusable.why, at, union, note=note, trend=shown)
+    ok, why = correlated(expect, shown)
+    return Finding(_word(ok), why, at, union, note=note, trend=shown)
+
+
+def other_number(expect: ExpectSection, value: object) -> float | None:
+    """What ``with`` has for a value of the axis; None if nothing."""
+    return {axis_key(name): number for name, number in (expect.with_ or {}).items()}.get(axis_key(value))
+
+
+def correlated(expect: ExpectSection, along: Sequence[Mapping[str, Any]]) -> tuple[bool, str]:
+    """Whether the rank correlation of means and other numbers is in the range."""
+    assert expect.rank_correlation is not None
+    correlation = spearman([each["with"] for each in along], [each["mean"] for each in along])
+    if correlation is None:
+        return False, "the means are all the same, so they have no rank correlation"
+    ok, _ = judge_range(expect.rank_correlation, RATIO, Interval(correlation))
+    return ok, f"rank correlation {correlation:.3f} over {len(along)} values of {expect.over}"
 
 
 def is_flat(expect: ExpectSection, means: Sequence[float]) -> bool:

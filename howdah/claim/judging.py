@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from howdah.claim.expectation import judge_point, judge_trend
+from howdah.claim.expectation import judge_point, judge_ranks, judge_trend, other_number
 from howdah.claim.finding import (
     FAIL,
     INVALID,
@@ -23,7 +23,7 @@ from howdah.claim.finding import (
 from howdah.claim.points import axis_order, pooled
 from howdah.claim.sample import Field, Sample, SelectionError, sample
 from howdah.claim.words import than_text
-from howdah.profile.claim import ClaimSection, SelectorSection
+from howdah.profile.claim import LEAST_RANKS, ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS
 from howdah.profile.unknown import UNKNOWN_AXIS
@@ -115,14 +115,22 @@ class Judging:
     def _trend(self, point: dict[str, Any]) -> Finding | None:
         axis = str(self.expect.over)
         along = []
-        for value in self.field.values(axis, self.control, self.unknown):
+        here = self.field.values(axis, self.control, self.unknown)
+        wanted: Sequence[str] = self.field.axes.get(axis, ())
+        if self.expect.rank_correlation is not None:
+            here = [each for each in here if other_number(self.expect, each) is not None]
+            wanted = list(self.expect.with_ or ())
+        for value in here:
             found = self._sample(self.value, self._at(self.value, point, **{axis: value}))
             if found is not None:
                 along.append((value, found))
-        if len(along) < 2:
+        if len(along) < (2 if self.expect.trend else LEAST_RANKS):
             return None
-        trend = judge_trend(self.expect, self.metric, point, along, axis_order([value for value, _ in along]))
-        absent = len(self.field.axes.get(axis, ())) - len(along) if not self._elsewhere else 0
+        if self.expect.trend:
+            trend = judge_trend(self.expect, self.metric, point, along, axis_order([value for value, _ in along]))
+        else:
+            trend = judge_ranks(self.expect, point, along)
+        absent = len(wanted) - len(along) if not self._elsewhere else 0
         if absent > 0:
             left = f"without {absent} of {absent + len(along)} values of {axis}"
             trend = replace(trend, note="; ".join(filter(None, (trend.note, left))))

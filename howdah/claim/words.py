@@ -31,6 +31,9 @@ def expected_text(claim: ClaimSection) -> str:
             text += f" by {expect.by} at least"
         elif expect.within is not None:
             text += f" by more than {expect.within}"
+    elif expect.rank_correlation is not None:
+        text = f"rank correlation with {len(expect.with_ or ())} given numbers over {expect.over}: "
+        text += range_text(expect.rank_correlation)
     elif expect.in_at_least is not None:
         text = f"{_one_range_text(claim, expect)} in at least {expect.in_at_least} of the repetitions"
     else:

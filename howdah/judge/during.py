@@ -69,7 +69,7 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
     with what the schedule lets pass in it, to a frame at either end and at each change. The worst one counts.
 
     A frame that is on its way when the rate rises ends at the old rate (htb does not set its timer again), so less
-    may be sent then.
+    may be sent then, and in each further interval until that frame has ended.
     """
     path, bottleneck = data.plan.path, data.bottleneck
     if not (bottleneck.has("sent_bytes") and bottleneck.has("backlog_bytes")):
@@ -85,7 +85,10 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
     rates = [path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)]
     waits = [max(1.0, later / earlier) for earlier, later in itertools.pairwise(rates)]
     doubt = path.frame_bytes * (2 + capacity.weights(begin, end, waits)[busy])
-    excess = np.abs(sent - expected) - doubt - tolerance.rate_share * expected
+    free = waiting(capacity, rates, path.frame_bytes)
+    least = (free.integral(end) - free.integral(begin))[busy] / 8 / SECOND_NS - 2 * path.frame_bytes
+    excess = np.maximum(sent - expected - doubt, np.minimum(expected - sent - doubt, least - sent))
+    excess -= tolerance.rate_share * expected
     worst = int(np.argmax(excess))
     ok = bool(excess[worst] <= 0)
     total, planned = int(sent.sum()), float(expected.sum())
@@ -98,6 +101,24 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
             f"; the rate does not follow it: {sent[worst]} instead of {expected[worst]:.0f} bytes after {at_s:.3f} s"
         )
     return Check("rate schedule", DURING, ok, message, 1.0, total / planned, tolerance.rate_share, "ratio")
+
+
+def waiting(capacity: Steps, rates: list[int], frame_bytes: int) -> Steps:
+    """The capacity where each rise of the rate meets a frame that has just begun: nothing passes until it has ended.
+
+    ``rates`` are those of ``capacity`` from the first on.
+    """
+    changes: list[tuple[int, float]] = []
+    until = 0
+    for time, (earlier, rate) in zip(capacity.times, itertools.pairwise(rates), strict=True):
+        if changes and changes[-1][0] >= time:  # the frame has not ended when the rate changes again
+            changes.pop()
+        if rate > earlier:
+            until = max(until, time + -(-frame_bytes * 8 * SECOND_NS // earlier))
+        changes.append((time, 0.0 if until > time else rate))
+        if until > time:
+            changes.append((until, rate))
+    return Steps(rates[0], changes)
 
 
 def dropping(plan: Plan) -> int:

@@ -19,6 +19,8 @@ Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 WORDS: tuple[str, ...] = ("much more", "more", "similar", "less", "much less")
 _NUMERIC = ("equals", "above", "below", "at_least", "at_most", "between")
 _OF_AN_INTERVAL = ("above", "below")
+_OTHERS = ("word", "ratio", "difference", "is_", "trend", "rank_correlation")
+LEAST_RANKS = 3
 
 
 def _quantity(value: object) -> str:
@@ -106,8 +108,21 @@ class BoundsSection(RangeSection):
         return self
 
 
+class CorrelationSection(BoundsSection):
+    """A range for a rank correlation, which has no interval."""
+
+    @model_validator(mode="after")
+    def _no_interval(self) -> CorrelationSection:
+        for name in _OF_AN_INTERVAL:
+            if getattr(self, name) is not None:
+                instead = "at_least" if name == "above" else "at_most"
+                raise FieldError(f"a rank correlation has no interval; give {instead}", name)
+        return self
+
+
 class ExpectSection(RangeSection):
-    """What is expected, in one form: a word that compares, a range, a ratio or difference, a text, or a trend."""
+    """What is expected, in one form: a word that compares, a range, a ratio or difference, a text, a trend, or a rank
+    correlation."""
 
     word: Word | None = fixed(None, description="as `expect: more`: value compared with than")
     ratio: BoundsSection | None = fixed(None, description="range of value : than")
@@ -119,7 +134,16 @@ class ExpectSection(RangeSection):
         "value of each repetition is judged instead of the mean",
     )
     trend: Literal["rises", "falls", "flat"] | None = fixed(None, description="of the means along over")
-    over: AxisName | None = fixed(None, description="with trend: the axis")
+    rank_correlation: CorrelationSection | None = fixed(
+        None, description="range of Spearman's rank correlation of the means with other numbers, along over"
+    )
+    with_: dict[str, float] | None = fixed(
+        None,
+        alias="with",
+        description="with rank_correlation: value of the axis: the other number there; values that are not here are "
+        "left out",
+    )
+    over: AxisName | None = fixed(None, description="with trend and rank_correlation: the axis")
     by: Quantity | None = fixed(
         None, description="with rises or falls: the share of the first mean by which the last must be away from it"
     )
@@ -143,23 +167,29 @@ class ExpectSection(RangeSection):
         return self.equals is not None or self.trend == "flat"
 
     def _forms(self) -> list[str]:
-        others = [name for name in ("word", "ratio", "difference", "is_", "trend") if getattr(self, name) is not None]
+        others = [name for name in _OTHERS if getattr(self, name) is not None]
         return [*others, *self.given]
 
     @model_validator(mode="after")
     def _one_expectation(self) -> ExpectSection:
         forms = [name.rstrip("_") for name in self._forms()]
         if not forms:
-            choices = f"{', '.join(WORDS)}, {', '.join(_NUMERIC)}, ratio, difference, is, trend"
+            choices = f"{', '.join(WORDS)}, {', '.join(_NUMERIC)}, ratio, difference, is, trend, rank_correlation"
             raise FieldError(f"nothing is expected; give one of {choices}")
         if len(forms) > 1:
             raise FieldError(f"{' and '.join(forms)} are both given; a claim expects one thing")
         self._check_share(forms[0])
         if self.by is not None and self.trend not in ("rises", "falls"):
             raise FieldError("by belongs to the trends rises and falls, which are not given", "by")
-        if (self.trend is None) != (self.over is None):
-            missing, present = ("over", "trend") if self.over is None else ("trend", "over")
-            raise FieldError(f"trend and over belong together; {missing} is missing", present)
+        along = next((name for name in ("trend", "rank_correlation") if getattr(self, name) is not None), None)
+        if (along is None) != (self.over is None):
+            missing, present = ("over", along or "") if self.over is None else ("trend", "over")
+            raise FieldError(f"{along or missing} and over belong together; {missing} is missing", present)
+        if (self.rank_correlation is None) != (self.with_ is None):
+            missing, present = ("with", "rank_correlation") if self.rank_correlation else ("rank_correlation", "with")
+            raise FieldError(f"rank_correlation and with belong together; {missing} is missing", present)
+        if self.with_ is not None and (len(self.with_) < LEAST_RANKS or len(set(self.with_.values())) == 1):
+            raise FieldError(f"expected {LEAST_RANKS} numbers at least, not all of them the same", "with")
         return self
 
     def _check_share(self, form: str) -> None:
@@ -256,14 +286,15 @@ class ClaimSection(Section):
             missing, present = ("because", "control") if self.because is None else ("control", "because")
             raise FieldError(f"control and because belong together; {missing} is missing", present)
         if self.expect.over is not None and self.expect.over in self.each:
-            raise FieldError(f"{self.expect.over} is the axis of the trend and cannot be in each as well", "each")
+            what = "trend" if self.expect.trend is not None else "rank correlation"
+            raise FieldError(f"{self.expect.over} is the axis of the {what} and cannot be in each as well", "each")
         if self.hold != "all" and not self.each:
             raise FieldError(f"hold: {self.hold} is over the values of each, which is not given", "hold")
         self._check_hold(self.expect)
         return self
 
     def _check_hold(self, expect: ExpectSection) -> None:
-        if self.hold in ("max", "min", "mean") and expect.form in ("is_", "trend"):
+        if self.hold in ("max", "min", "mean") and expect.form in ("is_", "trend", "rank_correlation"):
             raise FieldError(f"hold: {self.hold} is of numbers; with this expectation give all or any", "hold")
         if self.hold in ("max", "min") and expect.counts:
             what = f"hold: {self.hold} is of the means of the points, and in_at_least of each repetition"

@@ -61,8 +61,9 @@ class ClaimCheck:
             if chosen is None:
                 names = [each.id for each in claims]
                 raise self._unknown(f"there is no claim {search.falsify!r}", search.falsify, names)
-            if chosen.expect is None or chosen.expect.trend is not None:
-                why = "it is not measurable here" if chosen.expect is None else "it expects a trend"
+            if chosen.expect is None or chosen.expect.over is not None:
+                form = "a trend" if chosen.expect is not None and chosen.expect.trend else "a rank correlation"
+                why = "it is not measurable here" if chosen.expect is None else f"it expects {form}"
                 raise self._error(f"no search can falsify {chosen.id}: {why}")
             return
         name = "maximise" if search.maximise is not None else "minimise"
@@ -160,6 +161,8 @@ class ClaimCheck:
                 raise self._unknown(f"this profile does not sweep over {name}", name, known, *place)
         if expect.over is not None and len(self._values(expect.over)) < 2:
             raise self._error(f"a trend over {expect.over} needs at least two values of it", "expect", "over")
+        for wanted in expect.with_ or ():
+            self._point(str(expect.over), wanted, "expect", "with")
         for name in value.at:
             if name in along:
                 raise self._error(f"{name} is fixed here and given in each or over as well", "value", "at", name)
@@ -191,17 +194,17 @@ class ClaimCheck:
         value = field_value(self.document.data, name)
         return [] if value is None or isinstance(value, dict | list) else [str(value)]
 
-    def _point(self, name: str, wanted: Any, side: str) -> None:
+    def _point(self, name: str, wanted: Any, side: str, field: str = "at") -> None:
         known = self._values(name)
         if not known:
             names = [*(axis.name for axis in self.axes), *([CONTROL_AXIS] if self.controls else [])]
-            raise self._unknown(f"this profile does not sweep over {name}", name, names, side, "at", name)
+            raise self._unknown(f"this profile does not sweep over {name}", name, names, side, field, name)
         if isinstance(wanted, list):
             what = f"{name} has several values here; a claim is about one point"
-            raise self._error(what, side, "at", name, hint=f"give one, or {name} in each")
+            raise self._error(what, side, field, name, hint=f"give one, or {name} in each")
         if axis_key(wanted) not in map(axis_key, known):
             what = f"{name} is never {wanted} in this profile"
-            raise self._unknown(what, str(wanted), known, side, "at", name)
+            raise self._unknown(what, str(wanted), known, side, field, name)
 
     def _expectation(self, claim: ClaimSection, metric: Metric) -> None:
         expect = claim.expect
@@ -220,6 +223,8 @@ class ClaimCheck:
                 check_range(expect.ratio, RATIO)
             if expect.difference is not None:
                 check_range(expect.difference, metric)
+            if expect.rank_correlation is not None:
+                check_range(expect.rank_correlation, RATIO)
         except QuantityError as error:
             raise self._error(f"{metric.name}: {error}", "expect") from None
 

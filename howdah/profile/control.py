@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from howdah.errors import ProfileError, nearest
+from howdah.profile.case import Settings
 from howdah.profile.field import Section, Text, fixed
 from howdah.profile.figure import AxisValues
 from howdah.profile.override import canonical, field_value, set_field
@@ -23,18 +24,7 @@ MOST_CONTROLS = 32
 _QUANTITY = re.compile(r"\d+(\.\d+)?[A-Za-z/%]*", re.ASCII)
 
 
-def _settings(value: object) -> object:
-    if isinstance(value, dict) and not value:
-        raise ValueError("nothing is changed; expected field.field: value")
-    return value
-
-
 ControlName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
-Settings = Annotated[
-    dict[str, Any],
-    BeforeValidator(_settings),
-    WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"}),
-]
 
 
 class ControlSection(Section):

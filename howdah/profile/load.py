@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from howdah.errors import ProfileError, nearest
+from howdah.profile.case import CASE
 from howdah.profile.changes import check_changes, check_changes_together
 from howdah.profile.check import check_scenario
 from howdah.profile.claim_check import ClaimCheck
@@ -41,6 +42,7 @@ from howdah.profile.sweep import (
     Axis,
     Point,
     Points,
+    case_document,
     count_cells,
     count_values,
     find_axes,
@@ -178,7 +180,8 @@ def _checked(document: Document, some: Iterable[Point], directory: Path) -> list
     """Points of the sweep, or of a control, as scenarios. Raises ProfileError."""
     checked = []
     for point in some:
-        whole = take_path(document, point, directory)
+        name = point.axes.get(CASE)
+        whole = take_path(document if name is None else case_document(document, name), point, directory)
         take_links(_at(whole, point.chosen), point.data, directory)
         take_sender(point.data)
         try:

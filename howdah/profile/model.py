@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from howdah.default import DEFAULT_ENGINE, DEFAULT_KERNEL
+from howdah.profile.case import Cases
 from howdah.profile.collect import CollectSection
 from howdah.profile.end import ReceiverSection, SenderSection
 from howdah.profile.field import (
@@ -233,6 +234,10 @@ class Scenario(Section):
     )
     algorithm: AlgorithmName = Field(
         default="cubic", description="congestion control of every flow; howdah list algorithms shows the names"
+    )
+    case: Cases = fixed(
+        default_factory=dict,
+        description="a sweep over values that belong together: name: field.field: value, as --set takes them",
     )
     sender: SenderSection = Field(default_factory=SenderSection, description="what the senders are")
     receiver: ReceiverSection = Field(

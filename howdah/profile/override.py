@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.profile.case import CASE, set_by_case
 from howdah.profile.dotted import NoFieldError, is_number, keys_of, position
 from howdah.profile.source import LARGEST_DEPTH, Document, Path_, parse_yaml
 from howdah.profile.written import SET
@@ -33,6 +34,10 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
     keys = name.split(".")
     if not all(keys) or len(keys) > LARGEST_DEPTH:
         raise ProfileError(f"{name!r} is not the name of a field", where=where, hint="for example path.rate")
+    decided = set_by_case(document.data, name) if keys[0] != CASE else None
+    if decided is not None:
+        what = f"{name} would change nothing: case.{decided[0]} sets {decided[1]}"
+        raise ProfileError(what, where=where, hint="change the cases, or leave some out")
     try:
         path = _store(document.data, keys_of(name), value)
     except NoFieldError as error:

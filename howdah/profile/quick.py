@@ -7,6 +7,7 @@ import copy
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.profile.case import CASE
 from howdah.profile.control import axis_key
 from howdah.profile.override import field_value, set_field
 from howdah.profile.source import Document
@@ -44,9 +45,11 @@ def apply_quick(document: Document) -> int | None:
 
 def _as_written(before: Any, value: Any) -> Any:
     """A part of a sweep stays a sweep, and its values are spelled as the sweep spells them: plans hold both."""
-    if not isinstance(before, list):
+    if not isinstance(before, list | dict):
         return copy.deepcopy(value)
     wanted = [axis_key(item) for item in (value if isinstance(value, list) else [value])]
+    if isinstance(before, dict):  # cases
+        return {name: settings for name, settings in before.items() if axis_key(name) in wanted}
     return [item for item in before if axis_key(item) in wanted]
 
 
@@ -63,7 +66,8 @@ def check_quick(document: Document) -> None:
             continue
         if name == CROSS_CHECK and value is None:
             continue
-        full = [axis_key(item) for item in (before if isinstance(before, list) else [before])]
+        several = isinstance(before, list) or (name == CASE and isinstance(before, dict))
+        full = [axis_key(item) for item in (before if several else [before])]
         for item in value if isinstance(value, list) else [value]:
             if before is None or axis_key(item) not in full:
                 what = f"quick sets {name} to {item}, which the full experiment does not have"

@@ -54,7 +54,7 @@ def json_schema() -> dict[str, Any]:
         for key, info in fields_of(models[name], whole=True):
             definition["properties"][key] = _field_schema(definition["properties"][key], info, shared)
     schema["$defs"] = {**schema["$defs"], **listed_names(), **shared}
-    for section in ("quick", "controls"):
+    for section in ("quick", "controls", "case"):
         _restrict_settings(schema, section)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -162,10 +162,12 @@ def listed_names() -> dict[str, Any]:
 
 
 def _restrict_settings(schema: dict[str, Any], section: str) -> None:
-    """A dotted name in ``quick`` or in a control's ``set`` begins with a field of the profile."""
+    """A dotted name in ``quick``, a case or a control's ``set`` begins with a field of the profile."""
     names = {"pattern": f"^({'|'.join(Scenario.model_fields)}){_FIELD_REST}$"}
     if section == "quick":
         schema["properties"]["quick"]["propertyNames"] = names
+    elif section == "case":
+        schema["properties"]["case"]["additionalProperties"] |= {"propertyNames": names, "minProperties": 1}
     else:
         schema["$defs"]["ControlSection"]["properties"]["set"] |= {"propertyNames": names, "minProperties": 1}
 

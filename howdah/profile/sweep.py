@@ -19,10 +19,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from howdah.errors import ProfileError
+from howdah.profile.case import CASE, case_names, set_by_case
 from howdah.profile.computed import Computed
-from howdah.profile.dotted import dotted
+from howdah.profile.dotted import dotted, keys_of
 from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
+from howdah.profile.override import set_field
 from howdah.profile.queue import TAG
 from howdah.profile.source import Document, Path_
 from howdah.profile.unsayable import unsayable
@@ -63,13 +65,45 @@ class SweptMapping(str):
 
 def find_axes(document: Document) -> list[Axis]:
     """The swept fields in the order of the document. Raises ProfileError for a list that cannot be a sweep."""
-    return list(_axes_of(Scenario, document.data, (), document))
+    axes = list(_axes_of(Scenario, document.data, (), document))
+    for axis in axes:
+        decided = set_by_case(document.data, axis.name) if axis.path != (CASE,) else None
+        if decided is not None:
+            what = f"case.{decided[0]} sets {decided[1]}, and {axis.name} is swept; give one of both"
+            raise ProfileError(what, where=document.place((CASE, *decided)))
+    return axes
+
+
+def case_document(document: Document, name: str) -> Document:
+    """The profile as this case has it. Raises ProfileError for a setting that can be none."""
+    changed = Document(copy.deepcopy(document.data), dict(document.places), document.text)
+    for field, value in changed.data.pop(CASE)[name].items():
+        place = (CASE, name, field)
+        where = document.place(place)
+        inner = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
+        set_field(changed, field, value, inner or {(): where}, where)
+    return changed
+
+
+def _case_axis(document: Document) -> Axis:
+    """Raises ProfileError for a case that changes what belongs to the whole profile."""
+    names = case_names(document)
+    for name in names:
+        for field in document.data[CASE][name]:
+            first = keys_of(str(field))[0]
+            known = _shapes_of(Scenario).get(first)
+            if known is not None and is_fixed(known[0]):
+                what = f"{first} belongs to the whole profile, and a case cannot set it"
+                raise ProfileError(what, where=document.place((CASE, name, field)))
+    return Axis((CASE,), names)
 
 
 def _axes_of(model: type[BaseModel], data: dict[str, Any], path: Path_, document: Document) -> Iterator[Axis]:
     fields = _shapes_of(model)
     for key, value in data.items():
-        if key in fields:
+        if model is Scenario and key == CASE and isinstance(value, dict):
+            yield _case_axis(document)
+        elif key in fields:
             info, shape = fields[key]
             yield from _axes_in(shape, value, (*path, key), document, info)
 
@@ -192,14 +226,22 @@ class Points(Computed[Point]):
 
     def at(self, index: int) -> Point:
         chosen = self.indices(index)
-        data = copy.deepcopy(self._document.data)
+        data = self._data(chosen)
         for axis, place in zip(self._axes, chosen, strict=True):
-            _replace(data, axis.path, axis.values[place])
+            if axis.path != (CASE,):
+                _replace(data, axis.path, axis.values[place])
         values = {axis.name: _plain(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
         slug = slug_of(values) if self._axes else slug_of({"algorithm": _algorithm_of(data)})
         slug = self._renamed.get(index, slug)
         point = Point({axis.path: place for axis, place in zip(self._axes, chosen, strict=True)}, values, data, slug)
         return point if self._change is None else self._change(point)
+
+    def _data(self, chosen: Sequence[int]) -> dict[str, Any]:
+        """The profile's data with what the case of a point sets."""
+        for axis, place in zip(self._axes, chosen, strict=True):
+            if axis.path == (CASE,):
+                return case_document(self._document, axis.values[place]).data
+        return copy.deepcopy(self._document.data)
 
     def indices(self, index: int) -> tuple[int, ...]:
         """Which value of each axis a point has."""

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from howdah.errors import ProfileError
-from howdah.profile.control import ControlName, Settings, axis_key, changed_document, control_axes
+from howdah.profile.case import Settings
+from howdah.profile.control import ControlName, axis_key, changed_document, control_axes
 from howdah.profile.field import FieldError, Section, Text, fixed
 from howdah.profile.figure import AxisName, AxisValues
 from howdah.profile.override import canonical, field_value

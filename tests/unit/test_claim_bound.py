@@ -17,6 +17,7 @@ from howdah.claim.expectation import (
     judge_compared,
     judge_point,
     judge_range,
+    judge_ranks,
     judge_trend,
     moves_by,
 )
@@ -262,6 +263,40 @@ def test_a_trend_without_a_value_somewhere_is_not_judged() -> None:
     assert (one.verdict, one.why) == ("pass", "means from 1 packets to 1.1 packets; n = 1, compared by means")
 
 
+PUBLISHED = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4, "e": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("means", "range_", "verdict", "correlation"),
+    [
+        # As above, 0.7 and 0.6: ranks alone count, not by how far they are apart.
+        ([1, 30, 31, 29, 5000], {"at_least": 0.7}, "pass", "0.700"),
+        ([1, 4, 3, 2, 5], {"at_least": 0.7}, "fail", "0.600"),
+        ([5, 3, 2, 4, 1], {"at_most": -0.7}, "pass", "-0.700"),
+        ([5, 3, 2, 4, 1], {"at_least": 0.7}, "fail", "-0.700"),
+        ([1, 3, 4, 2, 5], {"between": [0.5, 0.8]}, "pass", "0.700"),
+    ],
+)
+def test_a_rank_correlation_at_the_bound(
+    means: list[float], range_: dict[str, Any], verdict: str, correlation: str
+) -> None:
+    expect = expects(rank_correlation=range_, over="case", **{"with": PUBLISHED})
+    points = [(name, of(mean - 1, mean + 1)) for name, mean in zip("abcde", means, strict=True)]
+    found = judge_ranks(expect, {"x": "y"}, points)
+    assert (found.verdict, found.at) == (verdict, {"x": "y"})
+    assert found.why == f"rank correlation {correlation} over 5 values of case"
+    pairs = zip("abcde", means, PUBLISHED.values(), strict=True)
+    assert found.trend == [{"axis": name, "mean": mean, "with": number} for name, mean, number in pairs]
+
+
+def test_a_rank_correlation_needs_every_mean_and_some_difference() -> None:
+    expect = expects(rank_correlation={"at_least": 0.5}, over="case", **{"with": PUBLISHED})
+    same = judge_ranks(expect, {}, [(name, of(2, 2)) for name in "abc"])
+    assert (same.verdict, same.why) == ("fail", "the means are all the same, so they have no rank correlation")
+    lacking = judge_ranks(expect, {}, [("a", of(1)), ("b", of(missing={0: "none"}, runs=1)), ("c", of(2))])
+    assert (lacking.verdict, lacking.why) == ("fail", "1 of 1 runs have none: none")
+
+
 def claim(expect: Any, **more: Any) -> ClaimSection:
     given = {"id": "a", "says": "x", "value": {"metric": "exit_cwnd_packets", "flow": "first"}, "expect": expect}
     return ClaimSection.model_validate({**given, **more})
@@ -285,6 +320,11 @@ SPACE = "algorithm = reno, path.rtt = 1 s"
         ({"trend": "falls", "over": "path.rtt", "by": "5 %"}, {}, "falls with path.rtt by 5 % at least"),
         ({"trend": "flat", "over": "path.rtt"}, {}, "does not change with path.rtt"),
         ({"trend": "flat", "over": "a", "within": "5 %"}, {}, "does not change with a by more than 5 %"),
+        (
+            {"rank_correlation": {"at_least": 0.9}, "over": "case", "with": PUBLISHED},
+            {},
+            "rank correlation with 5 given numbers over case: at least 0.9",
+        ),
         ({"above": 5}, {"each": ["a", "b"]}, "above 5, at each a and b"),
         ({"above": 5}, {"each": ["a"], "hold": "any"}, "above 5, at one a at least"),
         ({"above": 5}, {"each": ["a"], "hold": "max"}, "above 5, the largest over a"),

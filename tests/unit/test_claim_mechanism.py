@@ -91,6 +91,9 @@ def test_of_one_field_a_single_value_decides() -> None:
     assert verdict_over(summed_up([{**points[0], "reverse": True}, *points[1:]])) == "depends"
 
 
+RANKS = {"over": "case", "with": {"a": 1.0, "b": 2.0, "c": 3.0}}
+
+
 @pytest.mark.parametrize(
     ("expect", "reverse"),
     [
@@ -106,6 +109,9 @@ def test_of_one_field_a_single_value_decides() -> None:
         ({"trend": "rises", "over": "path.rtt", "by": "10 %"}, {"trend": "falls", "over": "path.rtt"}),
         ({"trend": "falls", "over": "path.rtt"}, {"trend": "rises", "over": "path.rtt"}),
         ({"trend": "flat", "over": "path.rtt"}, None),
+        ({"rank_correlation": {"at_least": 0.9}, **RANKS}, {"rank_correlation": {"at_most": "0"}, **RANKS}),
+        ({"rank_correlation": {"at_most": -0.9}, **RANKS}, {"rank_correlation": {"at_least": "0"}, **RANKS}),
+        ({"rank_correlation": {"between": [-0.1, 0.1]}, **RANKS}, None),
         # A range that begins or ends where both sides are the same lies beyond it.
         ({"ratio": {"between": ["1", "2"]}}, {"ratio": {"below": "1"}}),
         ({"ratio": {"between": ["0.5", "1"]}}, {"ratio": {"above": "1"}}),

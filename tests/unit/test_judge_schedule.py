@@ -13,7 +13,7 @@ import pytest
 
 from howdah.judge.calibration import calibration_checks, whole_nanoseconds
 from howdah.judge.check import Check
-from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate
+from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate, waiting
 from howdah.judge.schedule import loss_schedule_checks, scheduled_loss
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.capacity import FairCapacity
@@ -88,6 +88,48 @@ def test_a_frame_that_is_on_its_way_when_the_rate_rises_ends_at_the_old_rate() -
     assert scheduled_rate(make_measured([make_trace([0], [0], [1])], plan=plan, queue=queue), VIRTUAL).ok is True
     queue.columns["sent_bytes"][25:] -= late
     assert scheduled_rate(make_measured([make_trace([0], [0], [1])], plan=plan, queue=queue), VIRTUAL).ok is False
+
+
+@pytest.mark.parametrize(
+    ("then", "after", "ok"),
+    [
+        (23_750, 23_750, True),
+        (0, 23_750, True),
+        # 824.224 ms: from there to 844 ms pass 23 484 bytes, to two frames and the tolerance of 24 bytes: 20 432.
+        (0, 20_433, True),
+        (0, 20_431, False),
+        (0, 0, False),
+        (27_000, 23_750, False),
+    ],
+)
+def test_a_frame_may_keep_the_link_beyond_the_interval_of_the_rise(then: int, after: int, ok: bool) -> None:
+    """1514 bytes take 24.224 ms at 500 kbit/s. One that begins as the rate rises at 800 ms ends after the next reading
+    and the one behind it."""
+    plan = varying_plan(rate_steps=[[0, 500_000], [800_000, 9_500_000]])
+    sent = np.cumsum([0, 0, then, after]).tolist()
+    queue = make_queue([783, 804, 824, 844], [10**6, 10**6, 10**6, 10**6], sent)
+    found = scheduled_rate(make_measured([make_trace([0], [0], [1])], plan=plan, queue=queue), VIRTUAL)
+    assert found.ok is ok
+
+
+@pytest.mark.parametrize(
+    ("steps", "free"),
+    [
+        # kbit/s and ms: 1500 bytes take 12 ms at 1 Mbit/s.
+        ([(100, 2000)], [(100, 0), (112, 2000)]),
+        ([(100, 500)], [(100, 500)]),
+        ([(100, 2000), (106, 3000), (130, 1000)], [(100, 0), (106, 0), (112, 3000), (130, 1000)]),
+        ([(100, 2000), (106, 1000)], [(100, 0), (106, 0), (112, 1000)]),
+    ],
+)
+def test_nothing_passes_until_the_frame_before_a_rise_has_ended(
+    steps: list[tuple[int, int]], free: list[tuple[int, int]]
+) -> None:
+    capacity = Steps(1_000_000, [(at * 10**6, rate * 1000) for at, rate in steps])
+    found = waiting(capacity, [1_000_000, *(rate * 1000 for _, rate in steps)], 1500)
+    wanted = Steps(1_000_000, [(at * 10**6, rate * 1000) for at, rate in free])
+    assert found.times == wanted.times
+    assert [found.at(at) for at in wanted.times] == [wanted.at(at) for at in wanted.times]
 
 
 def test_a_queue_without_backlog_says_nothing_of_the_rate() -> None:

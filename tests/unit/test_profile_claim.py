@@ -31,6 +31,37 @@ def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
     return raised.value
 
 
+RANKS = "with: {20 ms: 1, 40ms: 2, 60 ms: 4}"
+
+
+@pytest.mark.parametrize(
+    ("expect", "what"),
+    [
+        ("rank_correlation: {at_least: 0.9}, over: path.rtt", "rank_correlation and with belong together; with is"),
+        (f"rank_correlation: {{at_least: 0.9}}, {RANKS}", "rank_correlation and over belong together; over is"),
+        (f"trend: rises, over: path.rtt, {RANKS}", "rank_correlation and with belong together; rank_correlation is"),
+        (f"rank_correlation: {{above: 0.9}}, over: path.rtt, {RANKS}", "a rank correlation has no interval; give at_l"),
+        (f"rank_correlation: {{}}, over: path.rtt, {RANKS}", "expected one of equals"),
+        (f"rank_correlation: {{at_least: 0.9 s}}, over: path.rtt, {RANKS}", "0.9 s"),
+        ("rank_correlation: {at_least: 0.9}, over: path.rtt, with: {20 ms: 1, 40 ms: 2}", "expected 3 numbers at"),
+        ("rank_correlation: {at_least: 0.9}, over: path.rtt, with: {20 ms: 1, 40 ms: 1, 60 ms: 1}", "not all of them"),
+        ("rank_correlation: {at_least: 0.9}, over: path.rtt, with: {20 ms: 1, 40 ms: 2, 80 ms: 3}", "is never 80 ms"),
+        (f"rank_correlation: {{at_least: 0.9}}, over: path.rate, {RANKS}", "does not sweep over path.rate"),
+    ],
+)
+def test_a_rank_correlation_that_cannot_be(tmp_path: Path, expect: str, what: str) -> None:
+    value = "value: {metric: utilisation, at: {algorithm: cubic}}"
+    file = write_profile(
+        tmp_path, f"  - {{id: it, says: so, {value}, expect: {{{expect}}}}}\n", rtt="[20 ms, 40 ms, 60 ms]"
+    )
+    with pytest.raises(ProfileError) as raised:
+        load(file)
+    assert what in raised.value.what
+    fine = f"rank_correlation: {{at_least: 0.9}}, over: path.rtt, {RANKS}"
+    claim = f"  - {{id: it, says: so, {value}, expect: {{{fine}}}}}\n"
+    assert load(write_profile(tmp_path, claim, rtt="[20 ms, 40 ms, 60 ms]")).claims[0].expect is not None
+
+
 GROUPS = "groups: [{name: web, connections: 2}]\n"
 SIZED = "groups: [{name: web, connections: 2, size: 10 kB}]\n"
 

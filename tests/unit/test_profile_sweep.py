@@ -200,3 +200,63 @@ def test_a_value_written_with_a_point_keeps_its_digits() -> None:
     data, places = parse_yaml("kernel: [6.1, 6.10]\n", "x")
     axes = find_axes(Document(data, places))
     assert [str(value) for value in axes[0].values] == ["6.1", "6.10"]
+
+
+CASES = """\
+case:
+  near: {path.rtt: 10 ms, duration: 1 s}
+  far: {path.rtt: 200 ms, path.schedule: [{at: 1 s, rate: 5 Mbit/s}]}
+"""
+
+
+def test_a_case_sets_several_fields_and_is_one_axis(tmp_path: Path) -> None:
+    found = load(_write(tmp_path, CASES + "algorithm: [cubic, reno]\nquick: {case: [far]}\n"))
+    assert found.axes == {"case": ["near", "far"], "algorithm": ["cubic", "reno"]}
+    seen = [(cell.run, cell.scenario.path.rtt, cell.scenario.duration) for cell in found.cells()]
+    assert seen == [
+        ("near-cubic-r0", 10_000, 1_000_000),
+        ("near-reno-r0", 10_000, 1_000_000),
+        ("far-cubic-r0", 200_000, 2_000_000),
+        ("far-reno-r0", 200_000, 2_000_000),
+    ]
+    assert [len(cell.scenario.path.schedule) for cell in found.cells()] == [0, 0, 1, 1]
+    assert found.cells()[2].axes == {"case": "far", "algorithm": "cubic"}
+    quick = load(tmp_path / "swept.yaml", quick=True)
+    assert [cell.run for cell in quick.cells()] == ["far-cubic-r0", "far-reno-r0"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "line", "what"),
+    [
+        ("case: {one: {path.rtt: 10 mz}}\n", 5, "path.rtt: expected a duration"),
+        ("case:\n  one: {path.rate: 1 Mbit/s}\n  two:\n    path.rte: 5 ms\n", 8, "there is no field 'rte' in path"),
+        ("case:\n  one: {keep: first}\n", 6, "keep belongs to the whole profile, and a case cannot set it"),
+        ("case:\n  one: {}\n", 6, "case.one changes nothing; expected field.field: value"),
+        ("case:\n  One: {duration: 1 s}\n", 6, "case: 'One' is not a name"),
+        ("case: {}\n", 5, "case has 0 cases; expected 1 to 1000"),
+        ("case: [one]\n", 5, "case: expected a mapping of names to values, not a list"),
+        ("case:\n  one: {algorithm: reno}\nalgorithm: [cubic, reno]\n", 6, "case.one sets algorithm, and algorithm is"),
+        ("case:\n  one: {path: {rate: 1 Mbit/s, rtt: 1 ms}}\n  two: {path.rtt: [1 ms, 2 ms]}\n", 7, "path.rtt"),
+        ("case:\n  one: {path.rtt: 5 ms}\nquick: {case: [two]}\n", 7, "quick sets case to two"),
+    ],
+)
+def test_a_case_that_cannot_be_names_its_line(tmp_path: Path, cases: str, line: int, what: str) -> None:
+    file = _write(tmp_path, cases)
+    with pytest.raises(ProfileError) as raised:
+        load(file)
+    assert raised.value.where == f"{file}:{line}"
+    assert what in raised.value.what
+
+
+@pytest.mark.parametrize("name", ["path.rtt", "path", "path.schedule.1.rate"])
+def test_what_a_case_sets_is_set_in_no_other_way(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProfileError, match=rf"{name} would change nothing: case\.(near|far) sets path\."):
+        load(_write(tmp_path, CASES), [f"{name}=7 ms"])
+    control = f"controls:\n  other: {{what: another, set: {{{name}: 7 ms}}}}\n"
+    with pytest.raises(ProfileError, match="would change nothing"):
+        load(_write(tmp_path, CASES + control))
+
+
+def test_a_case_may_leave_to_others_what_it_does_not_set(tmp_path: Path) -> None:
+    found = load(_write(tmp_path, CASES), ["path.rate=3 Mbit/s"])
+    assert {cell.scenario.path.rate for cell in found.cells()} == {3_000_000}
