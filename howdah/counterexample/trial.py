@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from howdah.claim.claims import field_of
 from howdah.counterexample.goal import CandidateScore, Goal
 from howdah.counterexample.space import Candidate, Space, slug
+from howdah.engine.engine import Engine
 from howdah.errors import HowdahError, ProfileError
 from howdah.profile.profile import Profile
 from howdah.work.batch import Listener
@@ -47,6 +48,7 @@ class Trials:
     listen: Listener
     tell: Tell
     executor: Executor | None = None
+    engines: dict[str, Engine] = field(default_factory=dict, init=False)  # prepared once for all candidates
 
     def screen(self, candidates: Sequence[Candidate], more: Mapping[str, Any] | None = None) -> list[Tried]:
         """One repetition of each, of which the results alone are kept."""
@@ -102,12 +104,12 @@ class Trials:
         if not keep:
             data["keep"] = "first"
         profile: Profile = self.space.profile(data, place / "profile.yaml")
-        prepared = prepare(hold(place, locks), profile, compile_plans(profile), self.build)
+        prepared = prepare(hold(place, locks), profile, compile_plans(profile), self.build, self.engines)
         if not keep:
             for cell in prepared.cells:
                 cell.keep_data = False
         return prepared
 
     def _score(self, experiment: Path) -> CandidateScore:
-        field, _, _ = field_of(experiment)
-        return self.goal.score(field)
+        measured, _, _ = field_of(experiment)
+        return self.goal.score(measured)

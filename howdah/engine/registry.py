@@ -78,3 +78,16 @@ def engine(name: str) -> Engine:
             f"there is no engine called {name!r}", hint=f"The engines are {known_engines(name)}."
         )
     return factory()
+
+
+_prepared: dict[str, Engine] = {}
+
+
+def keep(name: str, engine: Engine) -> None:
+    """Have this process, and those that it forks, make their runs with an engine that has built what they need."""
+    _prepared[name] = engine
+
+
+def kept(name: str) -> Engine | None:
+    """The engine that was kept last; None in a process that has prepared none."""
+    return _prepared.get(name)

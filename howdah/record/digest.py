@@ -89,13 +89,15 @@ def _entries(directory: RunDirectory) -> list[tuple[str, str | None]]:
     return sorted((name, kind) for name, kind in found if not name.startswith(".") and "/." not in name)
 
 
-def digests(directory: RunDirectory) -> dict[str, str]:
-    return {name: file_sha256(directory.path / name) for name in covered(directory)}
+def digests(directory: RunDirectory, keep: Callable[[str], bool] = lambda _name: True) -> dict[str, str]:
+    """Of the files whose paths ``keep`` says."""
+    return {name: file_sha256(directory.path / name) for name in covered(directory) if keep(name)}
 
 
-def seal(directory: RunDirectory, record: dict[str, Any]) -> None:
-    """Write ``record`` as run.json with the digests of all other files as they are now."""
-    write_json(directory.provenance, {**record, DIGESTS: digests(directory)})
+def seal(directory: RunDirectory, record: dict[str, Any], keep: Callable[[str], bool] = lambda _name: True) -> None:
+    """Write ``record`` as run.json with the digests of all other files as they are now, or of those that ``keep`` says:
+    the others are about to be removed."""
+    write_json(directory.provenance, {**record, DIGESTS: digests(directory, keep)})
 
 
 def is_source(name: str) -> bool:

@@ -19,6 +19,8 @@ REMOVED = "data_removed"  # in run.json
 PACKED_AS = "packed_as"  # in run.json of a copy whose data were removed because it is of a pack of results
 RAW_LEFT_OUT = "raw_left_out"  # in run.json of a copy: files of raw/ that it was given away without (howdah/pack)
 
+_DATA = ("raw/", "tables/", "share/")
+
 
 def keeps_data(keep: Keep, repetition: int) -> bool:
     """Whether raw/ and tables/ of this repetition (from 0) stay. Those of invalid runs do in any case."""
@@ -40,6 +42,11 @@ def may_go(record: dict[str, Any], verdict: str) -> bool:
     return record["status"] == "finished" and verdict != "invalid"
 
 
+def stays(name: str) -> bool:
+    """Whether a file of a run, by its path there, outlives its data."""
+    return not name.startswith(_DATA)
+
+
 def remove_data(directory: RunDirectory) -> bool:
     """Remove raw/, tables/ and share/ of a run that counts; return whether it was done.
 
@@ -50,9 +57,7 @@ def remove_data(directory: RunDirectory) -> bool:
     verdict = read_json(directory.verdict)["verdict"] if directory.verdict.exists() else "invalid"
     if not may_go(record, verdict):
         return False
-    folders = (directory.raw, directory.tables, directory.share)
-    gone = tuple(f"{folder.name}/" for folder in folders)
-    write_json(directory.provenance, {**only(record, lambda name: not name.startswith(gone)), REMOVED: True})
-    for folder in folders:
+    write_json(directory.provenance, {**only(record, stays), REMOVED: True})
+    for folder in (directory.raw, directory.tables, directory.share):
         shutil.rmtree(folder, ignore_errors=True)
     return True

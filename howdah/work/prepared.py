@@ -12,8 +12,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.engine.engine import Engine
 from howdah.engine.engine_bundle import Portable
 from howdah.engine.registry import engine as find_engine
+from howdah.engine.registry import keep
 from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.place import written
@@ -76,21 +78,34 @@ def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:
     return experiment
 
 
-def prepare(experiment: ExperimentDirectory, profile: Profile, plans: Sequence[Plan], build: Build) -> Prepared:
+def prepare(
+    experiment: ExperimentDirectory,
+    profile: Profile,
+    plans: Sequence[Plan],
+    build: Build,
+    engines: dict[str, Engine] | None = None,
+) -> Prepared:
     """Prepare the engines for these plans of a profile (a control may have its own engine), and write what the held
     experiment will be.
+
+    ``engines`` are those that a caller of many experiments has prepared, by name, which take what they have built as it
+    was; further ones are added. Without it all are new, and find what was edited since.
 
     Raises EngineUnavailableError where an engine cannot run here, and HowdahError where something cannot be built.
     """
     long = plans if isinstance(plans, LongPlans) else None
     plans = list(long.some.values()) if long is not None else plans
-    engines = {name: find_engine(name) for name in dict.fromkeys(plan.engine for plan in plans)}
+    known = {} if engines is None else engines
+    needed = {name: known.get(name) or find_engine(name) for name in dict.fromkeys(plan.engine for plan in plans)}
     identities = {
-        name: engine.prepare([plan for plan in plans if plan.engine == name], build) for name, engine in engines.items()
+        name: engine.prepare([plan for plan in plans if plan.engine == name], build) for name, engine in needed.items()
     }
+    for name, engine in needed.items():
+        known[name] = engine
+        keep(name, engine)
     write_whole(experiment.path / "profile.yaml", profile.text)
     (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
-    parallel = all(engine.parallel for engine in engines.values())
+    parallel = all(engine.parallel for engine in needed.values())
     if long is not None:
         return Prepared(experiment, profile, [], parallel, LongQueue(experiment, long, identities))
     cells = [

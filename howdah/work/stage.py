@@ -20,6 +20,7 @@ from typing import Any
 
 from howdah.engine.engine import Engine
 from howdah.engine.registry import engine as find_engine
+from howdah.engine.registry import kept
 from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.plan.plan import Plan
 from howdah.record.digest import is_source, mismatches, only, refusal, seal
@@ -27,7 +28,8 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256, extensions_of, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
 from howdah.record.reading import read_plan_file, read_record
-from howdah.record.retention import can_be_analysed, may_go
+from howdah.record.retention import can_be_analysed, may_go, stays
+from howdah.registered import registered
 
 Progress = Callable[[str, int, int], None]  # phase, done, total (microseconds of simulated time)
 
@@ -78,8 +80,14 @@ def _log_analysis(directory: RunDirectory) -> None:
 
 
 def load() -> None:
-    """Import what an analysis needs, so that forked processes inherit it."""
+    """Import what an analysis needs, also what it imports late, so that forked processes inherit it."""
+    import numpy.ma  # noqa: F401
+
     import howdah.work.analysis  # noqa: F401
+
+    for each in registered().values():
+        if each.extension is None:  # a package's own may be broken, which is told where a run needs it
+            _ = each.reader
 
 
 def read_plan(directory: RunDirectory) -> Plan:
@@ -141,8 +149,10 @@ def execute(
 ) -> str:
     """Run the plan in ``directory`` and analyse it; return the verdict.
 
-    Without ``keep_data`` the caller removes the data of a run that counts, so they are not compressed first.
-    ``engine`` is one that this process has prepared for the plan: it does not look at what it has built once more.
+    Without ``keep_data`` the caller removes the data of a run that counts, so they are neither compressed nor given
+    digests first.
+    ``engine`` is one that has been prepared for the plan: it does not look at what it has built once more. Without it
+    that is the one which this process kept.
 
     A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. So does a run whose
     records cannot be analysed, and an error of howdah's own. Raises only an error that is not about this run (a missing
@@ -154,7 +164,8 @@ def execute(
     start = time.monotonic()
     try:
         with _timed(record, "engine"):
-            record.update((engine or find_engine(plan.engine)).run(directory, plan, progress))
+            chosen = engine or kept(plan.engine) or find_engine(plan.engine)
+            record.update(chosen.run(directory, plan, progress))
             record["algorithms"] = _algorithms(directory)
         analyse(directory, plan, record, progress)
         record["status"] = "finished"
@@ -165,14 +176,15 @@ def execute(
     except Exception as error:  # noqa: BLE001 - a mistake of ours costs the run that met it, and no other
         _failed(directory, record, _own_mistake(directory, error))
     verdict: str = read_json(directory.verdict)["verdict"]
-    if record["status"] == "finished" and (keep_data or not may_go(record, verdict)):
+    remains = keep_data or not may_go(record, verdict)
+    if record["status"] == "finished" and remains:
         with _timed(record, "compress"):
             compress_raw(directory.raw)
     record["ended"] = now()
     record["wall_s"] = round(time.monotonic() - start, 3)
     record["virtual_s"] = (plan.epoch_us + plan.duration_us) / 1e6
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
-    seal(directory, record)
+    seal(directory, record, (lambda _name: True) if remains else stays)
     return verdict
 
 

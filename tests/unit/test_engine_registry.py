@@ -17,6 +17,7 @@ from howdah.place import COLLECTORS, PACKAGE
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
+from howdah.record.digest import DIGESTS
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record
 from howdah.record.retention import remove_data
@@ -106,6 +107,7 @@ def test_data_are_compressed_where_they_stay(
     assert stage.execute(directory, lambda _phase, _done, _total: None, keep_data=keep_data) == verdict
     stays = keep_data or verdict == "invalid"
     assert compressed == ([directory.raw] if stays else [])
+    assert any(name.startswith("raw/") for name in read_json(directory.provenance)[DIGESTS]) == stays
     assert remove_data(directory) == (verdict == "pass")
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
+from howdah.engine import registry
+from howdah.engine.registry import keep, kept
 from howdah.engine.uml import engine as engine_module
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, RunFailedError
@@ -121,3 +123,39 @@ def test_what_all_runs_lack_is_said_once(tmp_path: Path, engine: UmlEngine) -> N
         engine.prepare(plans, lambda what, _done, _total: told.append(what))
     assert failed.value.what == NO_TREE.what
     assert told == []
+
+
+def test_what_is_built_once_serves_every_later_plan_and_run(
+    tmp_path: Path, engine: UmlEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search prepares each candidate, and a worker has what its command built: neither looks at the cache again."""
+    once = engine_module.build
+    asked: list[str] = []
+
+    def build(*arguments: Any) -> Any:
+        asked.append(arguments[0])
+        return once(*arguments)
+
+    def lacks(kernel: str, **_what: Any) -> list[Any]:
+        asked.append(kernel)
+        return []
+
+    monkeypatch.setattr(engine_module, "build", build)
+    monkeypatch.setattr(engine_module, "lacks", lacks)
+    plans = make_plans(tmp_path, overrides=["algorithm=[cubic, reno]"])
+    first = engine.prepare(plans, lambda *_: None)
+    assert asked == ["debian-6.12"] * 2  # what the machine lacks, and what is built
+    assert engine.prepare(plans[:1], lambda *_: None) == first
+    assert engine._built(plans[1], lambda *_: None)["debian-6.12"].kernel.image_sha256 == "debian-6.12"
+    assert len(asked) == 2
+    UmlEngine(engine.cache).prepare(plans, lambda *_: None)  # a new one looks: sources may have been edited
+    assert len(asked) == 4
+
+
+def test_runs_are_made_with_the_engine_that_was_prepared_last(
+    engine: UmlEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_prepared", {})
+    keep("uml", engine)
+    assert kept("uml") is engine
+    assert kept("ns2") is None

@@ -32,7 +32,11 @@ _HERE = "Make it on a machine of your choice, without --scheduler and --cluster.
 
 
 class UmlEngine:
-    """Several guests may run at once: one core each. ``wiring`` is who builds the network, netlink or mininet."""
+    """Several guests may run at once: one core each. ``wiring`` is who builds the network, netlink or mininet.
+
+    What one of these has built for a plan it takes for every later plan and run, without another look at sources and
+    cache.
+    """
 
     name = "uml"
     parallel = True
@@ -40,6 +44,8 @@ class UmlEngine:
     def __init__(self, cache: Cache | None = None, wiring: str = "netlink") -> None:
         self.cache = cache or Cache()
         self.wiring = wiring
+        self._made: dict[tuple[str, ...], Built] = {}
+        self._able: set[tuple[str, bool]] = set()  # kernels that can be run here, and whether modules can be compiled
 
     def lacks(self) -> list[Lack]:
         return lacks()
@@ -47,17 +53,19 @@ class UmlEngine:
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
         compiles = any(not name.endswith(".ko") for plan in plans for name in plan.modules)
         for kernel in dict.fromkeys(kernel for plan in plans for kernel in plan.kernels):
-            require(lacks(kernel, compiles=compiles), self.name, "'howdah doctor' shows every check.")
+            if (kernel, compiles) not in self._able:
+                require(lacks(kernel, compiles=compiles), self.name, "'howdah doctor' shows every check.")
+                self._able.add((kernel, compiles))
         progress = _told_once(progress)
         identity: dict[str, Any] = {"engine": self.name}
         failures: list[HowdahError] = []
         lacking: list[str] = []
         told: set[str] = set()
-        made: dict[tuple[str, ...], Built | HowdahError] = {}
+        refused: dict[tuple[str, ...], HowdahError] = {}
         needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
             try:
-                found = self._built(plan, progress, made)
+                found = self._built(plan, progress, refused)
             except HowdahError as error:
                 if error not in failures:
                     lacking.append(f"not built: {_place(error)}{error.what}")
@@ -92,16 +100,16 @@ class UmlEngine:
         return identity
 
     def _built(
-        self, plan: Plan, progress: BuildProgress, made: dict[tuple[str, ...], Built | HowdahError] | None = None
+        self, plan: Plan, progress: BuildProgress, refused: dict[tuple[str, ...], HowdahError] | None = None
     ) -> dict[str, Built]:
-        """What each kernel of the plan is run with; ``made`` has what was built before, or why it was not.
+        """What each kernel of the plan is run with; ``refused`` has what did not build before, and why.
 
         Raises the HowdahError of the first kernel that is none, or does not build, or whose guest tree cannot be had.
         """
         sent = sent_bundle(self.name)
         if sent is not None:
             return {kernel: built_of(sent, self._part(plan, kernel)) for kernel in plan.kernels}
-        known = {} if made is None else made
+        known = {} if refused is None else refused
         found: dict[str, Built] = {}
         for kernel in plan.kernels:
             built = self._built_for(plan, kernel, progress, known)
@@ -111,18 +119,22 @@ class UmlEngine:
         return found
 
     def _built_for(
-        self, plan: Plan, kernel: str, progress: BuildProgress, made: dict[tuple[str, ...], Built | HowdahError]
+        self, plan: Plan, kernel: str, progress: BuildProgress, refused: dict[tuple[str, ...], HowdahError]
     ) -> Built | HowdahError:
-        """What one kernel of the plan is run with, or why it does not build; kept in ``made``."""
-        parts = (kernel, *plan.modules, repr(plan.module_builds), *further_packages(plan))
-        if parts not in made:
+        """What one kernel of the plan is run with, or why it does not build, which is kept in ``refused``."""
+        packages = further_packages(plan)
+        parts = (kernel, *plan.modules, repr(plan.module_builds), *packages)
+        if parts in refused:
+            return refused[parts]
+        if parts not in self._made:
             try:
-                made[parts] = build(
-                    kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan), extras_of(plan)
+                self._made[parts] = build(
+                    kernel, plan.modules, progress, self.cache, self.wiring, packages, extras_of(plan)
                 )
             except HowdahError as error:
-                made[parts] = error
-        return made[parts]
+                refused[parts] = error
+                return error
+        return self._made[parts]
 
     def _part(self, plan: Plan, kernel: str) -> str:
         modules = (*plan.modules, *([repr(plan.module_builds)] if plan.module_builds else []))
@@ -143,13 +155,13 @@ class UmlEngine:
 
     def bundle(self, plans: Sequence[Plan], progress: BuildProgress) -> EngineBundle:
         found = EngineBundle(self.name)
-        made: dict[tuple[str, ...], Built | HowdahError] = {}
+        refused: dict[tuple[str, ...], HowdahError] = {}
         for plan in plans:
             for kernel in plan.kernels:
                 name = self._part(plan, kernel)
                 if name in found.content:
                     continue
-                built = self._built_for(plan, kernel, progress, made)
+                built = self._built_for(plan, kernel, progress, refused)
                 if isinstance(built, HowdahError):
                     add_failure(found, name, built)  # of the runs that need it, each where it would be made
                 else:
