@@ -12,7 +12,8 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse, repairs
 from howdah.explain.delay import RoundTrips
-from howdah.explain.path import SeenPath, busy_ns
+from howdah.explain.path import SeenPath
+from howdah.explain.rate import busy_ns
 from howdah.explain.seen import Flags
 from howdah.explain.startup import StartUp
 from howdah.held import HeldBy

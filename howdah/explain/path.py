@@ -6,33 +6,23 @@ lost packets: a queue that was full, a policer, or neither.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from howdah.explain.course import SenderCourse, repairs
+from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.seen import FILLS, NEW, Flags, Seen
-from howdah.ingest.source import Integers
+from howdah.explain.rate import SeenRate, frame_share, rate_of
+from howdah.explain.seen import FILLS, NEW, Seen
 
 QUEUE, POLICER, RANDOM = "queue", "policer", "random"
-# Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
-_STRETCHES = ((48, 2, 0.25), (16, 3, 0.6))
-_BURST_PACKETS, _BURSTS, _GREW = 4, 4, 0.5
-_CLOCKS = 20  # steps of the clock that a stretch must last
-_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
-_NEAR = 0.02  # of the rate: windows that agree
 _GROWS, _MOST_PER_ACK = 1.3, 3.0
-_ROUNDS = 4
 _EMPTY, _FEW_ROUNDS, _STEADY = 0.5, 3, 0.02  # of the BDP; rounds; of the base round trip
-_CALM = 0.7  # of the stretches agree, or the delay itself varies
-_MANY = 40  # stretches that agree are enough, whatever the others say
 _FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
 _FEW_LOSSES, _SLOW = 3, 0.75  # the latter of the most that a round trip delivered
 _SAME_LEVEL = 0.15  # losses of one queue come at one level
 _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
+_FRAME_BYTES = 1514
 _SPACED = 4  # so many gaps must be like the gap behind them
 _SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be the path's own spacing
 
@@ -61,128 +51,27 @@ class SeenPath:
 
 def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     frame = frame_share(seen)
-    queue = _queue(course, trips)
-    rate = _rate(course, trips, np.where(_silent(seen, course), np.nan, queue), frame)
+    found = rate_of(seen, course, trips)
+    rate = found.estimate
     again = np.flatnonzero(np.isin(seen.sent.kind, (1, FILLS)))
     lost = max(int(again.size) - seen.spurious, 0)
     sent = max(int(((seen.sent.end - seen.sent.begin) / course.mss_bytes).sum()), 1)
-    levels = _levels(course, trips)
+    levels, per_ack = _levels(course, trips), _per_ack(course)
     by, words = _dropper(
         levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6
     )
     return SeenPath(
         rate,
-        _buffer(levels, trips, rate, by),
+        _buffer(levels, trips, found, by, per_ack),
         _interface(seen, trips, frame, rate),
         int(trips.queue_ns.max()) if trips.queue_ns.size else None,
-        _variation(course, trips, rate, frame, _per_ack(course)),
+        _variation(course, trips, rate, frame, per_ack),
         lost,
         lost / sent,
         by if lost else None,
         words if lost else "",
         1 / frame,
     )
-
-
-def _silent(seen: Seen, course: SenderCourse) -> Flags:
-    """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
-    if seen.connection.sack.size:
-        return np.zeros(len(course), bool)
-    return repairs(course) | seen.acks.repeats
-
-
-def frame_share(seen: Seen) -> float:
-    """Bytes of frames for each byte of payload."""
-    extra = float(np.median(seen.sent.extra_bytes))
-    return (seen.mss_bytes + extra) / seen.mss_bytes
-
-
-def _queue(course: SenderCourse, trips: RoundTrips) -> Reals:
-    """The queue at each ACK, in ns: that of the last sample; not a number before the first."""
-    found = np.full(len(course), np.nan)
-    found[trips.ack] = trips.queue_ns
-    latest = np.maximum.accumulate(np.where(np.isnan(found), -1, np.arange(found.size)))
-    return np.where(latest >= 0, found[np.maximum(latest, 0)], np.nan)
-
-
-def _rate(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate:
-    """What ACKs and SACK report as delivered while there was a queue all the time."""
-    calm = np.concatenate([[0], np.cumsum(~(queue > busy_ns(trips)))])
-    reason = "there was no queue for long enough: the path may be faster than the flow ever was"
-    fastest = _fastest(course, frame)
-    for packets, least, agree in _STRETCHES:
-        until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
-        rows = np.flatnonzero(until < len(course))
-        chosen = _apart(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
-        if chosen.size < least:
-            continue
-        took = course.time_ns[until[chosen]] - course.time_ns[chosen]
-        got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
-        took, got = took[took > 0], got[took > 0]
-        if took.size < least or float(np.median(took)) < _CLOCKS * trips.clock_ns:
-            continue
-        rates = got / took
-        near = np.abs(rates / _mode(rates) - 1) <= _NEAR
-        if near.sum() < least or (near.mean() < agree and near.sum() < _MANY):
-            reason = "what was delivered while there was a queue varies: no rate is usual"
-            continue
-        spread = float(np.subtract(*np.percentile(rates, [75, 25])))
-        return _agreed(got[near], took[near], spread / 2 if near.mean() < _CALM else 0.0, packets, trips.clock_ns)
-    return _dispersed(course, trips, queue, frame) or absent(reason, fastest)
-
-
-def _agreed(got: npt.NDArray[Any], took: npt.NDArray[Any], others: float, packets: int, clock_ns: int) -> Estimate:
-    """From stretches that agree; ``others`` is what those that do not agree add to the doubt."""
-    value = float(got.sum() / took.sum())
-    low, high = np.percentile(got / took, [10, 90])
-    clock = 2 * clock_ns / float(took.mean()) * value
-    error = max((float(high - low) + clock) / np.sqrt(got.size) + others, 0.005 * value)
-    how = f"what was delivered in {got.size} stretches of {packets} segments with a queue all the time"
-    return Estimate(value, value - error, value + error, how)
-
-
-def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate | None:
-    """The spacing that the path gave to segments that left closer together: the round trip grew by most of the time
-    that they took. Of a few segments each, so that the first window is enough."""
-    if trips.up_doubt_ns or not trips.ack.size:
-        return None
-    until = np.searchsorted(course.delivered, course.delivered + _BURST_PACKETS * course.mss_bytes)
-    rows = np.flatnonzero(until < len(course))
-    took = course.time_ns[until[rows]] - course.time_ns[rows]
-    good = (took > max(_CLOCKS * trips.clock_ns, 1)) & (queue[until[rows]] - queue[rows] >= _GREW * took)
-    rows, took = rows[good], took[good]
-    got = (course.delivered[until[rows]] - course.delivered[rows]) * frame * 8e9
-    if rows.size < _BURSTS:
-        return None
-    rates = got / took
-    near = np.abs(rates / _mode(rates) - 1) <= _NEAR
-    starts = np.unique(np.searchsorted(course.rounds, rows[near], side="right"))
-    if near.mean() < 0.5 or near.sum() < _BURSTS or starts.size < 2:
-        return None
-    value = float(got[near].sum() / took[near].sum())
-    how = f"the spacing of ACKs of segments that left together, in {starts.size} round trips"
-    return Estimate(value, 0.98 * value, 1.02 * value, how)
-
-
-def _mode(values: Reals) -> float:
-    """The half-sample mode: where values lie closest together (Robertson and Cryer, 1974)."""
-    kept = np.sort(values)
-    while kept.size > 3:
-        half = (kept.size + 1) // 2
-        widths = kept[half - 1 :] - kept[: kept.size - half + 1]
-        first = int(np.argmin(widths))
-        if widths[first] == 0:
-            return float(kept[first])
-        kept = kept[first : first + half]
-    return float(np.median(kept))
-
-
-def busy_ns(trips: RoundTrips) -> float:
-    """The least queue, in ns, that is not mistaken for none."""
-    base = trips.base_ns.value
-    if base is None:
-        base = float(trips.rtt_ns.min()) if trips.rtt_ns.size else 0.0
-    return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
 
 
 def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: float, per_ack: float) -> Estimate:
@@ -210,28 +99,6 @@ def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: f
         )
     how = f"the largest of {excess.size} round trips without a queue, above the least"
     return Estimate(most, float(excess.max()) - doubt, 2 * most, how)
-
-
-def _apart(rows: Integers, until: Integers) -> Integers:
-    """Windows that do not overlap."""
-    found, end = [], -1
-    for row, stop in zip(rows.tolist(), until[rows].tolist(), strict=True):
-        if row >= end:
-            found.append(row)
-            end = stop
-    return np.array(found, np.int64)
-
-
-def _fastest(course: SenderCourse, frame: float) -> float | None:
-    """What was delivered at most in four round trips: the path is at least as fast. ACKs that come together by chance
-    do not make four round trips short."""
-    starts = course.rounds
-    if starts.size <= _ROUNDS:
-        return None
-    took = course.time_ns[starts[_ROUNDS:]] - course.time_ns[starts[:-_ROUNDS]]
-    got = course.delivered[starts[_ROUNDS:]] - course.delivered[starts[:-_ROUNDS]]
-    good = took > 0
-    return float((got[good] / took[good]).max() * frame * 8e9) if good.any() else None
 
 
 def _levels(course: SenderCourse, trips: RoundTrips) -> Reals:
@@ -301,20 +168,27 @@ def _at_flat_delay(course: SenderCourse, base_ns: int, share: float) -> tuple[st
     return None, "packets were lost at flat delay; whether a policer took them does not show"
 
 
-def _buffer(levels: Reals, trips: RoundTrips, rate: Estimate, by: str | None) -> Estimate:
+def _buffer(levels: Reals, trips: RoundTrips, found: SeenRate, by: str | None, per_ack: float) -> Estimate:
+    rate = found.estimate
     most = float(trips.queue_ns.max()) if trips.queue_ns.size else 0.0
     if rate.value is None:
         return absent("the rate of the path is not known")
-    seen_bytes = most * rate.value / 8e9
+    # A varying delay is taken for a queue, by as much as deliveries wandered.
+    unsure_ns = 2 * trips.clock_ns + trips.up_doubt_ns
     if by != QUEUE:
-        return absent("nothing was lost to a full queue: the buffer is at least what was in it", seen_bytes)
+        seen_ns = max(most - unsure_ns - found.wander_ns, 0.0)
+        least = max(seen_ns * (rate.low or 0.0) / 8e9 - 2 * _FRAME_BYTES, 0.0)
+        return absent("nothing was lost to a full queue: the buffer is at least what was in it", least)
     # Losses come in rows; each row begins with the queue full. The fullest that a sample saw is the best one.
     top = float(np.percentile(levels[levels >= (1 - 2 * _SAME_LEVEL) * levels.max()], 50))
     top = max(top, float(np.percentile(trips.queue_ns, 99.9)))
+    varied_ns = min(found.wander_ns, top) / 2
+    top -= varied_ns
     value = top * rate.value / 8e9
-    doubt = (2 * trips.clock_ns + trips.up_doubt_ns) * rate.value / 8e9 + 2 * 1514 + 0.02 * value
+    doubt = (unsure_ns + varied_ns) * rate.value / 8e9 + 2 * _FRAME_BYTES + 0.02 * value
     low = value - doubt
-    high = value + doubt if trips.base_ns.low is not None else None  # more, if the queue was never empty
+    # Higher where an ACK tells of many segments, the last of which saw it; and open, if the queue was never empty.
+    high = value + doubt + max(per_ack - 2, 0) * _FRAME_BYTES if trips.base_ns.low is not None else None
     return Estimate(value, max(low, 0.0), high, f"the rate, times the queue of {top / 1e6:.1f} ms when it dropped")
 
 

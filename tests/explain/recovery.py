@@ -23,6 +23,7 @@ from tests.explain.drawn import PLACES, kind_of
 
 RIGHT, WRONG, NOT_GIVEN = "right", "wrong", "not given"
 RTT_SHARE, RATE_SHARE, BUFFER_SHARE = 0.01, 0.02, 0.1
+QUEUED_BYTES = 16 * 1514  # a queue that lasts; readings of it see a burst by chance
 FILLED = 0.93  # of the buffer: the largest peak that readings of a queue show of a full one
 # Bytes that tunnels and tags add to a frame of 1514.
 _ADDED = {"VLAN": 4, "QinQ": 8, "MPLS": 8, "IPv6": 28, "GRE": 28, "VXLAN": 50, "IPIP": 20, "6in4": 48}
@@ -56,11 +57,16 @@ def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
     path, metrics = known.plan["path"], known.metrics
     added = 1 + _ADDED.get(damage, 0) / 1514
     rate, full = path["rate_bits_per_second"] * added, path["buffer_bytes"] * added
-    found = {
-        "base RTT": _near(flow.base_rtt_us, path["rtt_us"], metrics["min_rtt_us"], RTT_SHARE),
-        "rate": _near(flow.rate_bits_per_second, rate, rate, RATE_SHARE),
-    }
-    if metrics.get("dropped_packets") and metrics["queue_peak_bytes"] >= FILLED * path["buffer_bytes"]:
+    found = {"base RTT": _near(flow.base_rtt_us, path["rtt_us"], metrics["min_rtt_us"], RTT_SHARE)}
+    worth = _near(flow.rate_bits_per_second, rate, rate, RATE_SHARE)
+    # A path that never had a queue may be faster than the flow: no rate is right there, and a bound must hold.
+    if metrics["queue_peak_bytes"] >= QUEUED_BYTES or worth == WRONG or flow.rate_bits_per_second.known:
+        found["rate"] = worth
+    else:
+        found["rate, no queue"] = RIGHT
+    if not _holds(flow.buffer_bytes, full):
+        found["buffer"] = WRONG
+    elif metrics.get("dropped_packets") and metrics["queue_peak_bytes"] >= FILLED * path["buffer_bytes"]:
         found["buffer"] = _near(flow.buffer_bytes, full, full, BUFFER_SHARE)
     found["cause"] = _cause(flow, metrics)
     time_s = metrics.get("exit_time_s")
@@ -89,14 +95,21 @@ def _hidden(flow: Explained, metrics: dict[str, Any]) -> bool:
 
 def _near(found: Estimate, least: float, most: float, share: float) -> str:
     """Right within a share of the truth, which may be a range: a path whose delay varies. An interval that is wider,
-    and has the truth in it, says that the number is not known so well."""
+    and has the truth in it, says that the number is not known so well; one without the truth is wrong."""
+    if not _holds(found, least, most):
+        return WRONG
     if found.value is None:
         return NOT_GIVEN
     if (1 - share) * least <= found.value <= (1 + share) * most:
         return RIGHT
+    return WRONG if found.within(share) else NOT_GIVEN
+
+
+def _holds(found: Estimate, least: float, most: float | None = None) -> bool:
+    """Whether the interval, which may be open, has the truth in it, or a part of its range."""
     low = found.low if found.low is not None else 0.0
     high = found.high if found.high is not None else float("inf")
-    return NOT_GIVEN if low <= most and high >= least and not found.within(share) else WRONG
+    return low <= (least if most is None else most) and high >= least
 
 
 def explained(capture: Path, damage: str, directory: Path) -> Explained:

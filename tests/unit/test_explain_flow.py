@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,35 @@ def test_where_the_tap_was(before_ms: float, at: str, tmp_path: Path) -> None:
     assert flow.rate_bits_per_second.value == pytest.approx(20e6, rel=0.02)
     assert flow.exit is not None and flow.exit.cause == "loss"
     assert flow.exit.packets.value == pytest.approx(266, rel=0.05)
+
+
+def wandering(number: int) -> int:
+    """A delay that wanders within 12 ms in steps, each so small that no segment overtakes another."""
+    return round(2_000_000 * sum(1 + math.sin(number // 6 / period + period) for period in (7, 17, 41)))
+
+
+@pytest.mark.parametrize("before_ms", [0, 8])
+@pytest.mark.parametrize("total_bytes", [4_000_000, 400_000])
+def test_a_varying_delay_makes_no_interval_without_the_truth(
+    total_bytes: int, before_ms: float, tmp_path: Path
+) -> None:
+    drawn = Drawn(buffer_bytes=100_000, total_bytes=total_bytes, before_ns=round(before_ms * 1e6), overtakes=wandering)
+    flow = explained(drawn, tmp_path)
+    for found, true in ((flow.rate_bits_per_second, 20e6), (flow.buffer_bytes, 100_000)):
+        assert (found.low or 0) <= true <= (found.high or 1e12), found
+
+
+def test_a_rate_shows_through_a_varying_delay_where_the_queue_is_longer(tmp_path: Path) -> None:
+    flow = explained(Drawn(overtakes=wandering), tmp_path)
+    assert flow.rate_bits_per_second.value == pytest.approx(20e6, rel=0.02)
+
+
+@pytest.mark.parametrize("window_bytes", [6_000, 15_000, 30_000, 60_000, 90_000])
+def test_a_small_window_over_a_varying_delay_is_not_the_path_s_rate(window_bytes: int, tmp_path: Path) -> None:
+    """Window over mean round trip is a steady rate, and the delay above its least looks like a queue."""
+    rate = explained(Drawn(window_bytes=window_bytes, overtakes=wandering), tmp_path).rate_bits_per_second
+    assert rate.reason or rate.value == pytest.approx(20e6, rel=0.02), "by the spacing of the first windows"
+    assert rate.low is not None and window_bytes / 0.052 * 8 * 0.6 < rate.low <= 20e6
 
 
 def test_a_receive_window_is_no_exit(tmp_path: Path) -> None:

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rate of the path, by what a capture shows as delivered while there was a queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.explain.course import SenderCourse, repairs
+from howdah.explain.delay import SENDER, Reals, RoundTrips
+from howdah.explain.estimate import Estimate, absent
+from howdah.explain.seen import Flags, Seen
+from howdah.ingest.source import Integers
+
+# Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
+_STRETCHES = ((48, 2, 0.25), (16, 3, 0.6))
+_BURSTS_PACKETS, _BURSTS, _GREW = (4, 8, 16, 32), 4, 0.5
+_CLOCKS = 20  # steps of the clock that a stretch must last
+_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
+_NEAR = 0.02  # of the rate: windows that agree
+_ROUNDS = 4
+_CALM = 0.7  # of the stretches agree, or the delay itself varies
+_MANY = 40  # stretches that agree are enough, whatever the others say
+_LEAST_ERROR, _ERROR_OF_ONE = 0.005, 0.04  # of the rate; the latter of one stretch alone
+_FEW, _LEAST_SEGMENTS = 8, 200
+_EVEN_PACKETS, _EVEN_MODE, _EVEN_NEAR, _EVEN_SHARE = 4, 0.03, 0.05, 0.1
+_SURE = 0.999  # of a bound: clocks are no better
+_FRESH = 0.25  # of the round trip: older samples do not tell the queue
+_MOST_WANDER = 0.1  # of the time that a stretch lasts
+
+
+@dataclass(frozen=True)
+class SeenRate:
+    """``estimate`` in bits a second, with all headers of an Ethernet frame. ``wander_ns``: how far deliveries strayed
+    from it while there was a queue, because the delay varied."""
+
+    estimate: Estimate
+    wander_ns: float
+
+
+def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
+    """What ACKs and SACK report as delivered while there was a queue all the time; where the delay varies as well, in
+    the longest such stretch; of a flow without a queue, the spacing that the path gave to segments that left
+    together."""
+    frame = frame_share(seen)
+    queue = np.where(_silent(seen, course), np.nan, _queue(course, trips))
+    short, reason = _agreed(course, trips, queue, frame)
+    long, wander_ns = _lasting(course, trips, queue, frame)
+    least = _fastest(course, trips, frame)
+    known = [each for each in (short, long) if each is not None]
+    if any(each.high is not None and each.high < (least or 0.0) for each in known):
+        known, reason = [], "the flow was faster at another time than while its delay was long"
+    elif known and not _is_even(known[-1], course, trips, queue, frame):
+        known, reason = (
+            [],
+            "segments did not come evenly while the delay was long: it varies, and there may be no queue",
+        )
+    if known:
+        sure = short is not None and short.within(_NEAR)
+        return SeenRate(known[0] if sure else min(known, key=_width), wander_ns)
+    if not seen.has_stamps and trips.at != SENDER:
+        reason = "away from the sender, segments without time stamps do not tell whether there was a queue"
+    return SeenRate(_dispersed(course, trips, queue, frame) or absent(reason, least), wander_ns)
+
+
+def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> bool:
+    """Whether a few segments at a time come at the rate, too, or too few of them to tell. Behind a queue they do. A
+    window that a varying delay holds back comes in bursts, at a rate that only its mean has."""
+    assert found.value is not None
+    segment_ns = course.mss_bytes * frame * 8e9 / found.value
+    steps = np.diff(course.una_after, prepend=course.una[:1])
+    per_ack = float(steps[steps > 0].mean()) / course.mss_bytes if (steps > 0).any() else 1.0
+    packets = max(_EVEN_PACKETS, round(2 * per_ack), round(_CLOCKS * trips.clock_ns / segment_ns))
+    if packets > _STRETCHES[0][0] / 2:
+        return True
+    busy = (queue > busy_ns(trips)) & (course.flight >= 2 * packets * course.mss_bytes)
+    got, took = _stretches(course, busy, packets, frame)
+    if took.size < _FEW:
+        return False
+    rates = got / took / found.value
+    return bool(abs(_mode(rates) - 1) <= _EVEN_MODE and (np.abs(rates - 1) <= _EVEN_NEAR).mean() >= _EVEN_SHARE)
+
+
+def _width(found: Estimate) -> float:
+    return (found.high or 0.0) - (found.low or 0.0)
+
+
+def _agreed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, str]:
+    """From stretches that agree, or why there are none."""
+    reason = "there was no queue for long enough: the path may be faster than the flow ever was"
+    for packets, least, agree in _STRETCHES:
+        got, took = _stretches(course, queue > busy_ns(trips), packets, frame)
+        if took.size < least or float(np.median(took)) < _CLOCKS * trips.clock_ns:
+            continue
+        rates = got / took
+        near = np.abs(rates / _mode(rates) - 1) <= _NEAR
+        if near.sum() < least or (near.mean() < agree and near.sum() < _MANY):
+            reason = "what was delivered while there was a queue varies: no rate is usual"
+            continue
+        spread = float(np.subtract(*np.percentile(rates, [75, 25])))
+        others = spread / 2 if near.mean() < _CALM else 0.0
+        got, took = got[near], took[near]
+        value = float(got.sum() / took.sum())
+        low, high = np.percentile(got / took, [10, 90])
+        clock = 2 * trips.clock_ns / float(took.mean()) * value
+        error = (float(high - low) + clock) / np.sqrt(got.size) + others
+        error = max(error, max(_LEAST_ERROR, _ERROR_OF_ONE / np.sqrt(got.size)) * value)
+        how = f"what was delivered in {got.size} stretches of {packets} segments with a queue all the time"
+        return Estimate(value, value - error, value + error, how), ""
+    return None, reason
+
+
+def _stretches(course: SenderCourse, busy: Flags, packets: int, frame: float) -> tuple[Reals, Integers]:
+    """Bits (of 1e-9) and ns of stretches of so many segments that do not overlap, each with a queue all the time."""
+    calm = np.concatenate([[0], np.cumsum(~busy)])
+    until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
+    rows = np.flatnonzero(until < len(course))
+    chosen = _apart(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
+    took = course.time_ns[until[chosen]] - course.time_ns[chosen]
+    got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
+    return got[took > 0], took[took > 0]
+
+
+def _lasting(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, float]:
+    """From the longest time with a queue that a varying delay does not feign; and how far deliveries wandered from
+    their rate, in ns, because the delay varied."""
+    got, took = _stretches(course, queue > busy_ns(trips), _STRETCHES[0][0], frame)
+    if took.size < _FEW:
+        return None, 0.0
+    wander = float(np.subtract(*np.percentile(took - got * took.sum() / got.sum(), [95, 5])))
+    busy = queue > busy_ns(trips) + wander
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], busy, [False]])))
+    if not edges.size:
+        return None, wander
+    begins, ends = edges[::2], edges[1::2] - 1
+    longest = int(np.argmax(course.time_ns[ends] - course.time_ns[begins]))
+    rows = slice(int(begins[longest]), int(ends[longest]) + 1)
+    time, bits = course.time_ns[rows], course.delivered[rows] * frame * 8e9
+    lasted = int(time[-1] - time[0])
+    if lasted < _CLOCKS * trips.clock_ns or bits[-1] - bits[0] < _LEAST_SEGMENTS * course.mss_bytes * frame * 8e9:
+        return None, wander
+    value = float((bits[-1] - bits[0]) / lasted)
+    strayed = (time - time[0]) - (bits - bits[0]) / value
+    wander = max(wander, float(np.subtract(*np.percentile(strayed, [97.5, 2.5]))))
+    share = (wander + 2 * trips.clock_ns) / lasted
+    if share > _MOST_WANDER:
+        return None, wander
+    error = max(share, _LEAST_ERROR) * value
+    how = f"what was delivered in {lasted / 1e9:.2g} s with a queue all the time, while the delay varied"
+    return Estimate(value, value - error, value + error, how), wander
+
+
+def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate | None:
+    """The spacing that the path gave to segments that left closer together: the round trip grew by most of the time
+    that they took. Of a few segments each, so that the first window is enough; of more where stamps are coarse."""
+    for packets in _BURSTS_PACKETS:
+        until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
+        rows = np.flatnonzero(until < len(course))
+        took = course.time_ns[until[rows]] - course.time_ns[rows]
+        grew = queue[until[rows]] - queue[rows] - trips.up_doubt_ns
+        good = (took > max(_CLOCKS * trips.clock_ns, 1)) & (grew >= _GREW * took)
+        rows, took = rows[good], took[good]
+        got = (course.delivered[until[rows]] - course.delivered[rows]) * frame * 8e9
+        if rows.size < _BURSTS:
+            continue
+        rates = got / took
+        near = np.abs(rates / _mode(rates) - 1) <= _NEAR
+        starts = np.unique(np.searchsorted(course.rounds, rows[near], side="right"))
+        if near.mean() < 0.5 or near.sum() < _BURSTS or starts.size < 2:
+            continue
+        value = float(got[near].sum() / took[near].sum())
+        how = f"the spacing of ACKs of segments that left together, in {starts.size} round trips"
+        return Estimate(value, 0.98 * value, 1.02 * value, how)
+    return None
+
+
+def _fastest(course: SenderCourse, trips: RoundTrips, frame: float) -> float | None:
+    """What was delivered at most in four round trips or more: the path is at least as fast. ACKs come together by as
+    much as round trips differ, at most."""
+    starts = course.rounds
+    if not trips.rtt_ns.size:
+        return None
+    differ = int(np.ptp(trips.rtt_ns)) + trips.clock_ns
+    found, rounds = 0.0, _ROUNDS
+    while rounds < starts.size:
+        took = course.time_ns[starts[rounds:]] - course.time_ns[starts[:-rounds]] + differ
+        got = course.delivered[starts[rounds:]] - course.delivered[starts[:-rounds]]
+        found = max(found, float((got / np.maximum(took, 1)).max() * frame * 8e9))
+        rounds *= 2
+    return _SURE * found or None
+
+
+def _silent(seen: Seen, course: SenderCourse) -> Flags:
+    """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
+    if seen.connection.sack.size:
+        return np.zeros(len(course), bool)
+    return repairs(course) | seen.acks.repeats
+
+
+def _queue(course: SenderCourse, trips: RoundTrips) -> Reals:
+    """The queue at each ACK, in ns: that of the last sample; not a number before the first, and where that is too old,
+    as in a long repair."""
+    found = np.full(len(course), np.nan)
+    if not trips.ack.size:
+        return found
+    found[trips.ack] = trips.queue_ns
+    latest = np.maximum.accumulate(np.where(np.isnan(found), -1, np.arange(found.size)))
+    age_ns = course.time_ns - course.time_ns[np.maximum(latest, 0)]
+    known = (latest >= 0) & (age_ns <= np.maximum(_FRESH * trips.rtt_ns.min(), _CLOCKS * trips.clock_ns))
+    return np.where(known, found[np.maximum(latest, 0)], np.nan)
+
+
+def _mode(values: Reals) -> float:
+    """The half-sample mode: where values lie closest together (Robertson and Cryer, 1974)."""
+    kept = np.sort(values)
+    while kept.size > 3:
+        half = (kept.size + 1) // 2
+        widths = kept[half - 1 :] - kept[: kept.size - half + 1]
+        first = int(np.argmin(widths))
+        if widths[first] == 0:
+            return float(kept[first])
+        kept = kept[first : first + half]
+    return float(np.median(kept))
+
+
+def _apart(rows: Integers, until: Integers) -> Integers:
+    """Windows that do not overlap."""
+    found, end = [], -1
+    for row, stop in zip(rows.tolist(), until[rows].tolist(), strict=True):
+        if row >= end:
+            found.append(row)
+            end = stop
+    return np.array(found, np.int64)
+
+
+def busy_ns(trips: RoundTrips) -> float:
+    """The least queue, in ns, that is not mistaken for none."""
+    base = trips.base_ns.value
+    if base is None:
+        base = float(trips.rtt_ns.min()) if trips.rtt_ns.size else 0.0
+    return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
+
+
+def frame_share(seen: Seen) -> float:
+    """Bytes of frames for each byte of payload."""
+    extra = float(np.median(seen.sent.extra_bytes))
+    return (seen.mss_bytes + extra) / seen.mss_bytes
