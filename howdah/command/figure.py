@@ -13,6 +13,7 @@ from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError, UsageError
 from howdah.layout import folded, terminal_width, write_stderr, write_stdout
 from howdah.record.directory import write_whole
+from howdah.record.drawn import add_drawn
 from howdah.record.result import Experiment
 from howdah.report.paper import (
     FORMATS,
@@ -123,6 +124,7 @@ def execute(options: argparse.Namespace) -> int:
     written = [
         draw(name, experiments, choice, sheet, target, format_) for name, target in zip(names, targets, strict=True)
     ]
+    add_drawn(paths, "figure", _words(options, names, written, format_))
     beside = _beside(dict(zip(names, written, strict=True)), experiments, choice, with_data=options.data)
     if options.json:
         told = {"written": [str(file) for file in written], "beside": [str(file) for file in beside]}
@@ -131,6 +133,19 @@ def execute(options: argparse.Namespace) -> int:
     write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
     return 0
+
+
+def _words(options: argparse.Namespace, names: list[str], written: list[Path], format_: str) -> list[str]:
+    """The options that draw the same again, all in one place."""
+    lists = {"--figure": options.figure or [], "--algorithm": options.algorithm}
+    values = {"--width": options.width, "--height": options.height, "--point": options.point, "--flow": options.flow}
+    values |= {"--repetition": options.repetition, "--measure": options.measure, "--format": format_}
+    flags = {"--whole": options.whole, "--data": options.data}
+    if len(names) == 1 and options.output is not None:
+        values["--output"] = written[0].name
+    words = [f"{option}={value}" for option, given in lists.items() for value in given]
+    words += [f"{option}={value}" for option, value in values.items() if value is not None]
+    return words + [option for option, given in flags.items() if given]
 
 
 def _beside(figures: dict[str, Path], experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Path]:

@@ -10,6 +10,7 @@ from howdah.command.common import add_runs_option, cores
 from howdah.errors import HowdahError
 from howdah.layout import terminal_width, write_stdout
 from howdah.record.directory import write_whole
+from howdah.record.drawn import add_drawn
 from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
 from howdah.report.ending import results
@@ -51,6 +52,8 @@ def execute(options: argparse.Namespace) -> int:
     table = _table(options.of, experiments)
     if not table.rows:
         raise HowdahError(f"the table would be empty: there is {_LACKS[options.of]}", where=str(paths[0]))
+    words = [f"--of={options.of}", f"--format={options.format}"]
+    add_drawn(paths, "table", words + ([f"--output={options.output.name}"] if options.output is not None else []))
     if options.output is not None:
         write_whole(options.output, FORMS[options.format](table.used()))
         write_stdout(f"{options.output}\n")

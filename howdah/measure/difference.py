@@ -19,7 +19,8 @@ ALIKE = 0.005  # ratios nearer to 1 than this print as 1
 class PairedDifference:
     """``mine`` and ``other`` are the medians of both sides, ``differences`` mine - other and ``ratios`` mine / other.
 
-    ``ratios`` is None where one side of a pair alone is 0; a pair of zeros has the ratio 1. Without a repetition in
+    ``ratios`` is None where one side of a pair alone is 0 or any is below, as an overshoot can be: such a number is no
+    multiple of another. A pair of zeros has the ratio 1. Without a repetition in
     common it is of the medians, and ``is_paired`` is False. What stands beside a median is its ``about_median``: the
     least and the largest of few pairs, else the 95 % interval.
     """
@@ -37,8 +38,10 @@ class PairedDifference:
 
     @property
     def is_alike(self) -> bool:
-        """Whether the ratio of no pair differs from 1."""
-        return self.ratios is not None and all(abs(each - 1) < ALIKE for each in self.ratios.values)
+        """Whether the ratio of no pair differs from 1, or all pairs are equal."""
+        if self.ratios is None:
+            return not any(self.differences.values)
+        return all(abs(each - 1) < ALIKE for each in self.ratios.values)
 
     @property
     def side(self) -> int:
@@ -58,6 +61,6 @@ def difference(mine: Mapping[int, float], other: Mapping[int, float]) -> PairedD
     common = [each for each in mine if each in other]
     pairs = [(mine[each], other[each]) for each in common] or [(first, second)]
     ratios = None
-    if all((above == 0) == (below == 0) for above, below in pairs):
+    if all(min(pair) > 0 or max(map(abs, pair)) == 0 for pair in pairs):
         ratios = statistic([above / below if below else 1.0 for above, below in pairs])
     return PairedDifference(first, second, statistic([above - below for above, below in pairs]), ratios, bool(common))

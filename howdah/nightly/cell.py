@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from howdah.nightly.change import Comparison, Outcome, change_text
 
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
+_NAMED = 6  # of many measures, in a line
 
 Failing = Literal["regression", "not repeatable", "howdah changed", "cannot tell"]  # whatever a night is asked
 State = Literal[Failing, "unproven", "not built", "improvement", "unchanged", "equal", "new", "gone"]
@@ -88,7 +89,8 @@ class CellResult:
         others = [each.name for each in self.of("unproven") if not each.is_primary]
         if others:
             count = f"{len(others)} other measure{'s' if others[1:] else ''}"
-            found.append(f"for information: {count} changed, not proven: {', '.join(others)}")
+            more = f" and {len(others) - _NAMED} more" if others[_NAMED:] else ""
+            found.append(f"for information: {count} changed, not proven: {', '.join(others[:_NAMED])}{more}")
         return found + self.notes
 
     @property

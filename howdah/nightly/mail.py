@@ -64,7 +64,8 @@ def headline(night: Night) -> str:
 
 
 def regression_lines(night: Night) -> list[str]:
-    """One for each measure that speaks against a cell that fails, and one for each other reason, in order."""
+    """One for each measure that speaks against a cell that fails, for each other reason, and for what to know of both
+    nights, such as other settings; in order."""
     failing = night.failing
     lines = list(_lines(night, _TOLD, failing))
     for cell in failing:
@@ -72,6 +73,7 @@ def regression_lines(night: Night) -> list[str]:
         if not others and not cell.of(*_TOLD):
             others = night.reasons(cell)
         lines += [f"{cell.id}  {label(cell.state)}: {_plain(text)}" for text in others]
+        lines += [f"{cell.id}  note: {_plain(text)}" for text in cell.notes]
     return sorted(lines)
 
 

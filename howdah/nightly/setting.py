@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from howdah.errors import HowdahError
 from howdah.nightly.night import Night
 from howdah.number import delay, rate, size
@@ -21,11 +23,21 @@ def settings(night: Night) -> dict[str, str]:
             except HowdahError:
                 runs = []  # the problems have it
             words += sorted({run.kernel for run in runs} - {kernel})
-            words += dict.fromkeys(_path(run.plan.path) for run in runs if run.plan)
+            points: dict[str, list[Path]] = {}
+            for run in runs:
+                if run.plan:
+                    points.setdefault(run.point, []).append(run.plan.path)
+            words += dict.fromkeys(_of_a_point(paths) for paths in points.values())
         found[experiment] = "; ".join(words)
     return found
 
 
-def _path(path: Path) -> str:
-    """``50 Mbit/s, 40 ms, buffer 250 kB``."""
-    return f"{rate(path.rate_bits_per_second)}, {delay(path.rtt_us)}, buffer {size(path.buffer_bytes)}"
+def _of_a_point(paths: list[Path]) -> str:
+    """``50 Mbit/s, 39.9 ms … 40.1 ms, buffer 250 kB``: repetitions perturb the path of a point."""
+    rates = _range([path.rate_bits_per_second for path in paths], rate)
+    delays = _range([path.rtt_us for path in paths], delay)
+    return f"{rates}, {delays}, buffer {_range([path.buffer_bytes for path in paths], size)}"
+
+
+def _range(values: list[int], written: Callable[[int], str]) -> str:
+    return " … ".join(dict.fromkeys((written(min(values)), written(max(values)))))

@@ -24,6 +24,7 @@ from howdah.foreign import open_foreign, read_foreign
 from howdah.pack.local import Paths, paths_in
 from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.drawn import DRAWN_NAME
 from howdah.record.index import read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
 from howdah.record.reading import read_record
@@ -213,7 +214,7 @@ def add_experiment(
     part = len(cells) < len(index.cells)
     text = index.model_copy(update={"cells": cells}).text() if part else read_foreign(path / "experiment.json").decode()
     files = {"experiment.json": text.encode(), "report.html": page.encode()}
-    for name in ("profile.yaml", "claims.json"):
+    for name in ("profile.yaml", "claims.json", DRAWN_NAME):
         # Claims are about all runs of the experiment.
         if os.path.lexists(path / name) and not (part and name == "claims.json"):
             files[name] = read_foreign(path / name)

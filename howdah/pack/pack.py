@@ -17,6 +17,7 @@ from howdah.pack.content import Content, Held, Kind, PackedFile, add_experiment,
 from howdah.pack.figures import figure_commands
 from howdah.pack.local import Paths
 from howdah.record.directory import RunDirectory
+from howdah.record.drawn import drawn
 from howdah.record.result import Experiment
 from howdah.record.schema import SCHEMA_VERSION, TABLES
 from howdah.record.table import written_unit
@@ -41,7 +42,13 @@ are replaced by words in capitals (HOME, RUNS, CACHE, HOWDAH); run.json says in 
 
 Commands that draw the figures, to be run in this directory:
 {figures}
+
+Commands with which the sender drew figures and made tables (drawn.json of each experiment), to be run here, too:
+{drawn}
 """
+
+
+_NONE = "  there are none"
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,7 @@ def pack(paths: list[Path], target: Path, *, kind: Kind = "everything", tell: Te
 def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, kind: Kind, tell: Tell) -> Packed:
     names: dict[str, Path] = {}
     commands: list[str] = []
+    senders: dict[str, None] = {}
     count, read = sum(map(len, chosen.values())), 0
     for home, runs in chosen.items():
         if names.setdefault(home.name, home) != home:
@@ -90,10 +98,11 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
             shown = _shown([home] if whole else [run.path for run in runs])
             page = _page(shown)
             commands += figure_commands(shown, kind)
+            senders |= dict.fromkeys(drawn(home))
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
-    figures = "\n".join(f"  {command}" for command in commands) or "  there are none"
-    readme = _README.format(version=__version__, experiments=" ".join(names), figures=figures)
+    figures, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (commands, senders))
+    readme = _README.format(version=__version__, experiments=" ".join(names), figures=figures, drawn=given)
     content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
     about = {
         "howdah": __version__,

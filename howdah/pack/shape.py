@@ -13,10 +13,11 @@ from typing import Any
 
 from howdah.foreign import is_plain
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
+from howdah.record.drawn import DRAWN_NAME
 
 _SIGNATURES = {MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE}
 _TOP = {"README.txt", "units.json"}
-_OF_EXPERIMENT = {"experiment.json", "profile.yaml", "claims.json", "report.html", *_SIGNATURES}
+_OF_EXPERIMENT = {"experiment.json", "profile.yaml", "claims.json", DRAWN_NAME, "report.html", *_SIGNATURES}
 _OF_RUN = {"plan.json", "run.json", "metrics.json", "verdict.json", "engine.log", *_SIGNATURES}
 _FOLDERS = {"raw", "share"}  # the guest's records, and what the guest was given
 _TABLE = re.compile(r"[a-z0-9_]+\.parquet|ingest\.json", re.ASCII)

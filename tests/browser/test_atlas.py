@@ -70,6 +70,21 @@ def test_the_published_index_is_read_in_a_few_screens(visit: Open, pages: Pages)
     assert shown[0] == "pass", "what is reproduced comes first"
 
 
+def test_on_a_phone_the_published_index_is_as_short_and_opens_what_is_asked_for(visit: Open, pages: Pages) -> None:
+    page = visit(pages.files["published index"], width=390, site=True).page
+    height = "document.documentElement.scrollHeight"
+    assert page.evaluate(height) <= 6000
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(page.locator("table.entries tbody tr:visible")).to_have_count(0)
+    page.locator("section.paper summary").first.click()
+    assert page.locator("table.entries tbody tr:visible").count() > 0
+    page.get_by_role("searchbox").fill("hystart")
+    found = page.locator("table.entries tbody tr:visible")
+    assert found.count() > 3
+    page.get_by_role("searchbox").fill("")
+    expect(found).to_have_count(0)
+
+
 def test_a_link_into_what_is_folded_opens_it(visit: Open, index: Path) -> None:
     page = visit(index, site=True).page
     expect(page.locator("#differs .claims")).to_be_hidden()

@@ -66,3 +66,22 @@ def test_equal_numbers_have_no_larger_side() -> None:
 
 def test_a_side_without_numbers_has_no_difference() -> None:
     assert difference({}, {0: 1.0}) is None
+
+
+@pytest.mark.parametrize(("mine", "other"), [(1650.0, -472.8), (-5.0, -10.0), (-3.0, 3.0), (-3.0, 0.0)])
+def test_a_number_below_zero_is_no_multiple_of_another(mine: float, other: float) -> None:
+    """An overshoot is negative where a flow stayed below what the path holds."""
+    found = difference({0: mine, 1: mine}, {0: other, 1: other})
+    assert found is not None
+    assert found.ratios is None
+    assert found.differences.median == mine - other
+    assert found.side == (1 if mine > other else -1)
+    assert not found.is_alike
+
+
+def test_equal_numbers_below_zero_are_alike() -> None:
+    found = difference({0: -5.0, 1: -6.0}, {0: -5.0, 1: -6.0})
+    assert found is not None
+    assert found.ratios is None
+    assert found.is_alike
+    assert found.side == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import email
+import json
 import math
 import re
 import statistics
@@ -71,6 +72,43 @@ def test_mail_and_ktap_have_the_kernel_that_ran_and_its_path(tmp_path: Path) -> 
     assert f"{plan.path.rate_bits_per_second / 1e6:g} Mbit/s, {plan.path.rtt_us / 1e3:g} ms, buffer " in line
     assert f"  # kernels and paths: {line.removeprefix(f'{NAME}  ')}" in ktap(made).splitlines()
     read_ktap(ktap(made))
+
+
+def test_the_path_of_a_point_stands_once_with_what_repetitions_make_of_it(tmp_path: Path) -> None:
+    made = _red(tmp_path)
+    made.runs = tmp_path / "runs"
+    made.runs.mkdir()
+    path = make_experiment(made.runs, Scenario(name=NAME, repetitions=3, flows=1, duration_s=2.0))
+    for file in path.glob("*/plan.json"):
+        plan = json.loads(file.read_text())
+        plan["path"]["rtt_us"] += 250 * plan["repetition"]
+        file.write_text(json.dumps(plan))
+    line = next(line for line in mail(made).splitlines() if line.startswith(f"{NAME}  debian-6.12; "))
+    assert line.count("Mbit/s") == 1
+    assert "100 ms … 100.5 ms, buffer 250 kB" in line
+
+
+def test_the_mail_says_that_the_settings_are_others(tmp_path: Path) -> None:
+    after = sheet(NAME, lambda slug, n: changed(slug, n, utilisation=0.5))
+    for number, each in after.cells["cubic"].repetitions.items():
+        each.plan = f"another {number}"
+    told = mail(night(tmp_path, sheet(NAME, usual), after))
+    assert f"{NAME}/cubic  note: the plan differs from the baseline's" in told
+
+
+def test_a_line_names_few_of_many_measures(tmp_path: Path) -> None:
+    def tonight(slug: str, number: int) -> dict[str, Value]:
+        others = {f"other_{each}_s": 0.5 + 4.0 * (number % 2) for each in range(30)}
+        return changed(slug, number, **others)
+
+    def before(slug: str, number: int) -> dict[str, Value]:
+        return changed(slug, number, **{f"other_{each}_s": 0.5 for each in range(30)})
+
+    made = night(tmp_path, sheet(NAME, before, repetitions=3), sheet(NAME, tonight, repetitions=3))
+    (told,) = [each for each in made.cells[0].hints if each.startswith("for information")]
+    assert len(told) < 300
+    assert "other_3_s" in told
+    assert told.endswith(" more")
 
 
 def test_the_mail_has_the_differences_at_each_point_of_the_sweep(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -13,6 +14,7 @@ from howdah.command.main import main
 from howdah.pack.pack import pack, unpack
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.drawn import drawn
 from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
 
@@ -59,6 +61,50 @@ def test_a_pack_says_which_commands_draw_its_figures_and_they_give_the_same_byte
         assert main(command.split()[1:]) == 0
     for path in Path().glob("*.pdf"):
         assert path.read_bytes() == drawn[path.name]
+
+
+def test_a_pack_has_the_commands_that_its_sender_gave(
+    recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their options, each once and without places of the sender's machine; they give the sender's bytes."""
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    monkeypatch.chdir(ours)
+    runs = ["recorded", "--runs", str(recorded.path.parent.parent)]
+    own = ["--figure", "start-up", "--width", "86mm", "--format", "svg", "--data", "--output", str(ours / "cwnd.svg")]
+    table = ["table", *runs, "--format", "latex", "--output", str(ours / "results.tex")]
+    for command in (["figure", *runs, *own], ["figure", *runs, *own], table):
+        assert main(command) == 0
+    (recorded.path.parent / "keep").write_text("nothing else changes")
+    for kind in ("everything", "results"):
+        file = pack([recorded.path.parent], tmp_path / f"{kind}.howdah.tar.zst", kind=kind).file
+        unpack(file, tmp_path / kind)
+        readme = (tmp_path / kind / "README.txt").read_text(encoding="utf-8")
+        given = [line.strip() for line in readme.partition("sender drew")[2].splitlines() if "howdah " in line]
+        assert [line.split()[1] for line in given] == ["figure", "table"]
+        assert str(tmp_path) not in readme
+        assert drawn(tmp_path / kind / "recorded") == given
+        monkeypatch.chdir(tmp_path / kind)
+        for line in given if kind == "everything" else given[1:]:
+            assert main(shlex.split(line)[1:]) == 0
+        for path in (ours / "results.tex", *(ours.glob("cwnd.*") if kind == "everything" else ())):
+            assert (tmp_path / kind / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"commands": 3}', '{"commands": [3, "a\\u001b[2J"]}', "{"])
+def test_a_damaged_list_of_commands_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "drawn.json").write_text(text)
+    assert drawn(tmp_path) == []
+
+
+def test_a_figure_of_runs_that_may_not_be_written_is_drawn_all_the_same(
+    recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (recorded.path.parent / "drawn.json").mkdir()
+    name = ["figure", "recorded", "--runs", str(recorded.path.parent.parent), "--figure", "start-up"]
+    assert main(name) == 0
+    assert (tmp_path / "recorded-start-up.pdf").exists()
 
 
 MOST_OF_RESULTS_BYTES = 300_000  # of a run

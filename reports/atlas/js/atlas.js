@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The index shows what is asked for: any of some verdicts, one paper, one cause, and all the words of a search.
+// The index shows what is asked for: any of some verdicts, one paper, one cause, and all the words of a search. On a
+// phone the papers are folded until something is asked for.
 "use strict";
 howdah.theme.bind();
 document.documentElement.dataset.ready = "true";
@@ -21,6 +22,7 @@ unfold();
   const cause = document.getElementById("cause");
   const search = document.getElementById("search");
   const papers = [...document.querySelectorAll("section.paper")];
+  const phone = matchMedia("(max-width: 720px)");
 
   function apply() {
     const verdicts = buttons.filter((button) => button.getAttribute("aria-pressed") === "true").map((button) => button.dataset.verdict);
@@ -41,6 +43,7 @@ unfold();
       section.hidden = here === 0;
       shown += here;
     }
+    for (const section of papers) section.querySelector("details").open = shown < all || !phone.matches;
     document.getElementById("nothing").hidden = shown > 0;
     document.getElementById("shown").textContent = shown === all ? "" : `${shown} of ${all}`;
   }
@@ -56,4 +59,6 @@ unfold();
   search.addEventListener("input", apply);
   filter.hidden = false;
   apply();
+  unfold();
+  window.addEventListener("beforeprint", () => papers.forEach((section) => { section.querySelector("details").open = true; }));
 })();
