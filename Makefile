@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build bundle check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
+.PHONY: help setup setup-test setup-machines lab machines test build bundle check lint lint-playbooks lint-workflows types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -49,7 +49,7 @@ bundle: ## what a run needs as the wheel howdah-guest, in dist/: machines with i
 	$(BIN)/howdah bundle --output guest/src/howdah_guest/bundle
 	cd guest && '$(CURDIR)/$(BIN)/python' -m hatchling build -t wheel -d '$(CURDIR)/dist'
 
-check: lint lint-playbooks types prose ## linters of code and prose, and the type checker
+check: lint lint-playbooks lint-workflows types prose ## linters of code and prose, and the type checker
 
 lint: ## ruff
 	$(BIN)/ruff check .
@@ -65,6 +65,12 @@ prose: ## the English of pages and messages: proselint and the rules of tests/pr
 
 lint-playbooks: ## ansible-lint at its production profile
 	cd playbooks && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint -q --nocolor
+
+lint-workflows: ## what GitHub reads, and CITATION.cff, by their published schemas
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml docs/examples/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 unit: ## tests that need no kernel and no browser
 	$(BIN)/pytest -n $(JOBS) tests/unit tests/golden

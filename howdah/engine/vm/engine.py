@@ -85,6 +85,7 @@ class VmEngine:
         require(self.lacks(), self.name, "The uml engine needs none of this: leave out --engine vm.")
         identity: dict[str, Any] = {"engine": self.name, "qemu": needs.qemu_version()}
         failures: list[HowdahError] = []
+        lacking: list[str] = []
         told: set[str] = set()
         needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
@@ -95,7 +96,8 @@ class VmEngine:
                 raise
             except HowdahError as error:
                 if str(error) not in map(str, failures):
-                    progress(f"not built: {error.where}: {error.what}", 0, 0)
+                    place = f"{error.where}: " if error.where else ""
+                    lacking.append(f"not built: {place}{error.what}")
                 failures.append(error)
             else:
                 for unused in built.module_set.unused(plan.modules, needed):
@@ -105,6 +107,8 @@ class VmEngine:
         # What does not build fails the runs that need it, one by one; without any other run, all at once.
         if failures and len(failures) == len(plans):
             raise all_of(failures)
+        for sentence in lacking:
+            progress(sentence, 0, 0)
         return identity
 
     def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> dict[str, Any]:
