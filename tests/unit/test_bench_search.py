@@ -16,7 +16,7 @@ from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
 from howdah.profile import load
 from tests.bench.advnet import LOGS, lost
-from tests.bench.gaps import CONTROLS, METRIC, PROFILE, Gaps, changed, shares
+from tests.bench.gaps import CONTROLS, METRIC, OVERRIDES, PROFILE, Gaps, changed, shares
 
 
 def test_the_table_has_the_largest_gap_of_each_ordered_pair() -> None:
@@ -35,9 +35,10 @@ def test_the_table_has_the_largest_gap_of_each_ordered_pair() -> None:
 
 
 def test_a_changed_path_is_of_the_space_and_the_same_for_the_same_seed() -> None:
-    search = load(PROFILE).search
-    assert search is not None
-    space = read_space(PROFILE, [], search)
+    profile = load(PROFILE, OVERRIDES)
+    assert len(profile.cells()) == len(CONTROLS) * profile.repetitions
+    assert profile.search is not None
+    space = read_space(PROFILE, OVERRIDES, profile.search)
     before = space.draw(random.Random(5))
     several = [[changed(space, before, chance) for _ in range(50)] for chance in (random.Random(1), random.Random(1))]
     assert several[0] == several[1]
