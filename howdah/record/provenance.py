@@ -23,7 +23,7 @@ from howdah.registered import Registered, registered
 
 PROVENANCE_FORMAT = 1
 _REVISION = "# branch.oid "
-_ASK_EVERY_S = 10.0
+_ASK_EVERY_S = 1.0
 _asked: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)  # when, and what was said
 DISCIPLINES = modules_of("howdah.linux.netlink.discipline")  # found by name, in guests, too
 ANALYSIS = ("howdah.work.analysis", *modules_of("howdah.ingest"), *DISCIPLINES)  # all but the first are found by name
@@ -81,7 +81,7 @@ def _git(*arguments: str) -> str | None:
 def software() -> dict[str, Any]:
     """Version and git revision of howdah; ``modified`` is true when the checkout differs from the revision.
 
-    Git is asked once in ten seconds at most: it looks at two thousand files.
+    Git is asked once a second at most: it looks at two thousand files.
     """
     global _asked
     if time.monotonic() - _asked[0] >= _ASK_EVERY_S:
