@@ -72,7 +72,7 @@ class SearchSession:
         self._check_default()
         sampler = Sampler(self.space, search.seed, kind)
         found = SearchResult([], self.space.size)
-        while len(found.tried) < search.budget.candidates and not self._is_late():
+        while len(found.tried) < search.budget.candidates and not self._is_late() and not self._is_enough(found):
             asked = sampler.ask(min(BATCH, search.budget.candidates - len(found.tried)))
             if not asked:
                 self.say("every candidate of the space was tried")
@@ -103,6 +103,10 @@ class SearchSession:
     def _is_late(self) -> bool:
         limit = self.space.search.budget.time
         return limit is not None and time.monotonic() - self._begun > limit / 1e6
+
+    def _is_enough(self, found: SearchResult) -> bool:
+        wanted = self.space.search.budget.counterexamples
+        return wanted is not None and found.count("failed") >= wanted
 
     def _tell(self, found: SearchResult) -> None:
         spent = max(time.monotonic() - self._begun, 1e-3)

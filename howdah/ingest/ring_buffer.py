@@ -32,6 +32,7 @@ _COMMIT_MASK = _MISSED_STORED - 1
 _TIMESTAMP_TOP = np.int64(-(1 << 59))  # an absolute time stamp event holds only the 59 bits below these
 _LARGEST = (1 << 63) - 1
 _PAGES_AT_ONCE = 8192
+_FEW_PAGES = 16  # of which each is followed by itself: decoding few events together costs more than one by one
 _DAMAGE_SHOWN = 50
 
 
@@ -179,10 +180,45 @@ class _Chunk:
         return time, commit
 
     def _walk(self, time: Integers, commit: Integers) -> tuple[Integers, Integers, Integers]:
-        """Follow the chain of events of all sub-buffers at once.
+        """Follow the chain of events of every sub-buffer.
 
         Returns the byte offset of each data record within the chunk, its time and its length in bytes.
         """
+        if self.pages <= _FEW_PAGES:
+            found = [self._follow(page, int(time[page]), int(commit[page])) for page in range(self.pages)]
+            records = np.array([record for each in found for record in each], dtype=np.int64).reshape(-1, 3)
+            return records[:, 0], records[:, 1], records[:, 2]
+        return self._walk_together(time, commit)
+
+    def _follow(self, page: int, time: int, commit: int) -> list[tuple[int, int, int]]:
+        """What ``_walk`` returns, of one sub-buffer."""
+        kinds = self.layout.event
+        origin = int(self.base[page]) + self.layout.page.data_offset
+        words = self.words[origin >> 2 : ((origin + commit) >> 2) + 1].tolist()
+        words += self.words[-1:].tolist()  # behind the last word there is none to be read
+        mask, found, at = (1 << kinds.type_len_bits) - 1, [], 0
+        while at < commit:
+            head, extra = words[at >> 2], words[(at >> 2) + 1]
+            kind, delta = head & mask, head >> kinds.type_len_bits
+            is_data, is_padding, is_stamp = kind <= kinds.data_max, kind == kinds.padding, kind == kinds.time_stamp
+            if is_padding and delta == 0:
+                break  # it fills the rest of the sub-buffer and has no length of its own
+            is_wide = is_stamp or kind == kinds.time_extend
+            length = extra + 4 if kind == 0 or is_padding else 4 * kind + 4 if is_data else 8
+            if not (is_data or is_padding or is_wide) or length < 8 or length % 4 or at + length > commit:
+                self._note(origin + at, commit - at, "an event that does not fit its sub-buffer")
+                break
+            if is_wide:
+                delta += extra << kinds.time_delta_bits
+            time = _wrapped(_absolute_of(delta, time) if is_stamp else time + delta)
+            if is_data:
+                head_bytes = 4 if kind else 8
+                found.append((origin + at + head_bytes, time, length - head_bytes))
+            at += length
+        return found
+
+    def _walk_together(self, time: Integers, commit: Integers) -> tuple[Integers, Integers, Integers]:
+        """``_walk`` of many sub-buffers: their k-th events are decoded together."""
         kinds = self.layout.event
         origin = self.base + self.layout.page.data_offset
         clock = time.copy()
@@ -266,3 +302,15 @@ def _absolute(stamp: Integers, previous: Integers) -> Integers:
     top = previous & _TIMESTAMP_TOP
     restored = stamp | top
     return np.where((top != 0) & (restored < previous), restored + (1 << 59), restored)
+
+
+def _absolute_of(stamp: int, previous: int) -> int:
+    """``_absolute`` of one event."""
+    top = previous & int(_TIMESTAMP_TOP)
+    restored = _wrapped(stamp | top)
+    return restored + (1 << 59) if top and restored < previous else restored
+
+
+def _wrapped(value: int) -> int:
+    """As an integer of 64 bits has it."""
+    return value - (1 << 64) if value > _LARGEST else value

@@ -106,9 +106,12 @@ class GoalSection(SelectorSection):
 
 
 class BudgetSection(Section):
-    """When a search ends: the earlier of both."""
+    """When a search ends: the earliest of these."""
 
     candidates: Annotated[int, Field(ge=1, le=100_000)] = fixed(120, description="how many are tried")
+    counterexamples: Annotated[int, Field(ge=1)] | None = fixed(
+        None, description="how many candidates on which the claim fails are enough"
+    )
     time: Duration | None = fixed(None, description="how long it may take; what is found then depends on the machine")
 
 
@@ -133,6 +136,8 @@ class SearchSection(Section):
         given = [name for name in ("falsify", "maximise", "minimise") if getattr(self, name) is not None]
         if len(given) != 1:
             raise FieldError(f"give one of falsify, maximise and minimise, not {' and '.join(given) or 'none'}")
+        if self.budget.counterexamples is not None and self.falsify is None:
+            raise FieldError("without falsify every candidate shows a number, and none is enough", "budget")
         if not self.space and self.steps is None:
             raise FieldError("the space is empty; give space, steps or both")
         return self

@@ -201,3 +201,26 @@ def test_a_format_without_a_needed_field_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_page_header_is_refused(text: str) -> None:
     with pytest.raises(HowdahError, match="header_page"):
         parse_page_header(text, "raw/header_page")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_few_sub_buffers_are_read_as_many_are(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one or together: the same records, and the same damage."""
+    file = recorded("plain", tmp_path)
+    data = bytearray(file.read_bytes())
+    chance = np.random.default_rng(seed)
+    for _ in range(seed):  # words that are anything, some of them headers of other kinds of events
+        place = int(chance.integers(0, len(data) // 4)) * 4
+        kind = int(chance.choice([0, 1, 28, PADDING, TIME_EXTEND, TIME_STAMP]))
+        data[place : place + 4] = struct.pack("<I", int(chance.integers(0, 1 << 27)) << 5 | kind)
+    file.write_bytes(data)
+    read: list[Trace] = []
+    for few in (0, len(data)):
+        monkeypatch.setattr("howdah.ingest.ring_buffer._FEW_PAGES", few)
+        read.append(read_trace(file, layout_of("plain", 4096), NAMES))
+    together, alone = read
+    assert np.array_equal(together.time_ns, alone.time_ns)
+    for name in NAMES:
+        assert np.array_equal(together.columns[name], alone.columns[name])
+    assert sorted(map(str, together.damage)) == sorted(map(str, alone.damage))
+    assert (together.damaged_bytes, together.foreign_events) == (alone.damaged_bytes, alone.foreign_events)

@@ -88,10 +88,12 @@ class _Bench:
         self.monkeypatch.setattr(prepared, "WORKER", stand_in(self.root / "worker.py", text))
         self.monkeypatch.setattr(prepared, "find_engine", lambda _name: _Engine())
 
-    def session(self, bound: str = "0.5", workers: int = 2, runs: str = "runs") -> SearchSession:
+    def session(
+        self, bound: str = "0.5", workers: int = 2, runs: str = "runs", overrides: Sequence[str] = ()
+    ) -> SearchSession:
         file = self.root / "sought.yaml"
         file.write_text(PROFILE.replace("BOUND", bound), encoding="utf-8")
-        profile = load(file)
+        profile = load(file, list(overrides))
         assert profile.search is not None
         space, goal = read_space(file, [], profile.search), read_goal(profile.search, profile.claims)
         directory = self.root / runs / "sought-search"
@@ -202,3 +204,11 @@ def test_a_search_that_finds_nothing_says_how_much_it_saw(bench: _Bench, capsys:
     assert "16 candidates" in said
     assert "% of the space" in said
     assert "holds" not in said
+
+
+def test_a_search_ends_when_enough_was_found(bench: _Bench) -> None:
+    found = bench.session(overrides=["search.budget.counterexamples=1", "search.budget.candidates=80"]).run()
+    assert found.count("failed") >= 1
+    assert len(found.tried) < 80
+    before = found.tried[:-8]  # what was asked for together is tried to its end
+    assert not any(each.score.found for each in before)

@@ -161,6 +161,7 @@ _GOAL = "minimise: {metric: link_utilisation}"
         ("search: {space: {path.rate: {from: 1 Mbit/s, to: 2 kbit/s}}, GOAL}", 6, "empty"),
         ("search: {GOAL}", 6, "the space is empty"),
         ("search: {space: {path.rtt: [1 ms]}}", 6, "give one of falsify, maximise and minimise"),
+        ("search: {space: {path.rtt: [1 ms]}, GOAL, budget: {counterexamples: 2}}", 6, "without falsify"),
         ("search: {space: {path.rtt: [1 ms]}, GOAL, falsify: x}", 6, "give one of"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.rtt > 2 ms]\n  GOAL", 8, "no candidate meets"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.loss > 2 ms]\n  GOAL", 8, "names path.loss"),

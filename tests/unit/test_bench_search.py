@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks of the search: gaps between controls, and scores as AdvNet has them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("optuna", reason="optuna is not installed")
+
+from howdah.counterexample.goal import CandidateScore
+from howdah.counterexample.space import read_space
+from howdah.counterexample.trial import Tried
+from howdah.profile import load
+from tests.bench.advnet import LOGS, lost
+from tests.bench.gaps import CONTROLS, METRIC, OVERRIDES, PROFILE, Gaps, changed, shares
+
+
+def test_the_table_has_the_largest_gap_of_each_ordered_pair() -> None:
+    found = Gaps()
+    found.add({"path.rtt": "2 ms"}, {"bbr": 0.9, "cubic": 0.5})
+    found.add({"path.rtt": "4 ms"}, {"bbr": 0.8, "cubic": 0.7, "reno": 0.75})
+    gap, path = found.best["cubic", "bbr"]
+    assert (round(gap, 3), path) == (0.4, {"path.rtt": "2 ms"})
+    assert round(found.best["bbr", "cubic"][0], 3) == -0.1  # it never did worse
+    rows = list(found.rows())
+    assert len(rows) == 2 + len(CONTROLS) == 19
+    cells = [each.strip() for each in rows[2 + CONTROLS.index("cubic")].strip("|").split("|")]
+    assert cells[0] == "cubic"
+    assert cells[1 + CONTROLS.index("bbr")] == "40"
+    assert cells[1 + CONTROLS.index("cubic")] == "–"
+
+
+def test_a_changed_path_is_of_the_space_and_the_same_for_the_same_seed() -> None:
+    profile = load(PROFILE, OVERRIDES)
+    assert len(profile.cells()) == len(CONTROLS) * profile.repetitions
+    assert profile.search is not None
+    space = read_space(PROFILE, OVERRIDES, profile.search)
+    before = space.draw(random.Random(5))
+    several = [[changed(space, before, chance) for _ in range(50)] for chance in (random.Random(1), random.Random(1))]
+    assert several[0] == several[1]
+    for each in several[0]:
+        assert sum(each[name] != before[name] for name in before) <= 2
+        assert all(each[name] in space.variables[name].values for name in each)
+    assert len({json.dumps(each) for each in several[0]}) > 30
+
+
+@pytest.mark.parametrize(
+    ("verdict", "value", "counts"), [("pass", 0.5, True), ("invalid", 0.5, False), ("pass", None, False)]
+)
+def test_what_is_invalid_or_not_measured_is_no_share(
+    tmp_path: Path, verdict: str, value: float | None, counts: bool
+) -> None:
+    run = tmp_path / "cubic-no-hystart-r0-0123abcd"
+    run.mkdir()
+    (run / "metrics.json").write_text(json.dumps({"rows": [{"metric": METRIC, "value": value}]}))
+    (run / "verdict.json").write_text(json.dumps({"verdict": verdict}))
+    assert shares(tmp_path) == ({"cubic-no-hystart": 0.5} if counts else {})
+
+
+def test_a_score_counts_payload() -> None:
+    """A path that is used to the full has 66 bytes of headers in each frame of 1514, which did not arrive."""
+    assert lost(Tried({}, CandidateScore(-1.0, True, ""), "", 1)) == pytest.approx(66 / 1514)
+    assert lost(Tried({}, CandidateScore(0.0, True, ""), "", 1)) == 1
+    assert all(len(row) == 4 for row in LOGS.values())
