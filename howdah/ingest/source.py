@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,7 +90,7 @@ class Context:
         made: _Kind = self._made[make]
         return made
 
-    @property
+    @cached_property
     def flow_records(self) -> dict[int, dict[str, Any]]:
         """agent.json's record of each flow, by the flow's id; flows that never came to be have none."""
         return {int(record["id"]): record for record in self.agent.get("flows") or []}

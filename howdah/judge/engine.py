@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from howdah.judge.busy import WHY, Idle, excused
@@ -19,7 +20,7 @@ def engine_checks(
     if agent is None:
         return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not finish")]
     checks = [_status(agent), *_clock(plan, agent, tolerance, idle), _epoch(plan, agent)]
-    checks += [flow_check(flow, agent, tolerance, idle) for flow in plan.flows]
+    checks += flow_checks(plan.flows, agent, tolerance, idle)
     checks.append(placement(plan, agent))
     return checks
 
@@ -78,10 +79,15 @@ def _clock(plan: Plan, agent: dict[str, Any], tolerance: Tolerance, idle: Idle |
     return checks
 
 
-def flow_check(flow: Flow, agent: dict[str, Any], tolerance: Tolerance, idle: Idle | None) -> Check:
-    """The flow connected, started on time, and moved data."""
+def flow_checks(flows: Iterable[Flow], agent: dict[str, Any], tolerance: Tolerance, idle: Idle | None) -> list[Check]:
+    """One of each flow, by the first record of its id."""
+    records = {record.get("id"): record for record in reversed(agent.get("flows") or [])}
+    return [_flow_check(flow, records.get(flow.id), tolerance, idle) for flow in flows]
+
+
+def _flow_check(flow: Flow, record: dict[str, Any] | None, tolerance: Tolerance, idle: Idle | None) -> Check:
+    """The flow connected, started on time, and moved data; ``record`` is that of agent.json."""
     name = f"flow {flow.id}"
-    record = next((item for item in agent.get("flows") or [] if item.get("id") == flow.id), None)
     if record is None or record.get("start_ns") is None:
         return Check(name, ENGINE, False, f"{flow.title} never started")
     if record.get("error"):

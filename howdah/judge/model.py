@@ -13,7 +13,7 @@ from howdah.judge.check import ACCOUNTING, ENGINE, Check, none_of
 from howdah.judge.collection import raw_files, reading_gaps
 from howdah.judge.coverage import readings, trace_to_the_end
 from howdah.judge.during import during_checks
-from howdah.judge.engine import flow_check
+from howdah.judge.engine import flow_checks
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.plan.plan import Plan
@@ -32,7 +32,7 @@ def model_checks(
         missing = "agent.json is missing: the simulation did not finish"
         checks = [Check("agent", ENGINE, False, missing)]
     else:
-        checks = [_model(plan, agent), *(flow_check(flow, agent, tolerance, None) for flow in plan.flows)]
+        checks = [_model(plan, agent), *flow_checks(plan.flows, agent, tolerance, None)]
     checks += during_checks(data, tolerance)
     checks += _packets(directory, plan, tolerance)
     checks.append(raw_files(report))

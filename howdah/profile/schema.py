@@ -167,7 +167,8 @@ def _restrict_settings(schema: dict[str, Any], section: str) -> None:
     if section == "quick":
         schema["properties"]["quick"]["propertyNames"] = names
     elif section == "case":
-        schema["properties"]["case"]["additionalProperties"] |= {"propertyNames": names, "minProperties": 1}
+        for settings in schema["properties"]["case"]["patternProperties"].values():
+            settings |= {"propertyNames": names, "minProperties": 1}
     else:
         schema["$defs"]["ControlSection"]["properties"]["set"] |= {"propertyNames": names, "minProperties": 1}
 

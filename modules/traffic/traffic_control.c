@@ -320,8 +320,15 @@ static enum traffic_state traffic_state_of(const struct traffic_socket *traffic)
 	enum traffic_state state = READ_ONCE(traffic->state);
 	struct sock *sk = traffic->sock->sk;
 
-	/* A reset tells neither callback. */
-	if (state == TRAFFIC_OPEN && (READ_ONCE(sk->sk_err) || READ_ONCE(sk->sk_state) == TCP_CLOSE))
+	/*
+	 * A reset tells neither callback. A sink that closed first is closed when the FIN has come, too: TIME_WAIT has a
+	 * socket of its own. Until the tasklet has seen that FIN the sink is open, and not reset.
+	 */
+	if (state != TRAFFIC_OPEN)
+		return state;
+	if (READ_ONCE(sk->sk_err))
+		return TRAFFIC_CLOSED;
+	if (READ_ONCE(sk->sk_state) == TCP_CLOSE && !(traffic->role == TRAFFIC_SINK && sock_flag(sk, SOCK_DONE)))
 		return TRAFFIC_CLOSED;
 	return state;
 }

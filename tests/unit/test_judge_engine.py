@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.judge.check import Check
-from howdah.judge.engine import engine_checks, flow_check, placement
+from howdah.judge.engine import engine_checks, flow_checks, placement
 from howdah.judge.tolerance import REAL, VIRTUAL
 from howdah.plan.plan import Flow, Host, Plan
 from tests.unit import path_factory
@@ -280,7 +280,7 @@ def test_a_flow_does_what_the_plan_says(
     record = {"id": 1, "start_ns": 500_000_000, "connected_ns": 540_000_000, "bytes_received": 4_000_000}
     agent = {"flows": [{**record, "id": 9}, {**record, "complete": True, **changes}]}
     expected = Check("flow 1", "engine", ok, f"{TITLE} {words}", *numbers)
-    assert flow_check(flow, agent, VIRTUAL, None) == expected
+    assert flow_checks([flow], agent, VIRTUAL, None) == [expected]
 
 
 def test_a_flow_that_starts_late_is_excused_by_a_busy_processor() -> None:
@@ -291,10 +291,10 @@ def test_a_flow_that_starts_late_is_excused_by_a_busy_processor() -> None:
         asked.append((begin_ns, end_ns))
         return 0
 
-    assert flow_check(FLOW, {"flows": [record]}, VIRTUAL, idle).ok is True
+    assert flow_checks([FLOW], {"flows": [record]}, VIRTUAL, idle)[0].ok is True
     assert asked == [(500_000_000, 600_000_000)]
-    assert flow_check(FLOW, {"flows": [record]}, REAL, None).ok is True, "100 ms in real time"
-    assert flow_check(FLOW, {"flows": None}, VIRTUAL, None).ok is False
+    assert flow_checks([FLOW], {"flows": [record]}, REAL, None)[0].ok is True, "100 ms in real time"
+    assert flow_checks([FLOW], {"flows": None}, VIRTUAL, None)[0].ok is False
 
 
 def test_netem_is_on_routers_alone() -> None:
