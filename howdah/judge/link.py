@@ -51,7 +51,9 @@ def _passed(link: Opportunities, found: Samples, tolerance: Tolerance) -> Check:
     wrong = np.flatnonzero(passed != expected)
     last = int(passed[-1])
     if (began != 0).any():
-        message = f"the link at {link.node} follows its trace from {began[began != 0][0] / SECOND_NS:.6f} s on, not from 0"
+        message = (
+            f"the link at {link.node} follows its trace from {began[began != 0][0] / SECOND_NS:.6f} s on, not from 0"
+        )
         return Check(name, DURING, False, message, 0, int(began[began != 0][0]), 0, "ns")
     if wrong.size:
         at = int(wrong[0])
@@ -62,7 +64,9 @@ def _passed(link: Opportunities, found: Samples, tolerance: Tolerance) -> Check:
         return Check(name, DURING, False, message, int(expected[at]), int(passed[at]), 0, "opportunities")
     lost = found["carried_bytes"][begun] + found["unused_bytes"][begun] - passed * link.size_bytes
     if lost.any():
-        message = f"the link at {link.node} has {abs(int(lost[lost != 0][0]))} bytes more or less than its opportunities"
+        message = (
+            f"the link at {link.node} has {abs(int(lost[lost != 0][0]))} bytes more or less than its opportunities"
+        )
         return Check(name, DURING, False, message, 0, int(lost[lost != 0][0]), 0, "bytes")
     late_ns = np.abs(np.minimum(found.time_ns[begun], link.end_ns) - np.minimum(until, link.end_ns))
     if late_ns.max() > tolerance.clock_us * 1000:
