@@ -58,8 +58,8 @@ def _passed(link: Opportunities, found: Samples, tolerance: Tolerance) -> Check:
     if wrong.size:
         at = int(wrong[0])
         message = (
-            f"the link at {link.node} had {passed[at]} opportunities until {until[at] / SECOND_NS:.6f} s, its trace has "
-            f"{expected[at]}: it follows another one"
+            f"the link at {link.node} had {passed[at]} opportunities until {until[at] / SECOND_NS:.6f} s, its trace "
+            f"has {expected[at]}: it follows another one"
         )
         return Check(name, DURING, False, message, int(expected[at]), int(passed[at]), 0, "opportunities")
     lost = found["carried_bytes"][begun] + found["unused_bytes"][begun] - passed * link.size_bytes
@@ -110,8 +110,8 @@ def _carried(
         way = "more than" if left[at] > most[at] else "although its queue held more, less than"
         let = most[at] - frame if left[at] > most[at] else least[at] + frame
         message = (
-            f"{left[at]} bytes left {link.node} in {(end[at] - begin[at]) / 1e6:g} ms from {begin[at] / SECOND_NS:.6f} s on, "
-            f"{way} its opportunities carry: {let}"
+            f"{left[at]} bytes left {link.node} in {(end[at] - begin[at]) / 1e6:g} ms from "
+            f"{begin[at] / SECOND_NS:.6f} s on, {way} its opportunities carry: {let}"
         )
         return Check(name, DURING, False, message, int(let), int(left[at]), frame, "bytes")
     message = f"{total} bytes left {link.node}, its opportunities carry {possible}"

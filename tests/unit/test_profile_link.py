@@ -99,7 +99,7 @@ def test_several_traces_are_a_sweep_in_both_directions(tmp_path: Path) -> None:
     [
         # 12.032 Mbit/s are one opportunity a millisecond.
         ("0,12.032,1\n3,0,1\n5,24.064,1\n", "step", [1000, 2000, 3000, 5500, 6000, 6500, 7000]),
-        # One a millisecond, growing to three within two: n = t + t^2 / 2. The last rate holds as long as the one before.
+        # One a millisecond, growing to three within two: n = t + t^2 / 2. The last holds as long.
         ("0,12.032,1\n2,36.096,1\n", "linear", [732, 1236, 1646, 2000, 2333, 2667, 3000, 3333, 3667, 4000]),
         # Falling to none within two, and nothing after: n = t - t^2 / 4.
         ("0,12.032,1\n2,0,1\n3,0,1\n", "linear", [2000]),
