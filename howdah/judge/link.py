@@ -51,18 +51,22 @@ def _passed(link: Opportunities, found: Samples, tolerance: Tolerance) -> Check:
     wrong = np.flatnonzero(passed != expected)
     last = int(passed[-1])
     if (began != 0).any():
-        message = f"the link at {link.node} follows its trace from {began[began != 0][0] / SECOND_NS:.6f} s on, not from 0"
+        message = (
+            f"the link at {link.node} follows its trace from {began[began != 0][0] / SECOND_NS:.6f} s on, not from 0"
+        )
         return Check(name, DURING, False, message, 0, int(began[began != 0][0]), 0, "ns")
     if wrong.size:
         at = int(wrong[0])
         message = (
-            f"the link at {link.node} had {passed[at]} opportunities until {until[at] / SECOND_NS:.6f} s, its trace has "
-            f"{expected[at]}: it follows another one"
+            f"the link at {link.node} had {passed[at]} opportunities until {until[at] / SECOND_NS:.6f} s, its trace "
+            f"has {expected[at]}: it follows another one"
         )
         return Check(name, DURING, False, message, int(expected[at]), int(passed[at]), 0, "opportunities")
     lost = found["carried_bytes"][begun] + found["unused_bytes"][begun] - passed * link.size_bytes
     if lost.any():
-        message = f"the link at {link.node} has {abs(int(lost[lost != 0][0]))} bytes more or less than its opportunities"
+        message = (
+            f"the link at {link.node} has {abs(int(lost[lost != 0][0]))} bytes more or less than its opportunities"
+        )
         return Check(name, DURING, False, message, 0, int(lost[lost != 0][0]), 0, "bytes")
     late_ns = np.abs(np.minimum(found.time_ns[begun], link.end_ns) - np.minimum(until, link.end_ns))
     if late_ns.max() > tolerance.clock_us * 1000:
@@ -106,8 +110,8 @@ def _carried(
         way = "more than" if left[at] > most[at] else "although its queue held more, less than"
         let = most[at] - frame if left[at] > most[at] else least[at] + frame
         message = (
-            f"{left[at]} bytes left {link.node} in {(end[at] - begin[at]) / 1e6:g} ms from {begin[at] / SECOND_NS:.6f} s on, "
-            f"{way} its opportunities carry: {let}"
+            f"{left[at]} bytes left {link.node} in {(end[at] - begin[at]) / 1e6:g} ms from "
+            f"{begin[at] / SECOND_NS:.6f} s on, {way} its opportunities carry: {let}"
         )
         return Check(name, DURING, False, message, int(let), int(left[at]), frame, "bytes")
     message = f"{total} bytes left {link.node}, its opportunities carry {possible}"

@@ -21,8 +21,8 @@ TRAFFIC_MODULE = "howdah_traffic"
 
 
 def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]) -> list[str]:
-    """Modules of algorithms, traffic, receivers, processors and links, and those of the profile that no algorithm is known to
-    come from.
+    """Modules of algorithms, traffic, receivers, processors and links, and those of the profile that no algorithm is
+    known to come from.
 
     A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
     """

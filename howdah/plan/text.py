@@ -154,7 +154,9 @@ def _path(plan: Plan) -> Iterator[str]:
 
 
 def _link(link: LinkFacts) -> str:
-    carried = f"{link.opportunities} opportunities of {link.opportunity_bytes} bytes in {format_duration(link.round_us)}"
+    carried = (
+        f"{link.opportunities} opportunities of {link.opportunity_bytes} bytes in {format_duration(link.round_us)}"
+    )
     wait = f"nothing passes for up to {format_duration(link.longest_wait_us)}"
     return f"{link.file}, {carried}, then again; {wait}; the rate is its mean (SHA-256 {link.sha256[:12]})"
 

@@ -35,8 +35,8 @@ class LinkSection(ShortSection):
     short: ClassVar[str] = "file"
 
     file: Text = Field(
-        description="relative to the profile: Mahimahi's format (one time in milliseconds on each line), a .csv of time "
-        "and rate, or a .json of iperf3"
+        description="relative to the profile: Mahimahi's format (one time in milliseconds on each line), a .csv of "
+        "time and rate, or a .json of iperf3"
     )
     interpolation: Literal["step", "linear"] | None = Field(
         default=None,

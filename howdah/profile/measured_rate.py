@@ -16,7 +16,9 @@ from datetime import datetime
 from howdah.errors import ProfileError, nearest
 from howdah.quantity import QuantityError, parse_duration, parse_rate
 
-COLUMNS = "a column of time (time, time_s, time_ms, timestamp) and one of a rate with its unit (throughput_mbps, Mbit/s)"
+COLUMNS = (
+    "a column of time (time, time_s, time_ms, timestamp) and one of a rate with its unit (throughput_mbps, Mbit/s)"
+)
 _TIME_NAMES = ("t", "time", "seconds", "second", "sec", "timestamp", "elapsed", "datetime", "date")
 _TIME_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _RATE_NAME = re.compile(r"(?:^|[^a-z])([kmg]?)(?:bps|bits?(?:[ /_-]|_?per_?)?s(?:ec(?:ond)?)?)(?:$|[^a-z])")

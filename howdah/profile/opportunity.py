@@ -58,7 +58,9 @@ def read_opportunities(
         what = f"{file.name} has measured rates; say how they continue between two of them"
         raise ProfileError(what, where=where, hint=f"link: {{file: {file.name}, interpolation: step}}, or linear")
     if not measured and (interpolation or column):
-        what = f"{file.name} has opportunities, one a line, and nothing to {'interpolate' if interpolation else 'choose'}"
+        what = (
+            f"{file.name} has opportunities, one a line, and nothing to {'interpolate' if interpolation else 'choose'}"
+        )
         raise ProfileError(what, where=where, hint=f"leave {'interpolation' if interpolation else 'column'} out")
     if other == IPERF3:
         rates = rates_of_iperf3(content, str(file))

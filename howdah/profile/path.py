@@ -238,7 +238,9 @@ class PathSection(Section):
             raise FieldError("link and rate_variation are both given; give one", "rate_variation")
         for index, step in enumerate(self.schedule):
             if step.rate is not None:
-                raise FieldError("the link's trace says its rate; give this step a delay or a loss", "schedule", index, "rate")
+                raise FieldError(
+                    "the link's trace says its rate; give this step a delay or a loss", "schedule", index, "rate"
+                )
 
     def _check_bursts(self, mean: float) -> None:
         losses: list[tuple[tuple[str | int, ...], Fraction]] = [(("loss",), self.loss)]

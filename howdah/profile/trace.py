@@ -161,7 +161,8 @@ def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[
         if position == first:
             what = f"no packet may be sent from {begin // 1000} to {stop // 1000} ms: a rate of zero"
             line = times[min(position, len(times) - 1)][0]
-            raise ProfileError(what, where=f"{name}:{line}", hint="make trace.interval longer")
+            hint = "make trace.interval longer, or run it as path.link, in which a stall keeps its queue"
+            raise ProfileError(what, where=f"{name}:{line}", hint=hint)
         rate = (position - first) * _OPPORTUNITY_BITS * 1_000_000 // (stop - begin)
         steps.append(_step(begin, rate))
     return steps, end_us

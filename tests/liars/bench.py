@@ -51,6 +51,15 @@ flows:
 duration: 1500 ms
 collect: {qdisc: 5 ms, tcp_info: 10 ms}
 """
+LINK = """\
+howdah: 1
+name: liars
+description: A link that follows a trace of 2 s
+path: {like: paths/stalling}
+algorithm: cubic
+duration: 2500 ms
+collect: {qdisc: 5 ms, tcp_info: 10 ms, opportunities: 5 ms}
+"""
 # Names of honest runs, and the profile and overrides that make them.
 GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "plain": (None, (*SMALL, "algorithm=cubic")),
@@ -82,6 +91,7 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
         ),
     ),
     "quic": (None, (*SMALL, "algorithm=cubic", "traffic.quic=ngtcp2")),
+    "link": (LINK, ()),
     "group": (GROUP, ()),
     "transfer": (TRANSFER, ()),
 }

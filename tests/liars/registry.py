@@ -18,6 +18,7 @@ from tests.liars.forgeries import FORGERIES
 from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
+from tests.liars.links import LINKS
 from tests.liars.logs import HONEST_LOGS, LOGS, RUN_LOGS
 from tests.liars.machines import MACHINES
 from tests.liars.models import MODELS
@@ -43,6 +44,7 @@ RUNS: list[RunLiar] = [
     *KERNELS,
     *KERNEL_LOGS,
     *PROCESSORS,
+    *LINKS,
     *RUN_LOGS,
 ]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *FORGERIES, *PLANS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
