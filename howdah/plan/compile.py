@@ -25,7 +25,7 @@ from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
-from howdah.plan.queue import check_drains, reverse_buffer
+from howdah.plan.queue import check_drains, policed, reverse_buffer
 from howdah.plan.receiver import (
     ack_filters,
     acknowledge_at_once,
@@ -94,6 +94,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     links = (find_link(cell, "link", kind), find_link(cell, "reverse_link", kind))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     path = dataclasses.replace(path, link=facts(links[0]), reverse_link=facts(links[1]))
+    path = policed(scenario.path, path, several_kernels=scenario.split or kind.several_machines)
     check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
     size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)
