@@ -12,11 +12,11 @@ from howdah.linux.netlink.qdisc import RTM_GETQDISC, header
 from howdah.linux.output import KIND_QDISC
 from howdah.plan.plan import Plan
 
-_DELAYS = ("netem", "howdah_wire")
+_WATCHED = ("netem", "howdah_wire", "howdah_hop")
 
 
 def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
-    """``{node: [(interface, handle)]}`` of the bottleneck's queue, of the other hops' and of all that delays."""
+    """``{node: [(interface, handle)]}`` of the queues of all hops, and of delay lines and what is below them."""
     found: dict[str, list[tuple[str, str]]] = {}
     calibration = plan.calibration
     bottleneck = (calibration.bottleneck_interface, calibration.bottleneck_handle)
@@ -25,7 +25,7 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
         found.setdefault(hop.node, []).append((hop.interface, calibration.bottleneck_handle))
     for operation in plan.operations:
         arguments = operation.arguments
-        if operation.op == "qdisc" and arguments["kind"] in _DELAYS:
+        if operation.op == "qdisc" and arguments["kind"] in _WATCHED:
             place = (arguments["interface"], arguments["handle"])
             places = found.setdefault(arguments["node"], [])
             if place not in places:

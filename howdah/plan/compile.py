@@ -15,6 +15,7 @@ from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.memory import Sizes, sizes
+from howdah.plan.middlebox import middlebox
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
@@ -91,6 +92,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     processors = find_processors(cell, network, receivers, kind)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
+    path = dataclasses.replace(path, middlebox=middlebox(cell, kind))
     check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
     size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)

@@ -70,6 +70,7 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
         ("hops", "further hops"),
         ("delay_variation", "delay that varies"),
         ("reorder", "reordering"),
+        ("middlebox", "middlebox"),
         ("loss_burst", "loss in bursts"),
         ("schedule", "path that changes"),
         ("trace", "path that changes"),

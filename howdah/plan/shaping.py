@@ -10,6 +10,7 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.flow import Delays
+from howdah.plan.middlebox import install
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
@@ -120,6 +121,8 @@ def shape(
         operations += rate_limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(path))
     lines = _delay_lines(cell, network, path, delays, varying)
     operations += [delay(network, line) for line in lines]
+    below, switched = install(cell, network, path.middlebox)
+    operations += below
     if path.sender_interface_bits_per_second is not None:
         rate = path.sender_interface_bits_per_second
         # Larger than TCP small queues let the flows of one host fill: the sender's own queue never drops.
@@ -132,7 +135,7 @@ def shape(
         event(at_us, "class", **class_arguments(ends[0], changed, burst(changed), frame))
         for at_us, changed in varying.other.rate
     ]
-    return Shaping(operations, changes + _changes(cell, network, lines, varying), queues)
+    return Shaping(operations, changes + _changes(cell, network, lines, varying) + switched, queues)
 
 
 def _background(cell: Cell, pairs: list[tuple[str, str]]) -> list[tuple[str, tuple[str, str]]]:
