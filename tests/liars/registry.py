@@ -25,6 +25,7 @@ from tests.liars.models import MODELS
 from tests.liars.modules import HONEST_MODULES, MODULES
 from tests.liars.paths import PATHS
 from tests.liars.plans import HONEST_PLANS, PLANS
+from tests.liars.policers import POLICERS
 from tests.liars.processors import PROCESSORS
 from tests.liars.queues import QUEUES
 from tests.liars.records import RECORDS
@@ -36,6 +37,7 @@ RUNS: list[RunLiar] = [
     *BUFFERS,
     *QUEUES,
     *HOPS,
+    *POLICERS,
     *RECORDS,
     *BOOTED,
     *COLLECTED,
