@@ -13,11 +13,11 @@ from howdah.linux.output import KIND_QDISC
 from howdah.plan.plan import Plan
 from howdah.plan.policer import INGRESS_HANDLE
 
-_DELAYS = ("netem", "howdah_wire")
+_WATCHED = ("netem", "howdah_wire", "howdah_hop")
 
 
 def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
-    """``{node: [(interface, handle)]}`` of the queues of all hops, of the policer and of all that delays."""
+    """``{node: [(interface, handle)]}`` of hops' queues, the policer, delay lines and what is below them."""
     found: dict[str, list[tuple[str, str]]] = {}
     calibration = plan.calibration
     bottleneck = (calibration.bottleneck_interface, calibration.bottleneck_handle)
@@ -28,7 +28,7 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
         found[calibration.bottleneck_node].append((calibration.bottleneck_interface, INGRESS_HANDLE))
     for operation in plan.operations:
         arguments = operation.arguments
-        if operation.op == "qdisc" and arguments["kind"] in _DELAYS:
+        if operation.op == "qdisc" and arguments["kind"] in _WATCHED:
             place = (arguments["interface"], arguments["handle"])
             places = found.setdefault(arguments["node"], [])
             if place not in places:

@@ -20,12 +20,16 @@ from howdah.profile import Profile
 from howdah.profile.draft import (
     Draft,
     check_algorithms,
+    check_background,
     check_buffer,
     check_duration,
     check_flows,
+    check_loss,
+    check_outage,
     check_rate,
     check_repetitions,
     check_rtt,
+    check_sizes,
     write,
     write_text,
 )
@@ -35,7 +39,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _EXAMPLES = """\
 On a terminal, without options, it asks for each of them. An option that is not given has its default.
   howdah new mine --rate 400Mbit/s --rtt '50 ms, 100 ms' --algorithm cubic,bbr
-  howdah new over-geo --like paths/geo --algorithm cubic,search
+  howdah new over-geo --path geo --algorithm cubic,search
+  howdah new short --path starlink --sizes '15 kB, 1 MB' --background 2
   howdah new twin --from slow.pcap
 """
 
@@ -49,6 +54,8 @@ class _Question:
     check: Callable[[str], Any]
     example: str = ""
     of_a_path: bool = False  # not asked where another path is taken
+    asked: bool = True  # on a terminal; the others are options alone
+    of_link: bool = False  # which every path can have, another's too
 
     @property
     def default(self) -> str:
@@ -60,18 +67,32 @@ _QUESTIONS = (
     _Question("rate", "rate of the bottleneck", check_rate, "100 Mbit/s", of_a_path=True),
     _Question("rtt", "round-trip time without any queue", check_rtt, "100 ms", of_a_path=True),
     _Question("buffer", "buffer of the bottleneck", check_buffer, "1 bdp", of_a_path=True),
+    _Question("reverse_rate", "rate of the way back", check_rate, "not limited", asked=False, of_link=True),
+    _Question("loss", "share of packets lost at random", check_loss, "none", asked=False, of_link=True),
+    _Question(
+        "outage", "when nothing passes, such as '100 ms at 3 s'", check_outage, "none", asked=False, of_link=True
+    ),
     _Question("algorithms", "algorithms to compare", check_algorithms, "cubic,reno"),
     _Question("flows", "flows at once", check_flows, "1"),
+    _Question("sizes", "data of each flow", check_sizes, "no end", asked=False),
+    _Question("background", "flows beside, of cubic", check_background, "0", asked=False),
     _Question("duration", "simulated time of a run", check_duration, "20 s"),
     _Question("repetitions", "repetitions of each run", check_repetitions, "3"),
 )
+_SWEPT = ("algorithms", "reverse_rate", "loss", "sizes")
+
+
+def _option(question: _Question) -> str:
+    return "algorithm" if question.field == "algorithms" else question.field.replace("_", "-")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("new", epilog=_EXAMPLES)
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the experiment, and of the file NAME.yaml")
     path = section(parser, "path")
-    path.add_argument("--like", metavar="PROFILE", help="take the path of another profile, such as paths/geo")
+    path.add_argument(
+        *("--like", "--path"), metavar="PROFILE", help="take the path of another profile, such as paths/geo or geo"
+    )
     path.add_argument(
         "--from",
         dest="recording",
@@ -84,13 +105,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     rest = section(parser, "experiment")
     for question in _QUESTIONS:
-        name = "algorithm" if question.field == "algorithms" else question.field
-        several = "; a list with commas is a sweep" if question.of_a_path or name == "algorithm" else ""
-        (path if question.of_a_path else rest).add_argument(
+        name = _option(question)
+        swept = question.of_a_path or question.field in _SWEPT
+        several = "; a list with commas is a sweep" if swept else ""
+        default = question.default or question.example
+        (path if question.of_a_path or question.of_link else rest).add_argument(
             f"--{name}",
             dest=question.field,
             metavar="NAME,..." if name == "algorithm" else "N" if question.default.isdecimal() else "VALUE",
-            help=f"{question.words} (default: {question.default}){several}",
+            help=f"{question.words} (default: {default}){several}",
         )
     parser.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: ./NAME.yaml)")
     add_json_option(parser)
@@ -114,8 +137,9 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
     """The profile of a recorded flow. Options of a draft do not go with it."""
     for question in _QUESTIONS:
         if getattr(options, question.field) is not None:
-            option = "algorithm" if question.field == "algorithms" else question.field
-            raise ProfileError(f"--{option} and --from are both given; give one", hint="change the file afterwards")
+            raise ProfileError(
+                f"--{_option(question)} and --from are both given; give one", hint="change the file afterwards"
+            )
     if options.like is not None:
         raise ProfileError("--like and --from are both given; give one")
     from howdah.explain.read import MOST_FLOWS, read_files  # only this needs them
@@ -171,7 +195,7 @@ def _answered(options: argparse.Namespace, name: str, asks: bool) -> Draft:
         if written is not None:
             given[question.field] = _checked(question, written)
     if asks and not given:  # with options, a line that was copied from a page needs no answers
-        for question in _QUESTIONS:
+        for question in (each for each in _QUESTIONS if each.asked):
             given[question.field] = _asked(question.words, question.default, question.check)
     return Draft(name, **given)
 
@@ -180,8 +204,7 @@ def _checked(question: _Question, written: str) -> Any:
     try:
         return question.check(written)
     except ProfileError as error:
-        option = "algorithm" if question.field == "algorithms" else question.field
-        raise ProfileError(error.what, where=f"--{option} {written}", hint=error.hint) from None
+        raise ProfileError(error.what, where=f"--{_option(question)} {written}", hint=error.hint) from None
 
 
 def _check_like(text: str) -> str:

@@ -11,6 +11,7 @@ from howdah.judge.burst import allowed_losses
 from howdah.judge.check import ACCOUNTING, Check, none_of
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline.clsact import Clsact
+from howdah.linux.netlink.discipline.howdah_hop import MiddleHop
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
@@ -63,6 +64,11 @@ class Snapshots:
         root = sum(item["drops"] for item in queues if item["parent"] == "root")
         below = sum(item["drops"] for item in queues if item["parent"] != "root")
         return int(max(root, below))
+
+    def hop_counts(self, node: str, interface: str, *names: str) -> int:
+        """What a middlebox behind the delay line of an interface counted; 0 where there is none."""
+        hops = [item for item in self.qdiscs(node, interface) if item["kind"] == MiddleHop.kind]
+        return sum(int(item[name]) for item in hops for name in names)
 
     def policed(self, node: str, interface: str) -> int:
         """Packets that a filter dropped on their way out, before the queues."""
@@ -130,9 +136,14 @@ def balance(plan: Plan, state: Snapshots, direction: str) -> Check:
     counted = [place for hop in hops_used for place in _drops(state, hop, (hop.node, hop.interface) in first)]
     places = {place: count for place, count in counted if count}
     known = sum(places.values())
-    missing = sent - received - known
+    twice = sum(state.hop_counts(hop.node, hop.interface, "duplicated") for hop in hops_used)
+    back = {hop for hops in _ways(plan, "reverse" if direction == "forward" else "forward") for hop in hops}
+    answers = sum(state.hop_counts(hop.node, hop.interface, "answered") for hop in back)
+    missing = sent + twice + answers - received - known
     told = ", ".join(f"{count} at {place}" for place, count in places.items()) or "none at any known place"
     message = f"{direction}: {sent} packets sent, {received} received, {told}"
+    if twice or answers:
+        message += f", {twice} received twice, {answers} answers of a hop"
     if missing > 0:
         message += f"; the path drops {missing} packets that no queue admits to"
     elif missing < 0:
@@ -198,16 +209,18 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
         for item in state.qdiscs(node, interface):
             if item["handle"] != arguments["handle"]:
                 continue
-            offered = item["packets"] + item["drops"]
+            # A delay line counts as its own what the hop below it drops, and what that lets pass twice.
+            drops = item["drops"] - state.hop_counts(node, interface, "drops")
+            offered = item["packets"] + item["drops"] - state.hop_counts(node, interface, "duplicated")
             mean = ratio * offered
-            allowed = allowed_losses(item["drops"], offered, ratio, plan.path.loss_burst_packets, tolerance.deviations)
-            ok = abs(item["drops"] - mean) <= allowed
-            message = f"the delay line at {node}:{interface} dropped {item['drops']} of {offered} packets"
+            allowed = allowed_losses(drops, offered, ratio, plan.path.loss_burst_packets, tolerance.deviations)
+            ok = abs(drops - mean) <= allowed
+            message = f"the delay line at {node}:{interface} dropped {drops} of {offered} packets"
             if not ok:
                 message += f", expected {mean:.4g} ± {allowed:.3g}"
-                message += ": its limit is too small" if item["drops"] > mean else ""
+                message += ": its limit is too small" if drops > mean else ""
             label = f"netem drops {node}:{interface}"
-            checks.append(Check(label, ACCOUNTING, ok, message, mean, item["drops"], allowed, "packets"))
+            checks.append(Check(label, ACCOUNTING, ok, message, mean, drops, allowed, "packets"))
     return checks
 
 

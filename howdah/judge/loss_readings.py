@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.measure.sampled import Samples, qdisc_samples
+from howdah.plan.line import HOP_HANDLE
 from howdah.plan.plan import Plan
 
-_READ = ("sent_packets", "drops_packets", "backlog_packets")
+_DROPS = "drops_packets"
+_READ = ("sent_packets", _DROPS, "backlog_packets")
 
 Changes = list[tuple[int, float]]  # when, in nanoseconds, and the ratio from then on
 
@@ -45,7 +47,17 @@ def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], 
         arguments = operation.arguments
         if operation.op == "qdisc" and arguments["kind"] == Netem.kind:
             node, interface = arguments["node"], arguments["interface"]
-            yield (node, interface), qdisc_samples(table, node, interface, arguments["handle"])
+            line = qdisc_samples(table, node, interface, arguments["handle"])
+            if plan.path.middlebox is not None:
+                line = _without_hop(line, qdisc_samples(table, node, interface, HOP_HANDLE))
+            yield (node, interface), line
+
+
+def _without_hop(line: Samples, hop: Samples) -> Samples:
+    """The line's readings without what the hop below it dropped, which the line counts, too."""
+    if len(hop) != len(line) or not line.has(_DROPS) or not hop.has(_DROPS):
+        return line
+    return Samples(line.time_ns, {**line.columns, _DROPS: line[_DROPS] - hop[_DROPS]})
 
 
 def loss_readings(samples: Samples, base: float, changes: Changes) -> LossReadings | None:

@@ -24,6 +24,7 @@ from howdah.judge.kernel_log import kernel_log_checks
 from howdah.judge.limits import limit_checks
 from howdah.judge.link import link_checks
 from howdah.judge.machines import machine_checks, processor, round_trip_checks
+from howdah.judge.middlebox import middlebox_checks
 from howdah.judge.model import model_checks
 from howdah.judge.own import own_module_checks
 from howdah.judge.policer import bucket_check, train_checks
@@ -94,6 +95,7 @@ def _kernel_checks(
     checks += sending_checks(data, tolerance)
     checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
+    checks += middlebox_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
     checks += collection_checks(plan, report, *accounts)
     checks += coverage_checks(plan, report, data, raw, _json(raw / "accounting.json"))

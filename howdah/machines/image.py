@@ -123,7 +123,7 @@ def _sources() -> list[bytes]:
 def _module_names() -> list[str]:
     """All modules of the project: those of directories of their own, and one of each file of algorithms/."""
     plug_ins = sorted(file.stem for file in (MODULES / "algorithms").glob("ss_*.c") if not file.stem.endswith(".mod"))
-    return ["howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", *plug_ins]
+    return ["howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", "howdah_hop", *plug_ins]
 
 
 def _provide_base(cache: Cache, progress: Progress) -> Path:

@@ -16,6 +16,7 @@ from howdah.plan.group import expand, pairs_of
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.link import facts, find_link
 from howdah.plan.memory import Sizes, sizes
+from howdah.plan.middlebox import middlebox
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
@@ -23,6 +24,7 @@ from howdah.plan.operation import event, operation
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, RealTime
+from howdah.plan.policer import settled as settled_policer
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, policed, reverse_buffer
@@ -93,7 +95,9 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     links = (find_link(cell, "link", kind), find_link(cell, "reverse_link", kind))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
-    path = dataclasses.replace(path, link=facts(links[0]), reverse_link=facts(links[1]))
+    path = dataclasses.replace(
+        path, link=facts(links[0]), reverse_link=facts(links[1]), middlebox=middlebox(cell, kind)
+    )
     path = policed(scenario.path, path, several_kernels=scenario.split or kind.several_machines)
     check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
@@ -234,6 +238,22 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         reverse_buffer_packets=reverse_packets,
         loss_burst_packets=asked.loss_burst,
     )
+
+
+def _policed(scenario: Scenario, path: Path, *, several_kernels: bool) -> Path:
+    asked = scenario.path.policer
+    if asked is None:
+        return path
+    policer = settled_policer(
+        asked.rate,
+        asked.burst,
+        frame_bytes=path.frame_bytes,
+        bottleneck=path.rate_bits_per_second,
+        interface=path.sender_interface_bits_per_second,
+        lossy=bool(path.loss_ratio),
+        several_kernels=several_kernels,
+    )
+    return dataclasses.replace(path, policer=policer)
 
 
 def _carried(scenario: Scenario, varying: Schedule) -> int:

@@ -15,6 +15,7 @@ from howdah.plan.plan import Plan
 
 TICK_US = 10_000  # of a user-mode kernel
 WIRE = Wire.kind  # the qdisc and the module of a line between two kernels
+HOP_HANDLE = "30:"  # of a middlebox below the netem
 WIRE_HANDLE = "20:"  # of a wire below the netem that does the rest of a line
 
 
@@ -46,7 +47,7 @@ def delay_lines(plan: Plan) -> list[Line]:
                 towards[link[f"{near}_node"], link[f"{near}_interface"]] = link[f"{far}_node"]
     changed: dict[tuple[str, str, str], list[Netem]] = {}
     for event in plan.timeline:
-        if event.op == "qdisc":
+        if event.op == "qdisc" and event.arguments["kind"] == Netem.kind:
             changed.setdefault(_place(event.arguments), []).append(Netem(**event.arguments["options"]))
     lines = []
     for item in plan.operations:

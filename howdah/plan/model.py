@@ -71,6 +71,7 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
         ("policer", "policer"),
         ("delay_variation", "delay that varies"),
         ("reorder", "reordering"),
+        ("middlebox", "middlebox"),
         ("loss_burst", "loss in bursts"),
         ("schedule", "path that changes"),
         ("trace", "path that changes"),

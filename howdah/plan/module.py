@@ -9,6 +9,7 @@ from howdah.algorithm import is_bpf, module_name
 from howdah.errors import ProfileError
 from howdah.plan.kernel import ModuleBuild
 from howdah.plan.link import LINK_MODULE
+from howdah.plan.middlebox import HOP_MODULE
 from howdah.plan.plan import Flow, Processor
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.receiver import RECEIVER_MODULE, Receivers
@@ -21,8 +22,8 @@ TRAFFIC_MODULE = "howdah_traffic"
 
 
 def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]) -> list[str]:
-    """Modules of algorithms, traffic, receivers, processors and links, and those of the profile that no algorithm is
-    known to come from.
+    """Modules of algorithms, traffic, receivers, middleboxes, processors and links, and those of the profile that no
+    algorithm is known to come from.
 
     A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
     """
@@ -31,6 +32,8 @@ def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, proces
         needed.add(TRAFFIC_MODULE)
     if receivers.needs_module:
         needed.add(RECEIVER_MODULE)
+    if cell.scenario.path.middlebox is not None:
+        needed.add(HOP_MODULE)
     if processors:
         needed.add(PROCESSOR_MODULE)
     if cell.scenario.path.link is not None or cell.scenario.path.reverse_link is not None:

@@ -42,6 +42,20 @@ class LinkFacts:
 
 
 @planned
+class Middlebox:
+    """What a hop behind the delay lines does to packets while flows run. ``strips`` has kinds of TCP options, ``lost``
+    numbers of packets towards each receiver; both and the ratios as howdah/profile/middlebox.py says."""
+
+    mtu_bytes: int  # 0: no limit
+    answers: bool
+    clears_ecn: bool
+    strips: list[int]
+    duplicate_ratio: float
+    corrupt_ratio: float
+    lost: list[int]
+
+
+@planned
 class Path:
     """The path as the profile asks for it, resolved.
 
@@ -83,6 +97,7 @@ class Path:
     # where it counts them.
     reverse_buffer_bytes: int | None = field(default=None, metadata=OCCASIONAL)
     reverse_buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
+    middlebox: Middlebox | None = field(default=None, metadata=OCCASIONAL)
     policer: Policer | None = field(default=None, metadata=OCCASIONAL)
     # Packets that random loss takes in a row, on average, where it comes in bursts.
     loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)

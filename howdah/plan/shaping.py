@@ -11,6 +11,7 @@ from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.flow import Delays
 from howdah.plan.link import follow_trace, link_events
+from howdah.plan.middlebox import install
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
@@ -127,6 +128,8 @@ def shape(
         operations += _limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(path), links[1])
     lines = _delay_lines(cell, network, path, delays, varying)
     operations += [delay(network, line) for line in lines]
+    below, switched = install(cell, network, path.middlebox)
+    operations += below
     if path.sender_interface_bits_per_second is not None:
         rate = path.sender_interface_bits_per_second
         # Larger than TCP small queues let the flows of one host fill: the sender's own queue never drops.
@@ -141,7 +144,7 @@ def shape(
     ]
     for end, link in zip(ends, links, strict=True):
         changes += link_events(end, cell.scenario.duration) if link is not None else []
-    return Shaping(operations, changes + _changes(cell, network, lines, varying), queues)
+    return Shaping(operations, changes + _changes(cell, network, lines, varying) + switched, queues)
 
 
 def _limit(

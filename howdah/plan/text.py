@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.plan.command import command_lines, event_line
+from howdah.plan.middlebox import middlebox_words
 from howdah.plan.path import LinkFacts, Path
 from howdah.plan.plan import Event, Plan, Processor
 from howdah.plan.policer import Policer
@@ -136,6 +137,8 @@ def _path(plan: Plan) -> Iterator[str]:
         rows.append((f"hop {hop.node}:{hop.interface}", shown))
     if path.tick_us:
         rows.append(("tick", f"{format_duration(path.tick_us)} between releases of a delay line, while flows run"))
+    if path.middlebox is not None:
+        rows.append(("middlebox", ", ".join(middlebox_words(path.middlebox))))
     if path.early_us:
         rows.append(
             ("overtaking", f"{path.reorder_ratio * 100:g} % of packets, {format_duration(path.early_us)} early")

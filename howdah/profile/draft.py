@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from howdah.algorithm import ALGORITHMS
 from howdah.errors import HowdahError, ProfileError, explain, nearest
 from howdah.place import CHECKOUT
-from howdah.profile.field import Buffer, PositiveDuration, Rate
+from howdah.profile.field import Buffer, Bytes, PositiveDuration, Rate, Ratio
 from howdah.profile.load import load
 from howdah.profile.model import MOST_FLOWS
 from howdah.profile.profile import Profile
@@ -25,6 +25,7 @@ from howdah.quantity import format_duration, parse_duration
 
 MOST_REPETITIONS = 1000
 _PLAIN = re.compile(r"[^\s%#?]+")
+_OF_OTHERS = "cubic"  # algorithm of the background
 _SHARE_OF_DURATION = 3  # the last flow starts when a third of the run has passed
 
 
@@ -41,6 +42,11 @@ class Draft:
     flows: int = 1
     repetitions: int = 3
     duration: str = "20 s"
+    reverse_rate: str = ""
+    loss: str = ""
+    outage: str = ""
+    sizes: str = ""
+    background: int = 0
 
 
 def _quantity(annotation: Any) -> Callable[[str], str]:
@@ -69,6 +75,7 @@ def _several_quantities(annotation: Any) -> Callable[[str], str]:
 
 check_rate, check_duration = _several_quantities(Rate), _quantity(PositiveDuration)
 check_rtt, check_buffer = _several_quantities(PositiveDuration), _several_quantities(Buffer)
+check_loss, check_sizes = _several_quantities(Ratio), _several_quantities(Bytes)
 
 
 def check_algorithms(text: str) -> tuple[str, ...]:
@@ -92,6 +99,18 @@ def check_count(text: str, most: int) -> int:
     if not text.strip().isdecimal() or not 1 <= int(text) <= most:
         raise ProfileError(f"expected a whole number from 1 to {most}, not {text!r}")
     return int(text)
+
+
+def check_outage(text: str) -> str:
+    """Its length and when it begins: ``100 ms at 3 s``."""
+    length, word, begins = text.partition(" at ")
+    if not word:
+        raise ProfileError(f"expected how long and when, not {text!r}", hint="for example: 100 ms at 3 s")
+    return f"{check_duration(length)} at {check_duration(begins)}"
+
+
+def check_background(text: str) -> int:
+    return 0 if text.strip() == "0" else check_count(text, MOST_FLOWS)
 
 
 def check_flows(text: str) -> int:
@@ -189,24 +208,41 @@ def _path(draft: Draft) -> list[str]:
             "path:",
             f"  like: {draft.like} # every field not given here is that path's",
             *([f"  buffer: {_one_or_list(draft.buffer.split(', '))}"] if draft.buffer else []),
+            *_more_of_path(draft),
         ]
     return [
         "path:",
         f"  rate: {_one_or_list(draft.rate.split(', '))} # of the bottleneck, with all headers",
         f"  rtt: {_one_or_list(draft.rtt.split(', '))} # without any queue, half of it each way",
         f"  buffer: {_one_or_list(draft.buffer.split(', '))} # 1 bdp = rate x rtt; also 500 kB, 100 packets",
+        *_more_of_path(draft),
     ]
 
 
+def _more_of_path(draft: Draft) -> list[str]:
+    lines = []
+    if draft.reverse_rate:
+        lines.append(f"  reverse_rate: {_one_or_list(draft.reverse_rate.split(', '))} # of the way back, where ACKs go")
+    if draft.loss:
+        lines.append(f"  loss: {_one_or_list(draft.loss.split(', '))} # of all packets, forward, at random")
+    if draft.outage:
+        length, _, begins = draft.outage.partition(" at ")
+        lines.append(f"  schedule: [{{at: {begins}, outage: {length}}}] # both directions lose everything")
+    return lines
+
+
 def _flows(draft: Draft) -> list[str]:
+    size = f"size: {_one_or_list(draft.sizes.split(', '))}" if draft.sizes else ""
+    others = [f"  - {{algorithm: {_OF_OTHERS}}}"] * draft.background
+    background = ["background: # not measured, whatever algorithm is", *others] if others else []
     if draft.flows == 1:
-        return []
+        return [*([f"flows: [{{{size}}}] # ends with its last byte"] if size else []), *background]
     apart_us = parse_duration(draft.duration) // (_SHARE_OF_DURATION * (draft.flows - 1))
     whole_us = next((unit for unit in (1_000_000, 1000) if apart_us >= unit), 1)
     apart_us -= apart_us % whole_us
     starts = [format_duration(index * apart_us) for index in range(draft.flows)]
     return ["flows: # each begins on the path that those before it have filled",
-            *(f"  - {{start: {start}}}" for start in starts)]  # fmt: skip
+            *(f"  - {{start: {start}{', ' + size if size else ''}}}" for start in starts), *background]  # fmt: skip
 
 
 def _repeated(repetitions: int) -> str:
@@ -218,6 +254,8 @@ def _repeated(repetitions: int) -> str:
 def _at(draft: Draft) -> str:
     """The first value of everything that is swept: a claim is about one point, unless it says each."""
     lists = {"algorithm": list(draft.algorithms), "path.buffer": draft.buffer.split(", ")}
+    lists |= {"path.reverse_rate": draft.reverse_rate.split(", "), "path.loss": draft.loss.split(", ")}
+    lists |= {f"flows.{flow}.size": draft.sizes.split(", ") for flow in range(1, draft.flows + 1)}
     if draft.like is None:
         lists |= {"path.rate": draft.rate.split(", "), "path.rtt": draft.rtt.split(", ")}
     swept = ", ".join(f"{name}: {values[0]}" for name, values in lists.items() if len(values) > 1)

@@ -23,6 +23,7 @@ from howdah.profile.field import (
     fixed,
 )
 from howdah.profile.link import LinkSection
+from howdah.profile.middlebox import MiddleboxSection
 from howdah.profile.policer import PolicerSection
 from howdah.profile.queue import AnyQueue, queue_field, refuse_flat
 from howdah.profile.varying import (
@@ -191,6 +192,7 @@ class PathSection(Section):
     )
     delay_variation: DelayVariation | None = Field(default=None, description="delay that varies during the run")
     reorder: ReorderSection | None = Field(default=None, description="packets that overtake others, forward")
+    middlebox: MiddleboxSection | None = Field(default=None, description="a hop that changes or drops packets")
     schedule: list[StepSection] = Field(
         default_factory=list, max_length=10_000, description="rate, delay and loss at given times"
     )

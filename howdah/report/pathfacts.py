@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.number import delay, rate, significant, size
+from howdah.plan.middlebox import middlebox_words
 from howdah.plan.plan import Plan
 from howdah.receiver import RECEIVERS
 from howdah.record.result import Run
@@ -66,6 +67,8 @@ def path_facts(runs: list[Run]) -> list[Fact]:
     if path.forward_loss_steps or path.reverse_loss_steps:
         changes = [*path.forward_loss_steps, *path.reverse_loss_steps]
         facts.append(Fact("Loss changes", f"{len(changes)}, at most {significant(max(c[1] for c in changes) * 100)} %"))
+    if path.middlebox is not None:
+        facts.append(Fact("Middlebox", ", ".join(middlebox_words(path.middlebox))))
     if path.early_us:
         facts.append(Fact("Overtaking", f"{significant(path.reorder_ratio * 100)} % of packets"))
     if path.reverse_rate_bits_per_second:

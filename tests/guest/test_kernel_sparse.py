@@ -20,7 +20,15 @@ from tests.guest.kernel_matrix import ingredients
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(900)]
 
 MODULES = Path(__file__).parents[2] / "modules"
-_PARTS = ("howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", "howdah_link", "howdah_wire")
+_PARTS = (
+    "howdah_traffic",
+    "howdah_slow_start",
+    "howdah_receiver",
+    "howdah_processor",
+    "howdah_hop",
+    "howdah_link",
+    "howdah_wire",
+)
 CHECKS = ("W=1", "C=2", "CF=-D__CHECK_ENDIAN__")
 _WRONG = """\
 // SPDX-License-Identifier: GPL-2.0-only

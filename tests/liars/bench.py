@@ -67,6 +67,30 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "rate-schedule": (None, (*SMALL, "algorithm=cubic", "path.schedule=[{at: 700 ms, rate: 5 Mbit/s}]")),
     "loss-schedule": (None, (*SMALL, "algorithm=cubic", "path.schedule=[{at: 700 ms, loss: 5 %}]")),
     "tick": (None, (*SMALL, "algorithm=cubic", "path.tick=5 ms")),
+    "small-hop": (None, (*SMALL, "algorithm=cubic", "path.middlebox={mtu: 1400}")),
+    "black-hole": (None, (*SMALL, "algorithm=cubic", "path.middlebox={mtu: 1400, icmp: false}")),
+    "few-options": (
+        None,
+        (
+            *SMALL,
+            "algorithm=cubic-no-hystart",
+            "path.loss=2 %",
+            "path.middlebox={strip: [sack, window-scale, timestamps]}",
+        ),
+    ),
+    "no-ecn": (
+        None,
+        (*SMALL, "algorithm=cubic", "path.queue=codel", "path.ecn=true", "path.middlebox={clear_ecn: true}"),
+    ),
+    "rough-hop": (
+        None,
+        (
+            *SMALL,
+            "algorithm=bbr",
+            "path.rate=50 Mbit/s",
+            "path.middlebox={lose: [20, 30-32], duplicate: 3 %, corrupt: 2 %}",
+        ),
+    ),
     "lossy": (None, (*SMALL, "algorithm=cubic", "path.loss=2 %")),
     "bursty": (
         None,

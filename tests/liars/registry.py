@@ -15,6 +15,7 @@ from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
 from tests.liars.forgeries import FORGERIES
+from tests.liars.hops import HOPS
 from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
@@ -36,6 +37,7 @@ RUNS: list[RunLiar] = [
     *PATHS,
     *BUFFERS,
     *QUEUES,
+    *HOPS,
     *POLICERS,
     *RECORDS,
     *BOOTED,

@@ -41,6 +41,13 @@ PLANNED = {
             *("path.reverse_buffer=50 packets", "path.burst=none"),
         ),
     ),
+    "middlebox": Asked(
+        "",
+        (
+            "path.middlebox={mtu: 1400, clear_ecn: true, strip: [sack, timestamps], lose: [20, 30-32], duplicate: 1 %, "
+            "corrupt: 0.5 %}",
+        ),
+    ),
     "hops": Asked("", ("path.hops=[{rate: 30 Mbit/s}, {rate: 25 Mbit/s, place: after}]",)),
     "schedule": Asked(
         "", ("path.schedule=[{at: 1 s, rate: 5 Mbit/s}, {at: 2 s, rtt: 60 ms}, {at: 3 s, forward_delay: 5 ms}]",)
@@ -145,6 +152,9 @@ REFUSED = {
     ),
     "a receiver in real time": Asked("receiver: windows-xp\n", (), "host"),
     "no burst in real time": Asked("", ("path.burst=none",), "host"),
+    "a middlebox on a host": Asked("", ("path.middlebox={mtu: 1400}",), "host"),
+    "a middlebox between kernels": Asked("split: true\n", ("path.middlebox={mtu: 1400}",)),
+    "a middlebox in a model": Asked("", ("path.middlebox={mtu: 1400}",), "ns2"),
     "a tick in real time": Asked("", ("path.tick=100 us",), "host"),
     "too much delay taken": Asked("flows: [{rtt: 10 ms}]\n", ("path.schedule=[{at: 1 s, rtt: 1 ms}]",)),
     "a stack and its sender": Asked("receiver: {stack: lwip}\ntraffic: {source: iperf3}\n"),

@@ -92,7 +92,7 @@ def test_a_name_that_nothing_is_like_gets_the_fields_of_its_section(tmp_path: Pa
         (in_path("queue: dualpi2"), "", "dualpi2", "path.queue: fq_codel"),
         (in_path("reverse_queue: fq_codel, reverse_loss: 1 %"), "", "of the way back", "path.reverse_buffer"),
         (in_path("queue: {kind: cake, ack_filter: true}"), "", "of the way back", "stretch-ack"),
-        (in_path("hops: [{rate: 50 Mbit/s, mtu: 1420}]"), "", "MTU of a single hop", "path.mtu"),
+        (in_path("hops: [{rate: 50 Mbit/s, mtu: 1420}]"), "", "MTU of one of several hops", "path.middlebox.mtu"),
         (in_path("receiver_gro: true"), "", "offload", "path.gso_max_segs"),
         (in_path("jitter_distribution: pareto"), "", "jitter that reorders", "path.reorder"),
         (in_path("trace: [a.csv, b.csv]"), "", "sweep over several traces", "path.like"),

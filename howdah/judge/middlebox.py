@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the hop below the delay lines did to packets what the plan says: by its counters and by those of hosts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from howdah.frame import STAMPED_TCP_BYTES
+from howdah.judge.accounting import Snapshots
+from howdah.judge.check import ACCOUNTING, Check
+from howdah.judge.tolerance import Tolerance
+from howdah.linux.netlink.discipline.howdah_hop import OPTIONS, MiddleHop
+from howdah.measure.measured import Measured
+from howdah.measure.sampled import qdisc_samples
+from howdah.plan.line import HOP_HANDLE
+from howdah.plan.path import Middlebox
+from howdah.plan.plan import Plan
+from howdah.plan.route import way
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+
+_ECN_COUNTERS = ("IpExtInECT0Pkts", "IpExtInECT1Pkts", "IpExtInCEPkts")
+_CHECKSUM_COUNTERS = ("TcpInCsumErrors", "UdpInCsumErrors")
+_TOLD = "IcmpInDestUnreachs"
+_SACK_RECOVERIES = "TcpExtTCPSackRecovery"
+_MOST_UNSCALED = 65_535  # bytes of a window without a scale
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class _Hop:
+    """One line's: the counters of its hop, and how many packets it let pass while it was off."""
+
+    place: str
+    ahead: bool
+    counted: dict[str, int]
+    drops: int
+    unseen: int
+
+
+def middlebox_checks(
+    directory: RunDirectory, data: Measured, found: dict[str, Any] | None, tolerance: Tolerance
+) -> list[Check]:
+    """``found`` is accounting.json. Nothing where the plan has no middlebox, and where accounting.json or a counter in
+    it is missing, which other checks say."""
+    plan = data.plan
+    asked = plan.path.middlebox
+    if asked is None or found is None:
+        return []
+    state = Snapshots(found["before"], found["after"])
+    try:
+        hops = list(_hops(plan, state))
+        return list(_checks(directory, data, asked, state, hops, tolerance))
+    except KeyError:
+        return []
+
+
+def _hops(plan: Plan, state: Snapshots) -> Iterator[_Hop]:
+    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    for operation in plan.operations:
+        place = operation.arguments
+        if operation.op != "qdisc" or place["kind"] != MiddleHop.kind:
+            continue
+        node, interface = place["node"], place["interface"]
+        for item in state.qdiscs(node, interface):
+            if item["kind"] != MiddleHop.kind:
+                continue
+            passed = item["seen"] - item["drops"] + item["duplicated"]
+            ahead = (node, interface) in forward
+            yield _Hop(f"{node}:{interface}", ahead, item, item["drops"], item["packets"] - passed)
+
+
+def _checks(
+    directory: RunDirectory,
+    data: Measured,
+    asked: Middlebox,
+    state: Snapshots,
+    hops: list[_Hop],
+    tolerance: Tolerance,
+) -> Iterator[Check]:
+    plan = data.plan
+    readings = store.read(directory, "qdisc")
+    for hop in hops:
+        yield _active(hop, readings, plan)
+        yield _dropped(hop, asked)
+        if hop.ahead:
+            for name, ratio in (("duplicated", asked.duplicate_ratio), ("corrupted", asked.corrupt_ratio)):
+                if ratio or hop.counted[name]:
+                    yield _drawn(hop, name, ratio, tolerance)
+    if asked.corrupt_ratio:
+        yield _checksums(state, hops)
+    if asked.mtu_bytes:
+        yield _sizes(plan, asked, state, hops)
+        yield _told(plan, asked, state, hops)
+    if asked.clears_ecn:
+        yield _ecn(plan, state, hops)
+    if asked.strips:
+        yield _options(plan, data, asked, state)
+
+
+def _active(hop: _Hop, readings: pa.Table, plan: Plan) -> Check:
+    """It treated at least what its queue sent between its readings while flows ran."""
+    name = f"middlebox active {hop.place}"
+    samples = qdisc_samples(readings, *hop.place.split(":"), HOP_HANDLE)
+    inside = samples.time_ns[(samples.time_ns >= 0) & (samples.time_ns < plan.duration_us * 1000)]
+    if len(inside) < 2 or not samples.has("sent_packets"):
+        return Check(name, ACCOUNTING, None, f"the middlebox at {hop.place} was not read", unit="packets")
+    passed = samples.growth("sent_packets", int(inside[0]), int(inside[-1])) or 0
+    treated = hop.counted["packets"] - hop.unseen
+    message = f"the middlebox at {hop.place} let {passed} packets pass between readings, and treated {treated}"
+    return Check(name, ACCOUNTING, treated >= passed, message, passed, treated, 0, "packets")
+
+
+def _dropped(hop: _Hop, asked: Middlebox) -> Check:
+    """Exactly the packets that the list names, of those that came, and those that were too large."""
+    counted = hop.counted
+    listed = int(np.searchsorted(asked.lost, counted["seen"], side="right")) if hop.ahead else 0
+    expected = listed + counted["too_large"]
+    message = f"the middlebox at {hop.place} dropped {hop.drops} of {counted['seen']} packets: "
+    message += f"{counted['lost']} by their number and {counted['too_large']} too large"
+    ok = counted["lost"] == listed and hop.drops == expected
+    if not ok:
+        message += f"; of the numbers in the plan {listed} came"
+    return Check(f"middlebox drops {hop.place}", ACCOUNTING, ok, message, expected, hop.drops, 0, "packets")
+
+
+def _drawn(hop: _Hop, name: str, ratio: float, tolerance: Tolerance) -> Check:
+    """A binomial number of the packets that were not dropped; a packet that no checksum covers is not corrupted."""
+    count = hop.counted["seen"] - hop.drops
+    mean = ratio * count
+    allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + 1
+    measured = hop.counted[name]
+    ok = abs(measured - mean) <= allowed
+    message = f"the middlebox at {hop.place} {name} {measured} of {count} packets"
+    if not ok:
+        message += f", expected {mean:.4g} ± {allowed:.3g}"
+    return Check(f"middlebox {name} {hop.place}", ACCOUNTING, ok, message, mean, measured, allowed, "packets")
+
+
+def _checksums(state: Snapshots, hops: list[_Hop]) -> Check:
+    """What was damaged is what the hosts found damaged: for TCP a loss."""
+    damaged = sum(hop.counted["corrupted"] for hop in hops)
+    unseen = sum(sum(state.counter(name).values()) for name in _CHECKSUM_COUNTERS)
+    message = f"{damaged} packets were damaged, and hosts dropped {unseen} for a wrong checksum"
+    return Check("middlebox checksums", ACCOUNTING, damaged == unseen, message, damaged, unseen, 0, "packets")
+
+
+def _sizes(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
+    """By the hosts' own counters: so many bytes do not fit into as many packets of the MTU."""
+    link = plan.path.frame_bytes - plan.path.mtu_bytes
+    worst, name = 0, ""
+    for flow in plan.flows:
+        last = way(plan, *flow.ends)[-1]
+        place = f"{last.node}:{last.interface}"
+        hop = next((each for each in hops if each.place == place), None)
+        if hop is None:
+            raise KeyError(place)
+        received = state.interface(last.to_node, last.to_interface, "rx_packets")
+        size = state.interface(last.to_node, last.to_interface, "rx_bytes")
+        most = received * (asked.mtu_bytes + link) + hop.unseen * (plan.path.mtu_bytes - asked.mtu_bytes)
+        over = max(size - most, hop.counted["largest_bytes"] - asked.mtu_bytes)
+        if not name or over > worst:
+            worst, name = over, last.to_node
+    message = f"{name} received packets of at most {asked.mtu_bytes} bytes on average, and of at most as many"
+    if worst > 0:
+        message = f"{name} received {worst} bytes more than packets of {asked.mtu_bytes} bytes have"
+    return Check("middlebox MTU", ACCOUNTING, worst <= 0, message, 0, max(worst, 0), 0, "bytes")
+
+
+def _told(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> Check:
+    """ICMP messages that hosts got: one for each packet that was too large, where the hop answers; otherwise none."""
+    large = sum(hop.counted["too_large"] for hop in hops)
+    expected = large if asked.answers else 0
+    got = sum(state.counter(_TOLD).values())
+    back = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}
+    lost = sum(state.queue_drops(*place) for place in back)
+    others = any(flow.datagram_bytes is not None or flow.program is not None for flow in plan.flows)
+    ok = expected - lost <= got and (others or got <= expected)
+    message = f"{large} packets were too large, and hosts heard of {got} by ICMP"
+    if not ok:
+        message += "; the plan says that every one is answered" if asked.answers else "; the plan says a black hole"
+    return Check("middlebox ICMP", ACCOUNTING, ok, message, expected, got, lost, "packets")
+
+
+def _ecn(plan: Plan, state: Snapshots, hops: list[_Hop]) -> Check:
+    """What hosts received with ECT or CE; after the flows' time, when the hop is off, the rest may have it."""
+    hosts = {host.name for host in plan.hosts if host.role != "router"}
+    got = sum(count for name in _ECN_COUNTERS for host, count in state.counter(name).items() if host in hosts)
+    allowed = sum(hop.unseen for hop in hops)
+    cleared = sum(hop.counted["cleared"] for hop in hops)
+    message = f"the middlebox cleared the ECN field of {cleared} packets; hosts received {got} with ECT or CE"
+    return Check("middlebox ECN", ACCOUNTING, got <= allowed, message, 0, got, allowed, "packets")
+
+
+def _options(plan: Plan, data: Measured, asked: Middlebox, state: Snapshots) -> Check:
+    """By what follows from an option: segments are shorter by a time stamp, windows above 64 KiB have a scale, and
+    recoveries are told apart by the kernel."""
+    found = []
+    senders = {flow.id: data.info[flow.id] for flow in plan.flows if flow.is_tcp}
+    if OPTIONS["timestamps"] in asked.strips:
+        whole = min(plan.path.mtu_bytes, asked.mtu_bytes or plan.path.mtu_bytes) - STAMPED_TCP_BYTES
+        short = [flow for flow, read in senders.items() if len(read) and int(read["mss_bytes"].max()) <= whole]
+        found += [f"flow {flow} leaves room for time stamps" for flow in short]
+    if OPTIONS["window-scale"] in asked.strips:
+        large = [
+            flow for flow, read in senders.items() if len(read) and int(read["snd_wnd_bytes"].max()) > _MOST_UNSCALED
+        ]
+        found += [f"flow {flow} has a window above {_MOST_UNSCALED} bytes" for flow in large]
+    if OPTIONS["sack"] in asked.strips:
+        count = sum(state.counter(_SACK_RECOVERIES).values())
+        found += [f"{count} recoveries were told by SACK"] if count else []
+    message = "no flow used an option that the middlebox strips"
+    if found:
+        message = f"{'; '.join(found[:_SHOWN])}: the middlebox does not strip it"
+    return Check("middlebox options", ACCOUNTING, not found, message, 0, len(found), 0, "flows")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hop below each delay line that treats packets: off while the path is measured, on while flows run."""
+
+from __future__ import annotations
+
+from howdah.errors import ProfileError
+from howdah.linux.netlink.discipline.howdah_hop import OPTIONS, MiddleHop
+from howdah.number import counted
+from howdah.plan.line import HOP_HANDLE
+from howdah.plan.network import Network
+from howdah.plan.operation import event, operation
+from howdah.plan.path import Middlebox
+from howdah.plan.perturbation import derived_seed
+from howdah.plan.plan import Event, Operation
+from howdah.plan.qdisc import CLASS_ID, delay_interface, qdisc_arguments
+from howdah.profile import Cell
+from howdah.profile.field import FieldError
+from howdah.profile.middlebox import MOST_LOST, lost_packets
+from howdah.trait import Traits
+
+HOP_MODULE = MiddleHop.kind
+
+
+def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
+    """What the profile asks for, resolved. Raises ProfileError where the engine or the path cannot have it."""
+    path = cell.scenario.path
+    asked = path.middlebox
+    if asked is None:
+        return None
+    place = ("path", "middlebox")
+    if not kind.own_kernel:
+        what = "a middlebox is a kernel module of howdah's, which this engine's kernel does not have"
+        raise ProfileError(what, where=cell.place(*place), hint="run it with the uml engine, or leave it out")
+    if asked.forward and path.gso_max_segs != 1:
+        name = next(name for name in ("corrupt", "duplicate", "lose") if getattr(asked, name))
+        what = (
+            f"with path.gso_max_segs: {path.gso_max_segs or 'kernel'} a packet is several frames, and {name} is of one"
+        )
+        raise ProfileError(what, where=cell.place(*place, name), hint="leave gso_max_segs out")
+    try:
+        mtu_bytes = asked.mtu_bytes(path.mtu)
+    except FieldError as error:
+        raise ProfileError(str(error), where=cell.place(*place, *error.path)) from None
+    lost: set[int] = set()
+    for index, written in enumerate(asked.lose):
+        at = (*place, "lose", index)
+        lost.update(lost_packets(written, cell.place(*at), cell.absolute(written, *at)))
+    if len(lost) > MOST_LOST:
+        what = f"{len(lost)} packets are lost by number; there can be {MOST_LOST}"
+        raise ProfileError(what, where=cell.place(*place, "lose"), hint="path.loss loses a share of all packets")
+    return Middlebox(
+        mtu_bytes=mtu_bytes,
+        answers=bool(mtu_bytes) and asked.icmp,
+        clears_ecn=asked.clear_ecn,
+        strips=asked.strips,
+        duplicate_ratio=float(asked.duplicate),
+        corrupt_ratio=float(asked.corrupt),
+        lost=sorted(lost),
+    )
+
+
+def middlebox_words(of: Middlebox) -> list[str]:
+    """What it does, for a person."""
+    words = []
+    if of.mtu_bytes:
+        words.append(f"MTU {of.mtu_bytes} bytes, " + ("answered by ICMP" if of.answers else "a black hole"))
+    if of.clears_ecn:
+        words.append("ECN cleared")
+    if of.strips:
+        names = [name for name, kind in OPTIONS.items() if kind in of.strips]
+        words.append(f"without {' and '.join(names)}")
+    if of.lost:
+        words.append(f"loses {counted(len(of.lost), 'packet')} by number")
+    for verb, ratio in (("duplicates", of.duplicate_ratio), ("damages", of.corrupt_ratio)):
+        if ratio:
+            words.append(f"{verb} {ratio * 100:g} %")
+    return words
+
+
+def install(cell: Cell, network: Network, asked: Middlebox | None) -> tuple[list[Operation], list[Event]]:
+    """Operations to follow the delay lines, and when they are switched on and off."""
+    operations: list[Operation] = []
+    changes: list[Event] = []
+    for role in ("receiver", "sender") if asked is not None else ():
+        assert asked is not None
+        ahead = role == "receiver"
+        if not ahead and not (asked.mtu_bytes or asked.clears_ecn or asked.strips):
+            continue
+        for host in network.nodes(role):
+            hop = MiddleHop(
+                active=True,
+                mtu_bytes=asked.mtu_bytes,
+                answers=asked.answers,
+                clears_ecn=asked.clears_ecn,
+                strips=asked.strips,
+                duplicate_ratio=asked.duplicate_ratio if ahead else 0.0,
+                corrupt_ratio=asked.corrupt_ratio if ahead else 0.0,
+                lost=asked.lost if ahead else [],
+                seed=derived_seed(cell.scenario.seed, "middlebox", host, cell.repetition),
+            )
+            off = MiddleHop(False, 0, False, False, [], 0.0, 0.0, [], 0)
+            place = (delay_interface(network, host), CLASS_ID, HOP_HANDLE)
+            operations.append(operation("qdisc", **qdisc_arguments(*place, off)))
+            changes += [
+                event(0, "qdisc", **qdisc_arguments(*place, hop)),
+                event(cell.scenario.duration, "qdisc", **qdisc_arguments(*place, off)),
+            ]
+    return operations, changes

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a hop does to packets besides delaying them: ``path.middlebox``."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from howdah.errors import ProfileError
+from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
+from howdah.profile.field import FieldError, Ratio, Section, Text
+
+LEAST_MTU_BYTES = 68  # RFC 791: what every hop forwards
+MOST_LOST = 12_000  # MOST_LOST of modules/hop/hop.h
+_SPAN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_MOST_RATIO = Fraction(1, 2)
+
+
+class MiddleboxSection(Section):
+    """A hop behind the delay line that treats packets from the epoch to the end of the run, as hops of the Internet do.
+
+    ``mtu``, ``overhead``, ``clear_ecn`` and ``strip`` hold in both directions; ``lose``, ``duplicate`` and ``corrupt``
+    forward, towards each receiver.
+    """
+
+    mtu: int | None = Field(
+        default=None, description="bytes of the largest IP packet that passes; larger ones are dropped, 68 at least"
+    )
+    overhead: int | None = Field(
+        default=None, ge=1, description="instead of mtu: bytes that a tunnel's headers take of the path's MTU"
+    )
+    icmp: bool = Field(
+        default=True,
+        description="what is too large is answered with ICMP, fragmentation needed; false: a black hole",
+    )
+    clear_ecn: bool = Field(default=False, description="the ECN field of every packet is set to 0")
+    strip: list[Literal["sack", "window-scale", "timestamps"]] = Field(
+        default_factory=list,
+        description="TCP options of SYN and SYN-ACK that are overwritten with NOPs: selective acknowledgements, "
+        "window scale, time stamps",
+    )
+    lose: list[Text] = Field(
+        default_factory=list,
+        description="packets that are lost, by their numbers towards the receiver from 1: 20, 30-35, or a file with "
+        "one of these on each line",
+    )
+    duplicate: Ratio = Field(
+        default=Fraction(0), description="share of packets that arrive twice", json_schema_extra={"x-default": "0 %"}
+    )
+    corrupt: Ratio = Field(
+        default=Fraction(0),
+        description="share of packets in which a bit is turned over, so that their checksum is wrong",
+        json_schema_extra={"x-default": "0 %"},
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> MiddleboxSection:
+        if self.mtu is not None and self.overhead is not None:
+            raise FieldError("mtu and overhead are both given; give one", "overhead")
+        if self.mtu is not None and self.mtu < LEAST_MTU_BYTES:
+            what = f"an MTU of {self.mtu} bytes cannot be: every hop forwards packets of {LEAST_MTU_BYTES} (RFC 791)"
+            raise FieldError(what, "mtu")
+        if not self.icmp and self.mtu is None and self.overhead is None:
+            raise FieldError("nothing is too large that ICMP could tell of; give mtu or overhead", "icmp")
+        for name in ("duplicate", "corrupt"):
+            if getattr(self, name) > _MOST_RATIO:
+                raise FieldError(f"expected at most 50 % of the packets to {name}", name)
+        if not (self.limits or self.clear_ecn or self.strip or self.forward):
+            raise FieldError("this middlebox does nothing; give mtu, overhead, clear_ecn, strip, lose or another field")
+        return self
+
+    @property
+    def limits(self) -> bool:
+        return self.mtu is not None or self.overhead is not None
+
+    @property
+    def forward(self) -> bool:
+        """Whether it does what it does to packets towards receivers alone."""
+        return bool(self.lose or self.duplicate or self.corrupt)
+
+    @property
+    def strips(self) -> list[int]:
+        """Kinds of options."""
+        return sorted({OPTIONS[name] for name in self.strip})
+
+    def mtu_bytes(self, of_path: int) -> int:
+        """0 where there is no limit. Raises FieldError where it would not limit anything, or nothing passes."""
+        if self.mtu is not None:
+            if self.mtu >= of_path:
+                what = f"nothing is larger than {self.mtu} bytes where path.mtu is {of_path}; give a smaller one"
+                raise FieldError(what, "mtu")
+            return self.mtu
+        if self.overhead is None:
+            return 0
+        if of_path - self.overhead < LEAST_MTU_BYTES:
+            what = f"{self.overhead} bytes of overhead leave {of_path - self.overhead} of path.mtu, {of_path}"
+            raise FieldError(f"{what}; {LEAST_MTU_BYTES} must be left", "overhead")
+        return of_path - self.overhead
+
+
+def lost_packets(written: str, where: str, file: Path) -> list[int]:
+    """Numbers of one entry of ``lose``; ``file`` is where it would be if it is one. Raises ProfileError."""
+    if written[:1].isdigit() and _SPAN.fullmatch(written):
+        return _numbers(written, where)
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        what = f"{written!r} is no number of a packet, and as a file it cannot be read: {reason}"
+        raise ProfileError(
+            what, where=where, hint="write 20, 30-35, or the name of a file with one on each line"
+        ) from None
+    found: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        entry = line.partition("#")[0].strip()
+        if entry:
+            found += _numbers(entry, f"{file}:{number}")
+    if not found:
+        raise ProfileError(f"{file} names no packet", where=where, hint="write one number, or first-last, on each line")
+    return found
+
+
+def _numbers(entry: str, where: str) -> list[int]:
+    match = _SPAN.fullmatch(entry)
+    if match is None:
+        raise ProfileError(f"{entry[:40]!r} is no number of a packet", where=where, hint="write 20, or 30-35")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if first == 0 or last < first:
+        raise ProfileError(
+            f"{entry!r} names no packets", where=where, hint="packets count from 1, and the first comes before the last"
+        )
+    if last - first >= MOST_LOST:
+        what = f"{entry!r} names {last - first + 1} packets; {MOST_LOST} can be lost by number"
+        raise ProfileError(what, where=where, hint="path.schedule with outage loses everything for a time")
+    return list(range(first, last + 1))
