@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures of howdah's own runs over drawn paths: what ``howdah explain`` says against what the run knows.
 
-Four runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.explain.recovery`` prints their table.
+Five runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.explain`` makes their table.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.explain.drawn import profile
 from tests.explain.recovery import RIGHT, WRONG, Truth, explained, outcomes, recorded
 
 pytestmark = pytest.mark.guest
-# One of each: HyStart, a loss, a receive window, BBR. Further ones follow in order.
-_FIRST = (10, 11, 12, 7)
+# One of each: HyStart, a loss, a receive window, BBR, HyStart just before a loss. Further ones follow in order.
+_FIRST = (10, 11, 12, 7, 1070)
 _RUNS = int(os.environ.get("HOWDAH_RECOVERY_RUNS") or len(_FIRST))
 SEEDS = [*_FIRST, *(seed for seed in range(_RUNS + len(_FIRST)) if seed not in _FIRST)][:_RUNS]
 
