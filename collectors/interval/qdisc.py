@@ -11,18 +11,21 @@ from howdah.linux.netlink.message import NETLINK_ROUTE
 from howdah.linux.netlink.qdisc import RTM_GETQDISC, header
 from howdah.linux.output import KIND_QDISC
 from howdah.plan.plan import Plan
+from howdah.plan.policer import INGRESS_HANDLE
 
 _DELAYS = ("netem", "howdah_wire")
 
 
 def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
-    """``{node: [(interface, handle)]}`` of the bottleneck's queue, of the other hops' and of all that delays."""
+    """``{node: [(interface, handle)]}`` of the queues of all hops, of the policer and of all that delays."""
     found: dict[str, list[tuple[str, str]]] = {}
     calibration = plan.calibration
     bottleneck = (calibration.bottleneck_interface, calibration.bottleneck_handle)
     found[calibration.bottleneck_node] = [bottleneck]
     for hop in plan.path.hops:
         found.setdefault(hop.node, []).append((hop.interface, calibration.bottleneck_handle))
+    if plan.path.policer is not None:  # the hook that it hangs on counts what came to it and what it dropped
+        found[calibration.bottleneck_node].append((calibration.bottleneck_interface, INGRESS_HANDLE))
     for operation in plan.operations:
         arguments = operation.arguments
         if operation.op == "qdisc" and arguments["kind"] in _DELAYS:

@@ -19,6 +19,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.ethtool import offloads
 from howdah.linux.netlink.filter import filters
 from howdah.linux.netlink.link import links
+from howdah.linux.netlink.police import policers
 from howdah.linux.netlink.route import routes
 from howdah.plan.plan import Flow, Operation
 from howdah.traffic import TRAFFIC
@@ -95,10 +96,14 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
 
 
 def _filters(namespace: Namespace, qdiscs: list[dict[str, Any]]) -> dict[str, Any]:
-    """``{"filters": {interface: [{"dscp", "queue"}]}}``, of a node that has any; tc prints them as text."""
+    """``{"filters": {interface: [{"dscp", "queue"}]}, "policers": {interface: [{"rate_bits_per_second",
+    "burst_bytes"}]}}``, of a node that has any; tc prints them as text."""
     names = [item["dev"] for item in qdiscs if item.get("kind") == "clsact"]
     found = {name: filters(namespace.netlink, namespace.index(name)) for name in names}
-    return {"filters": found} if found else {}
+    if not found:
+        return {}
+    buckets = {name: policers(namespace.netlink, namespace.index(name)) for name in names}
+    return {"filters": found} | ({"policers": buckets} if any(buckets.values()) else {})
 
 
 def _json_values(text: str) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from howdah.judge.burst import allowed_losses
 from howdah.judge.check import ACCOUNTING, Check, none_of
 from howdah.judge.tolerance import Tolerance
+from howdah.linux.netlink.discipline.clsact import Clsact
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
@@ -63,6 +64,10 @@ class Snapshots:
         below = sum(item["drops"] for item in queues if item["parent"] != "root")
         return int(max(root, below))
 
+    def policed(self, node: str, interface: str) -> int:
+        """Packets that a filter dropped on their way out, before the queues."""
+        return sum(item["drops"] for item in self.qdiscs(node, interface) if item["kind"] == Clsact.kind)
+
     def counter(self, name: str) -> dict[str, int]:
         """Growth of a MIB counter on every node that has it."""
         old, new = self.before.get("netstat", {}), self.after.get("netstat", {})
@@ -90,6 +95,7 @@ def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Toler
         lambda: _counters(state),
         lambda: [_silence(state)],
         lambda: _causes(state),
+        lambda: policed(plan, state),
     ]
     checks = []
     for make in made:
@@ -143,9 +149,26 @@ def _drops(state: Snapshots, hop: LinkHop, first: bool) -> list[tuple[str, int]]
     refused = state.interface(*far, "rx_dropped") + state.interface(*far, "rx_errors")
     places = [(":".join(far), refused)]
     if not first:
+        places.append((f"the policer of {':'.join(near)}", state.policed(*near)))
         places.append((f"the queue of {':'.join(near)}", state.queue_drops(*near)))
         places.append((":".join(near), state.interface(*near, "tx_dropped") + state.interface(*near, "tx_errors")))
     return places
+
+
+def policed(plan: Plan, state: Snapshots) -> list[Check]:
+    """What came to the policer less what it dropped is what came to the queue behind it: the filter's counters against
+    those of the rate limit."""
+    if plan.path.policer is None:
+        return []
+    place = (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface)
+    queues = state.qdiscs(*place)
+    offered = sum(item["packets"] for item in queues if item["kind"] == Clsact.kind)
+    dropped = state.policed(*place)
+    came = sum(item["packets"] + item["drops"] for item in queues if item["parent"] == "root")
+    missing = offered - dropped - came
+    message = f"the policer dropped {dropped} of {offered} packets, and {came} came to the queue behind it"
+    message += f"; {abs(missing)} packets {'are missing' if missing > 0 else 'passed it by'}" if missing else ""
+    return [Check("policer", ACCOUNTING, not missing, message, offered - dropped, came, 0, "packets")]
 
 
 def _softnet(state: Snapshots) -> Check:

@@ -25,6 +25,7 @@ from howdah.judge.limits import limit_checks
 from howdah.judge.machines import machine_checks, processor, round_trip_checks
 from howdah.judge.model import model_checks
 from howdah.judge.own import own_module_checks
+from howdah.judge.policer import bucket_check, train_checks
 from howdah.judge.schedule import loss_schedule_checks
 from howdah.judge.sending import sending_checks
 from howdah.judge.settings import settings_checks
@@ -81,7 +82,9 @@ def _kernel_checks(
     if plan.real_time is not None:
         checks += processor(plan, "the virtual machine", (agent or {}).get("processor"), tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
+    checks += train_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
+    checks += bucket_check(data, tolerance)
     checks += loss_schedule_checks(directory, plan, tolerance)
     checks += burst_checks(directory, plan, tolerance)
     checks += tick_checks(data)
@@ -95,6 +98,7 @@ def _kernel_checks(
     checks += agreement_checks(data)
     checks += _gaps(plan, data, idle)
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
+    checks += train_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     if several:
         checks += round_trip_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     return checks

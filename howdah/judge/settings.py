@@ -12,6 +12,7 @@ from typing import Any
 from howdah.agent.value import same_value
 from howdah.judge.check import ENGINE, Check
 from howdah.linux.netlink.discipline import discipline
+from howdah.linux.netlink.discipline.rate import TICK_NS
 from howdah.plan.line import WIRE, WIRE_HANDLE, delay_lines
 from howdah.plan.operation import ROUTE_METRICS
 from howdah.plan.plan import Plan
@@ -141,7 +142,8 @@ def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
         and kind not in usual
         and not ((node, interface, ROOT_HANDLE) in lines and (handle, kind) == (WIRE_HANDLE, WIRE))
     ]
-    return wrong + list(_rooms(plan, dumps)) + list(_classes(plan, dumps)) + list(_filters(plan, dumps))
+    further = (_rooms, _classes, _filters, _policers)
+    return wrong + [sentence for found in further for sentence in found(plan, dumps)]
 
 
 def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
@@ -175,6 +177,32 @@ def _filters(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
         if found != [{"dscp": item["dscp"], "queue": item["queue"]}]:
             told = ", ".join(f"DSCP {each['dscp']}" for each in found) or "no mark"
             yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item['dscp']}"
+
+
+def _policers(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+    """Rate and burst of the policer, which the kernel keeps in steps of 64 ns; no policer that nobody planned."""
+    wanted = {(item["node"], item["interface"]): item for item in _operations(plan, "police")}
+    told = {
+        (node, interface): buckets
+        for node, dump in dumps.items()
+        if isinstance(dump, dict)
+        for interface, buckets in dump.get("policers", {}).items()
+    }
+    for node, interface in dict.fromkeys([*wanted, *(place for place, buckets in told.items() if buckets)]):
+        item, found = wanted.get((node, interface)), told.get((node, interface), [])
+        if node not in dumps or (item and len(found) == 1 and _same_bucket(found[0], item)):
+            continue
+        said = " and ".join(f"{one['burst_bytes']} bytes at {one['rate_bits_per_second']} bit/s" for one in found)
+        planned = f"{item['burst_bytes']} bytes at {item['rate_bits_per_second']} bit/s" if item else "there is none"
+        yield f"the policer of {node}:{interface} holds {said or 'nothing: it is missing'}, the plan says {planned}"
+
+
+def _same_bucket(found: dict[str, int], item: dict[str, Any]) -> bool:
+    step = item["rate_bits_per_second"] * TICK_NS // 8_000_000_000 + 1
+    same_rate = abs(found["rate_bits_per_second"] - item["rate_bits_per_second"]) <= _BYTE_A_SECOND
+    # A rate in whole bytes a second fills the bucket a little later.
+    share = _BYTE_A_SECOND * item["burst_bytes"] // item["rate_bits_per_second"]
+    return same_rate and abs(found["burst_bytes"] - item["burst_bytes"]) <= step + share
 
 
 def _classes(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, interface_samples, qdisc_samples, tcp_info_samples
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.plan.plan import Flow, Plan
+from howdah.plan.policer import INGRESS_HANDLE
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 
@@ -33,6 +34,7 @@ class Measured:
     counters: Counters
     flows: pa.Table
     way_back: Samples | None = None  # the interface of the bottleneck's other direction, where that has a rate
+    policer: Samples | None = None  # the hook of the policer, where the path has one: what came to it, and its drops
     events: dict[int, list[SlowStartEvent]] = field(default_factory=dict)
 
     @cached_property
@@ -69,8 +71,10 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
     flows = store.read(directory, "flow")
     told = _by_flow(store.read(directory, "slow_start"), plan)
     records = {row["flow"]: row for row in flows.to_pylist()}
+    queues = store.read(directory, "qdisc")
     senders = tcp_info_samples(info, [flow.id for flow in plan.flows], "sender")
     calibration = plan.calibration
+    bottleneck = (calibration.bottleneck_node, calibration.bottleneck_interface)
     return Measured(
         plan=plan,
         traces=[
@@ -79,15 +83,11 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         ],
         info=senders,
         info_receiver=tcp_info_samples(info, [flow.id for flow in plan.flows], "receiver"),
-        bottleneck=qdisc_samples(
-            store.read(directory, "qdisc"),
-            calibration.bottleneck_node,
-            calibration.bottleneck_interface,
-            calibration.bottleneck_handle,
-        ),
+        bottleneck=qdisc_samples(queues, *bottleneck, calibration.bottleneck_handle),
         counters=Counters(store.read(directory, "counter")),
         flows=flows,
         way_back=_way_back(directory, plan),
+        policer=qdisc_samples(queues, *bottleneck, INGRESS_HANDLE) if plan.path.policer is not None else None,
         events={flow.id: events_of(told[flow.id], flow.id) for flow in plan.flows},
     )
 

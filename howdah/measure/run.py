@@ -250,6 +250,12 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
     drops = data.bottleneck["drops_packets"] if data.bottleneck.has("drops_packets") else None
     total = int(drops[-1] - drops[0]) if drops is not None else None
     sheet.add(None, "bottleneck_drops_packets", total, "the queue was not read")
+    if path.policer is not None:
+        held = data.policer
+        policed = (
+            int(held["drops_packets"][-1] - held["drops_packets"][0]) if held and held.has("drops_packets") else None
+        )
+        sheet.add(None, "policer_drops_packets", policed, "the policer's counters were not read")
     ratio = queue.drop_ratio(data.bottleneck)
     sheet.add(None, "bottleneck_drop_ratio", ratio, "the queue was not read, or nothing came to it")
     if plan.path.ecn or queues()[plan.path.queue].marks_always:

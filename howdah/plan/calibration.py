@@ -49,6 +49,7 @@ def calibration(
     filled_bytes = part_bytes or path.buffer_bytes
     fill_us = _fill_us(path, filled_bytes, len({sender for sender, _ in crossing}))
     phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + fill_us
+    phase_us += path.policer.measuring_us if path.policer is not None else 0
     settle_us = SETTLE_US + rtt_us + drain_us
     linger_us = SETTLE_US + extra_us + path.leaving_us(rtt_us) + (SEPARATE_US if several_clocks else 0)
     linger_us += PUT_AWAY_US * ((1 << processor_shift) - 1)
@@ -109,6 +110,7 @@ def _train(path: Path, queues: list[HopQueue]) -> int | None:
     part = [] if (filled := _part(path)) is None else [filled]
     room = Room(path.buffer_bytes, path.rate_bits_per_second, path.frame_bytes, Fraction(path.bdp_bytes), path.ecn)
     limits = [queue.train_packets(room) for queue in queues]
+    limits += [] if path.policer is None else [path.policer.train_packets(path.frame_bytes)]
     limits += [max(room * 4 // 5 // path.frame_bytes, 2) for room in [hop.buffer_bytes for hop in path.hops] + part]
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -117,6 +119,8 @@ def _unknown(path: Path, queue: HopQueue) -> str | None:
     """Why a queue cannot be filled to its limit, or be distinguished from another one."""
     if not queue.fills:
         return f"{queue.name} drops before its buffer is full"
+    if path.policer is not None:
+        return "the policer drops what would fill it"
     if any(hop.place == "before" for hop in path.hops):
         return "a hop before the bottleneck keeps what would fill its queue"
     if any(hop.rate_bits_per_second * 10 < path.rate_bits_per_second * 11 for hop in path.hops):

@@ -9,6 +9,8 @@ from typing import Any
 
 from howdah.linux.netlink.discipline import class_made, made
 from howdah.linux.netlink.discipline.discipline import Words as _Words
+from howdah.linux.netlink.filter import MARKS_PRIORITY
+from howdah.linux.netlink.police import LARGEST_PACKET_BYTES, PRIORITY
 from howdah.plan.plan import Event, Operation
 
 
@@ -113,8 +115,15 @@ def _added_qdisc(a: dict[str, Any]) -> list[_Words]:
 
 def _filter(a: dict[str, Any]) -> list[_Words]:
     matched: _Words = ["match", "ip", "dsfield", f"{a['dscp'] << 2:#x}", "0xfc", "flowid", f":{a['queue']:x}"]
-    place: _Words = ["dev", a["interface"], "egress", "protocol", "ip", "prio", 1, "u32"]
+    place: _Words = ["dev", a["interface"], "egress", "protocol", "ip", "prio", MARKS_PRIORITY, "u32"]
     return [["tc", "-n", a["node"], "filter", "add", *place, *matched]]
+
+
+def _police(a: dict[str, Any]) -> list[_Words]:
+    place: _Words = ["dev", a["interface"], "egress", "protocol", "all", "prio", PRIORITY, "matchall"]
+    bucket: _Words = ["rate", f"{a['rate_bits_per_second']}bit", "burst", f"{a['burst_bytes']}b"]
+    limits: _Words = ["mtu", LARGEST_PACKET_BYTES, "conform-exceed", "drop/continue"]
+    return [["tc", "-n", a["node"], "filter", "add", *place, "action", "police", *bucket, *limits]]
 
 
 def _class(a: dict[str, Any], verb: str) -> _Words:
@@ -138,5 +147,6 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {
     "neighbour": _neighbour,
     "qdisc": _added_qdisc,
     "filter": _filter,
+    "police": _police,
     "class": lambda a: [_class(a, "add")],
 }

@@ -99,6 +99,9 @@ def _check(cell: Cell, plan: Plan, where: str) -> None:
     if cell.scenario.path.reorder is not None:
         what = "packets that overtake others pass without delay, and kernels are joined by delay"
         raise ProfileError(what, where=cell.place("path", "reorder"), hint="leave it out, or use one kernel")
+    if plan.path.policer is not None:
+        what = "no train measures a policer where kernels are apart"
+        raise ProfileError(what, where=cell.place("path", "policer"), hint="leave it out, or use one kernel")
     for line in delay_lines(plan):
         if line.least_us < TICK_US:
             what = f"the delay towards {line.host} is {line.least_us / 1000:g} ms at its shortest"

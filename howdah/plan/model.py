@@ -68,6 +68,7 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
         yield ("path", "queue"), f"queue {path.queue.kind} that would be the kernel's", "fifo drops at the tail"
     for field, what in (
         ("hops", "further hops"),
+        ("policer", "policer"),
         ("delay_variation", "delay that varies"),
         ("reorder", "reordering"),
         ("loss_burst", "loss in bursts"),

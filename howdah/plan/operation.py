@@ -65,6 +65,8 @@ OPERATIONS: dict[str, _Arguments] = {
     },
     # What leaves an interface with a DSCP belongs to this virtual queue of its GRED.
     "filter": {"node": _TEXT, "interface": _TEXT, "dscp": _INTEGER, "queue": _INTEGER},
+    # What leaves an interface passes a bucket of tokens before its queue.
+    "police": {"node": _TEXT, "interface": _TEXT, "rate_bits_per_second": _INTEGER, "burst_bytes": _INTEGER},
     "class": {
         "node": _TEXT,
         "interface": _TEXT,

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from howdah.codec import OCCASIONAL, planned
+from howdah.plan.policer import Policer
 
 # A queue that takes longer than this to empty is filled only in part when the path is measured, and a flow that the
 # end of a run leaves with data of that size is reset.
@@ -69,6 +70,7 @@ class Path:
     # where it counts them.
     reverse_buffer_bytes: int | None = field(default=None, metadata=OCCASIONAL)
     reverse_buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
+    policer: Policer | None = field(default=None, metadata=OCCASIONAL)
     # Packets that random loss takes in a row, on average, where it comes in bursts.
     loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
 

@@ -3,6 +3,7 @@
 
 - *bottleneck*: htb (rate) with a bfifo (buffer, exact in bytes) or another queue on the router's interface into the
   bottleneck link; further hops likewise;
+- *policer*: a filter in front of the bottleneck's queue (howdah/linux/netlink/police.py);
 - *delay*: netem on the last router's interface towards each host, so that every host has its own delay; the delay is a
   hop apart from the buffer, and no sender has a netem (which would disturb TCP small queues and pacing);
 - *sender interface*: htb with a pfifo on each sender, the NIC of the papers. Without it a veth takes any burst at once.
@@ -23,6 +24,7 @@ from howdah.plan.burst import in_bursts, transitions
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import operation
 from howdah.plan.plan import Operation
+from howdah.plan.policer import INGRESS_HANDLE, Policer
 
 ROOT_HANDLE = "1:"
 LEAF_HANDLE = "10:"
@@ -100,7 +102,7 @@ def rate_limit(
     if isinstance(leaf, HopQueue) and (dscp := leaf.marked()) is not None:
         place = {"node": interface.node, "interface": interface.name}
         filtered = [
-            operation("qdisc", **qdisc_arguments(interface, "ingress", "ffff:", Clsact())),
+            hook(interface),
             operation("filter", **place, dscp=dscp, queue=MARKED_QUEUE),
         ]
     return [
@@ -109,6 +111,19 @@ def rate_limit(
         operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
         *filtered,
     ]
+
+
+def hook(interface: Interface) -> Operation:
+    """Where filters of what leaves an interface hang."""
+    return operation("qdisc", **qdisc_arguments(interface, "ingress", INGRESS_HANDLE, Clsact()))
+
+
+def police(interface: Interface, policer: Policer, *, hooked: bool) -> list[Operation]:
+    """A policer in front of the queues of an interface; ``hooked``: filters hang there already."""
+    rate, burst = policer.rate_bits_per_second, policer.burst_bytes
+    place = {"node": interface.node, "interface": interface.name}
+    policing = operation("police", **place, rate_bits_per_second=rate, burst_bytes=burst)
+    return [policing] if hooked else [hook(interface), policing]
 
 
 def class_arguments(interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from howdah.plan.qdisc import (
     delay,
     delay_interface,
     delay_limit_packets,
+    police,
     qdisc_arguments,
     rate_limit,
 )
@@ -110,6 +111,8 @@ def shape(
     rate = path.rate_bits_per_second
     queues = [leaf(cell, path.buffer_bytes, rate)]
     operations = rate_limit(ends[0], rate, burst(rate), frame, queues[0])
+    if path.policer is not None:
+        operations += police(ends[0], path.policer, hooked=any(item.op == "filter" for item in operations))
     for number, hop in enumerate(path.hops):
         own = leaf(cell, hop.buffer_bytes, hop.rate_bits_per_second, number)
         queues.append(own)

@@ -11,6 +11,7 @@ from typing import Any
 from howdah.plan.command import command_lines, event_line
 from howdah.plan.path import Path
 from howdah.plan.plan import Event, Plan, Processor
+from howdah.plan.policer import Policer
 from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
@@ -128,6 +129,8 @@ def _path(plan: Plan) -> Iterator[str]:
     ]
     if path.queue != "fifo":
         rows.append(("queue", path.queue + (", marks (ECN)" if path.ecn else "")))
+    if path.policer is not None:
+        rows.append(("policer", _policer(path.policer)))
     for hop in path.hops:
         shown = f"{format_rate(hop.rate_bits_per_second)}, {hop.buffer_bytes} bytes, {hop.queue}"
         rows.append((f"hop {hop.node}:{hop.interface}", shown))
@@ -148,6 +151,13 @@ def _path(plan: Plan) -> Iterator[str]:
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
     return _pairs(rows)
+
+
+def _policer(policer: Policer) -> str:
+    rate, size = format_rate(policer.rate_bits_per_second), format_size(policer.burst_bytes)
+    full = format_duration(policer.full_us)
+    measured = f"not measured: {policer.unmeasured}" if policer.unmeasured else f"measured by {policer.packets} frames"
+    return f"before the queue, drops what exceeds {rate} and {size} at once (full again after {full}); {measured}"
 
 
 def _in_bursts(path: Path) -> str:

@@ -22,6 +22,7 @@ from howdah.profile.field import (
     Text,
     fixed,
 )
+from howdah.profile.policer import PolicerSection
 from howdah.profile.queue import AnyQueue, queue_field, refuse_flat
 from howdah.profile.varying import (
     HandoverSection,
@@ -140,6 +141,9 @@ class PathSection(Section):
         json_schema_extra={"x-default": "1 bdp"},
     )
     queue: AnyQueue = queue_field("of the bottleneck, forward")
+    policer: PolicerSection | None = Field(
+        default=None, description="drops what exceeds a rate and a burst before it comes to the queue, forward"
+    )
     ecn: bool = Field(
         default=False,
         description="the queue marks instead of dropping where it can, and the hosts ask for it (net.ipv4.tcp_ecn=1)",
@@ -209,6 +213,8 @@ class PathSection(Section):
     def _consistent(self) -> PathSection:
         if self.ecn and self.queue.discipline.unmarked:
             raise FieldError(f"{self.queue.discipline.unmarked}; ecn needs another queue", "ecn")
+        if self.policer is not None:
+            self.policer.check(self.frame_bytes)
         for index, hop in enumerate(self.hops):
             if hop.rate < self.rate:
                 what = "this hop is slower than path.rate; give path.rate the slowest one and say which come before it"

@@ -280,3 +280,18 @@ def test_ten_gigabits_over_180_ms(engine: UmlEngine) -> None:
     assert found[1, "peak_cwnd_packets"] > 100_000
     assert checks["accounting softnet drops"]["ok"] is True
     assert checks["before buffer"]["ok"] is True
+
+
+def test_a_policer_drops_what_exceeds_its_bucket_and_nothing_waits(engine: UmlEngine) -> None:
+    """100 kB at once and 5 Mbit/s from then on, by the receiver's own count of what came."""
+    plan, directory, checks = valid(engine, "path.policer={rate: 5 Mbit/s, burst: 100 kB}", "duration=4 s")
+    dropped = metrics(directory)[None, "policer_drops_packets"]
+    assert dropped > 0
+    assert f"{dropped} at the policer of left:left-eth0" in checks["accounting packets forward"]["message"]
+    assert f"dropped {dropped} packets" in checks["during policer"]["message"]
+    assert metrics(directory)[None, "bottleneck_drops_packets"] == 0
+    for stage in ("before", "after"):
+        assert checks[f"{stage} policer burst"]["ok"] is True
+        assert checks[f"{stage} policer rate"]["ok"] is True
+    came = bottleneck(plan, directory)["sent_bytes"]
+    assert int(came[-1] - came[0]) <= 100_000 + 5_000_000 / 8 * 4.5

@@ -67,6 +67,7 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "way-back": (None, (*SMALL, "algorithm=cubic", "path.reverse_rate=1 Mbit/s", "path.reverse_buffer=50 packets")),
     "choke": (None, (*SMALL, "algorithm=cubic-no-hystart", "path.queue=choke", "path.buffer=4 bdp")),
     "gred": (None, (*SMALL, "algorithm=cubic-no-hystart", "path.queue=gred", "path.buffer=4 bdp")),
+    "policed": (None, (*SMALL, "algorithm=cubic", "path.policer={rate: 5 Mbit/s, burst: 30 kB}")),
     "codel": (None, (*SMALL, "algorithm=cubic", "path.queue=codel")),
     "unlimited": (None, ("algorithm=cubic", "path.sender_interface=unlimited")),
     "fast": (None, ("path.rate=400 Mbit/s", "path.rtt=100 ms", "duration=3 s", "algorithm=cubic")),

@@ -24,6 +24,7 @@ from tests.liars.models import MODELS
 from tests.liars.modules import HONEST_MODULES, MODULES
 from tests.liars.paths import PATHS
 from tests.liars.plans import HONEST_PLANS, PLANS
+from tests.liars.policers import POLICERS
 from tests.liars.processors import PROCESSORS
 from tests.liars.queues import QUEUES
 from tests.liars.records import RECORDS
@@ -34,6 +35,7 @@ RUNS: list[RunLiar] = [
     *PATHS,
     *BUFFERS,
     *QUEUES,
+    *POLICERS,
     *RECORDS,
     *BOOTED,
     *COLLECTED,

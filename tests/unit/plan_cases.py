@@ -52,6 +52,7 @@ PLANNED = {
         if not kind.unmarked
     },
     "gred": Asked("", ("path.queue={kind: gred, dscp: 10}", "path.buffer=4 bdp")),
+    "policed": Asked("", ("path.policer={rate: 5 Mbit/s, burst: 100 kB}",)),
     "jitter": Asked("perturbation: {jitter: 2 ms}\nrepetitions: 2\n", ("duration=100 ms",)),
     "groups": Asked(
         "groups:\n- {name: short, connections: 3, interval: 100 ms, start: 200 ms, size: 30 kB, pairs: 2}\n"

@@ -185,7 +185,7 @@ def test_gred_has_thresholds_for_marked_packets_and_reads_the_mark(tmp_path: Pat
     ]
     (reads,) = operations(plan, "filter")
     assert command_lines(reads) == [
-        "tc -n left filter add dev left-eth0 egress protocol ip prio 1 u32 match ip dsfield 0x38 0xfc flowid :1"
+        "tc -n left filter add dev left-eth0 egress protocol ip prio 2 u32 match ip dsfield 0x38 0xfc flowid :1"
     ]
     (hook,) = operations(plan, "qdisc", kind="clsact")
     assert command_lines(hook) == ["tc -n left qdisc add dev left-eth0 clsact"]

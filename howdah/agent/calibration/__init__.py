@@ -8,6 +8,7 @@ from typing import Any
 from collectors.accounting import traffic_marks
 from howdah.agent.calibration.buffer import BufferResult, measure_buffer
 from howdah.agent.calibration.delay import measure_delays
+from howdah.agent.calibration.policer import fill, measure_policer
 from howdah.agent.calibration.train import TrainResult, measure_rate
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
@@ -24,16 +25,19 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
     targets = calibration.targets
     start = now_ns()
     delays, described = measure_delays(targets, namespaces, loop, start, early=bool(calibration.early_us))
+    fill(plan.path.policer, loop)
     train = measure_rate(calibration, targets[0], namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in delays]
     phase_end = start + calibration.phase_us * 1000
     depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop, phase_end)
+    policer = measure_policer(plan, namespaces, loop)
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
     deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
     return {
         **found(start, epoch_ns, train, depth),
         "silent": silent,
+        **({} if policer is None else {"policer": policer}),
         "targets": described,
         "loss": {
             "sent": train.sent + sum(measurement.sent for measurement in delays),

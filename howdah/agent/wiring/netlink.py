@@ -18,6 +18,7 @@ from howdah.linux.netlink.ethtool import set_offload
 from howdah.linux.netlink.filter import add_filter
 from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.linux.netlink.neighbour import add_neighbour
+from howdah.linux.netlink.police import add_policer
 from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
 from howdah.plan.plan import Operation
 
@@ -176,6 +177,10 @@ class NetlinkWiring:
     def _filter(self, node: str, interface: str, dscp: int, queue: int) -> None:
         namespace = self.namespaces[node]
         add_filter(namespace.netlink, namespace.index(interface), dscp, queue)
+
+    def _police(self, node: str, interface: str, rate_bits_per_second: int, burst_bytes: int) -> None:
+        namespace = self.namespaces[node]
+        add_policer(namespace.netlink, namespace.index(interface), rate_bits_per_second, burst_bytes)
 
     def _class(self, node: str, interface: str, parent: str, classid: str, kind: str, options: Arguments) -> None:
         namespace = self.namespaces[node]

@@ -28,8 +28,8 @@ _TCMSG = struct.Struct("=BxxxiIII")
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 _U32_CLASSID, _U32_SEL = 1, 5
 _CLSACT_EGRESS = 0xFFFFFFF3
-_PRIORITY = 1
-_INFO = _PRIORITY << 16 | socket.htons(0x0800)  # of IPv4 packets alone
+MARKS_PRIORITY = 2  # after a policer, which lets what it does not drop go on to further filters
+_INFO = MARKS_PRIORITY << 16 | socket.htons(0x0800)  # of IPv4 packets alone
 _SELECTOR = struct.Struct("=BBBxHHhhI")  # struct tc_u32_sel: flags, shift, keys, and offsets that are not used
 _KEY = struct.Struct(">IIii")  # struct tc_u32_key: mask and value in network order, at the first word of the header
 _TERMINAL = 1

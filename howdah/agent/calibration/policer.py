@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the policer lets pass of frames that come at even intervals: until its bucket is empty all, then its rate."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+from howdah.agent.calibration.udp import NUMBER, SAMPLED_PORT, arrivals, open_receiver, open_sender
+from howdah.agent.loop import Loop
+from howdah.frame import UDP_FRAME_BYTES
+from howdah.linux.clock import MS, now_ns
+from howdah.linux.namespace import Namespace
+from howdah.plan.plan import Plan
+from howdah.plan.policer import Policer
+
+_MARGIN_NS = 50 * MS
+
+
+def fill(policer: Policer | None, loop: Loop) -> None:
+    """Wait until its bucket is full."""
+    if policer is not None:
+        loop.run_until(now_ns() + policer.full_us * 1000)
+
+
+def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> dict[str, Any] | None:
+    """The entry ``policer`` of calibration-*.json, times from the first frame on; None where it is not measured."""
+    policer, calibration = plan.path.policer, plan.calibration
+    if policer is None or not policer.packets:
+        return None
+    fill(policer, loop)
+    target = calibration.targets[0]
+    sender = open_sender(namespaces[target.sender], target.sender_address)
+    receiver = open_receiver(namespaces[target.receiver], target.receiver_address, SAMPLED_PORT)
+    payload = bytearray(calibration.frame_bytes - UDP_FRAME_BYTES)
+    start = now_ns() + MS
+    sent: list[int] = []
+
+    def send(now: int) -> None:
+        NUMBER.pack_into(payload, 0, len(sent))
+        try:
+            sender.sendto(payload, (target.receiver_address, SAMPLED_PORT))
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise
+        sent.append(max(now, start) - start)
+        if len(sent) < policer.packets:
+            loop.at(start + len(sent) * policer.spacing_ns, send)
+
+    loop.at(start, send)
+    waited_ns = (target.forward_delay_us + target.variation_us) * 1000 + _MARGIN_NS
+    loop.run_until(start + policer.packets * policer.spacing_ns + waited_ns)
+    passed = {arrival.number for arrival in arrivals(receiver)}
+    sender.close()
+    receiver.close()
+    return described(sent, passed)
+
+
+def described(sent_ns: list[int], passed: set[int]) -> dict[str, Any]:
+    """``sent_ns`` are when frames were sent, by number."""
+    first = next((number for number in range(len(sent_ns)) if number not in passed), None)
+    after = [] if first is None else [number for number in sorted(passed) if number > first]
+    return {
+        "sent": len(sent_ns),
+        "passed": len(passed),
+        "first_dropped": first,
+        "first_dropped_ns": None if first is None else sent_ns[first],
+        "passed_after": len(after),
+        "passed_after_ns": [sent_ns[after[0]], sent_ns[after[-1]]] if after else None,
+    }

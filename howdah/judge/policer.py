@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policer: its burst and rate by a train of frames before and after the flows, and its bucket while they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from howdah.judge.check import DURING, Check, within
+from howdah.judge.tolerance import Tolerance
+from howdah.measure.measured import Measured
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import SECOND_NS
+from howdah.plan.plan import Plan
+from howdah.plan.policer import Policer
+
+
+def train_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own.
+
+    Frames come each ``spacing``, faster than the bucket fills. The first dropped one, with number m at time t, found
+    less than a frame in it, and the one before found at least that: so the burst is within a part of a frame of
+    (m + 1/2) frames - rate x (t - spacing / 2). From then on frames pass at the rate, known to one frame of all.
+    """
+    policer = plan.path.policer
+    if policer is None or not plan.calibration.enabled or found is None:
+        return []
+    if policer.unmeasured:
+        what = f"the policer was not measured by a train: {policer.unmeasured}"
+        return [Check("policer", stage, None, what)]
+    frame, rate = plan.path.frame_bytes, policer.rate_bits_per_second
+    item = found.get("policer") or {}
+    if item.get("first_dropped") is None:
+        sent = item.get("sent", 0)
+        message = f"the policer dropped none of {sent} frames, which exceed its burst and its rate: it is missing"
+        return [Check("policer burst", stage, False, message, policer.burst_bytes, None, frame, "bytes")]
+    middle_ns = item["first_dropped_ns"] - policer.spacing_ns / 2
+    burst = (item["first_dropped"] + 0.5) * frame - rate * middle_ns / 8 / SECOND_NS
+    doubt = tolerance.buffer_frames * frame
+    span, steady, after = item["passed_after_ns"], None, int(item["passed_after"])
+    if span is not None and span[1] > span[0]:
+        steady = (after - 1) * frame * 8 * SECOND_NS / (span[1] - span[0])
+    return [
+        within("policer burst", stage, round(burst), policer.burst_bytes, doubt, "bytes", "the policer's burst"),
+        within(
+            *("policer rate", stage, steady, rate),
+            rate * (tolerance.rate_share + 1 / max(after - 1, 1)),
+            *("bit/s", "the policer's rate", "nothing passed it once its bucket was empty"),
+        ),
+    ]
+
+
+def bucket_check(data: Measured, tolerance: Tolerance) -> list[Check]:
+    """What passed while the flows ran, against a bucket of tokens that is computed again from reading to reading.
+
+    ``most`` and ``least`` bound what the bucket holds: most if packets came before it filled up, least if afterwards.
+    More may not pass than ``most`` has; and nothing may be dropped where ``least`` never was below a frame. Both to
+    one frame, and to the tolerance of a rate.
+    """
+    policer = data.plan.path.policer
+    if policer is None:
+        return []
+    hook = data.policer
+    queue = data.bottleneck
+    if hook is None or not (hook.has("drops_packets") and queue.has("sent_bytes") and queue.has("backlog_bytes")):
+        return [Check("policer", DURING, None, "the policer's counters were not read", unit="packets")]
+    dropped = int(hook["drops_packets"][-1] - hook["drops_packets"][0])
+    wrong = _replay(policer, hook, queue, data.plan.path.frame_bytes, tolerance.rate_share)
+    message = f"the policer dropped {dropped} packets, and let pass what its bucket held in {len(hook) - 1} intervals"
+    if wrong is not None:
+        message = f"the policer is not the planned one: {wrong}"
+    return [Check("policer", DURING, wrong is None, message, None, dropped, None, "packets")]
+
+
+def _replay(policer: Policer, hook: Samples, queue: Samples, frame: int, share: float) -> str | None:
+    """What contradicts the bucket, at the first reading that does; None where nothing does."""
+    _, mine, its = np.intersect1d(hook.time_ns, queue.time_ns, return_indices=True)
+    time_ns = hook.time_ns[mine]
+    drops = np.diff(hook["drops_packets"][mine]).tolist()
+    passed = np.diff((queue["sent_bytes"] + queue["backlog_bytes"])[its]).tolist()
+    refused = np.diff(queue["drops_packets"][its]).tolist()  # they had passed the policer, and their sizes are unknown
+    burst = float(policer.burst_bytes)
+    most, least = burst, 0.0
+    for number, span_ns in enumerate(np.diff(time_ns).tolist()):
+        filled = policer.rate_bits_per_second * span_ns / 8 / SECOND_NS
+        at_s = time_ns[number] / SECOND_NS
+        doubt = frame + share * filled
+        more = passed[number] - most - filled
+        if more > doubt:
+            return f"after {at_s:.3f} s {more:.0f} bytes more passed than its bucket could hold"
+        lowest = least - passed[number] - refused[number] * frame
+        if drops[number] and lowest > doubt + frame:
+            return (
+                f"after {at_s:.3f} s it dropped {drops[number]} packets with at least {lowest:.0f} bytes in its bucket"
+            )
+        most = min(burst, max(most + filled - passed[number], 0.0))
+        least = max(0.0, min(burst, least + (1 - share) * filled) - passed[number] - refused[number] * frame)
+    return None
