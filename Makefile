@@ -123,8 +123,8 @@ bench-tree: setup-test ## edit a kernel tree and time the run that follows; minu
 faults: setup-test ## mutated inputs, random kills, disks that give out: what goes wrong; hours (FAULTS='--kills 100' for less)
 	@$(BIN)/python -m tests.faults $(FAULTS)
 
-attack: setup-test ## hostile packs, directories, profiles and raw files, and kills: what gets through; hours (ATTACK='--packs 20' for less)
-	@nice -n 15 $(BIN)/python -m tests.faults --inputs 20000 --records 0 --disks 0 --raw 2000 --texts 2000 --packs 200 --directories 100 --blocks 100 --surroundings 1000 --pairs 200 --kills 1000 $(ATTACK)
+attack: setup-test ## hostile packs, directories, profiles, raw files and recordings, and kills: what gets through; hours (ATTACK='--packs 20' for less)
+	@nice -n 15 $(BIN)/python -m tests.faults --inputs 20000 --records 0 --disks 0 --raw 2000 --recordings 4000 --texts 2000 --packs 200 --directories 100 --blocks 100 --surroundings 1000 --pairs 200 --kills 1000 $(ATTACK)
 
 mutants: setup-test ## a sample of mutants and the share that tests notice; half an hour (MUTANTS='--sample 100 --seed 2')
 	@sh setup/environment.sh $(VENV) '.[dev,machines,mutation]'

@@ -95,9 +95,11 @@ def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
 
 
 def repairs(course: SenderCourse) -> Flags:
-    """From a first retransmission until what was sent by then is acknowledged."""
+    """From each retransmission until what was sent by then is acknowledged."""
     found = np.zeros(len(course), bool)
+    end = 0
     for at in np.unique(np.maximum(course.again, 0)).tolist():
-        if not found[at]:
-            found[at : int(np.searchsorted(course.una, course.nxt[at]))] = True
+        until = int(np.searchsorted(course.una, course.nxt[at]))
+        found[max(at, end) : until] = True
+        end = max(end, until)
     return found

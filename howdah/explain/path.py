@@ -20,6 +20,7 @@ _GROWS, _MOST_PER_ACK = 1.3, 3.0
 _EMPTY, _FEW_ROUNDS, _STEADY = 0.5, 3, 0.02  # of the BDP; rounds; of the base round trip
 _FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
 _FEW_LOSSES, _SLOW = 3, 0.75  # the latter of the most that a round trip delivered
+_ALIKE = 0.7  # of the losses
 _SAME_LEVEL = 0.15  # losses of one queue come at one level
 _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
 _FRAME_BYTES = 1514
@@ -107,9 +108,9 @@ def _levels(course: SenderCourse, trips: RoundTrips) -> Reals:
         return np.zeros(0)
     begins = np.unique(course.again_begin)
     before = np.searchsorted(course.una_after[trips.ack], begins, side="right") - 1
-    good = before >= 0
     near = course.una_after[trips.ack[np.maximum(before, 0)]]
-    good &= begins - near <= 3 * course.mss_bytes  # else the queue at that time is not known
+    # Else the queue at that time is not known.
+    good = (before >= 0) & (begins - near <= 3 * course.mss_bytes)
     return trips.queue_ns[before[good]].astype(np.float64)
 
 
@@ -141,7 +142,8 @@ def _dropper(
     if most > flat and at_top >= 0.2 and level <= flat:
         return None, "some packets were lost at a full queue, others without any"
     if float((levels <= flat).mean()) < 0.5:
-        if levels.size < _FEW_LOSSES or level < 0.5 * most:
+        alike = float((np.abs(levels - level) <= 2 * _SAME_LEVEL * level).mean())
+        if levels.size < _FEW_LOSSES or level < 0.5 * most or alike < _ALIKE:
             return None, f"packets were lost at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms"
         return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms"
     return _at_flat_delay(course, int(base), share)
@@ -187,8 +189,10 @@ def _buffer(levels: Reals, trips: RoundTrips, found: SeenRate, by: str | None, p
     value = top * rate.value / 8e9
     doubt = (unsure_ns + varied_ns) * rate.value / 8e9 + 2 * _FRAME_BYTES + 0.02 * value
     low = value - doubt
-    # Higher where an ACK tells of many segments, the last of which saw it; and open, if the queue was never empty.
-    high = value + doubt + max(per_ack - 2, 0) * _FRAME_BYTES if trips.base_ns.low is not None else None
+    # Higher where an ACK tells of many segments, the last of which saw it. Open, if the queue was never empty, and
+    # where chance may have taken the few packets that were lost.
+    sure = trips.base_ns.low is not None and levels.size >= _FEW_LOSSES
+    high = value + doubt + max(per_ack - 2, 0) * _FRAME_BYTES if sure else None
     return Estimate(value, max(low, 0.0), high, f"the rate, times the queue of {top / 1e6:.1f} ms when it dropped")
 
 

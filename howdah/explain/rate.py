@@ -44,10 +44,11 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
     the longest such stretch; of a flow without a queue, the spacing that the path gave to segments that left
     together."""
     frame = frame_share(seen)
-    queue = np.where(_silent(seen, course), np.nan, _queue(course, trips))
+    silent = _silent(seen, course)
+    queue = np.where(silent, np.nan, _queue(course, trips))
     short, reason = _agreed(course, trips, queue, frame)
     long, wander_ns = _lasting(course, trips, queue, frame)
-    least = _fastest(course, trips, frame)
+    least = _fastest(course, trips, silent, frame)
     known = [each for each in (short, long) if each is not None]
     if any(each.high is not None and each.high < (least or 0.0) for each in known):
         known, reason = [], "the flow was faster at another time than while its delay was long"
@@ -175,9 +176,9 @@ def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: flo
     return None
 
 
-def _fastest(course: SenderCourse, trips: RoundTrips, frame: float) -> float | None:
+def _fastest(course: SenderCourse, trips: RoundTrips, silent: Flags, frame: float) -> float | None:
     """What was delivered at most in four round trips or more: the path is at least as fast. ACKs come together by as
-    much as round trips differ, at most."""
+    much as round trips differ, at most. Where nobody knows what was delivered, nothing begins."""
     starts = course.rounds
     if not trips.rtt_ns.size:
         return None
@@ -186,7 +187,8 @@ def _fastest(course: SenderCourse, trips: RoundTrips, frame: float) -> float | N
     while rounds < starts.size:
         took = course.time_ns[starts[rounds:]] - course.time_ns[starts[:-rounds]] + differ
         got = course.delivered[starts[rounds:]] - course.delivered[starts[:-rounds]]
-        found = max(found, float((got / np.maximum(took, 1)).max() * frame * 8e9))
+        rates = np.where(silent[starts[:-rounds]], 0, got / np.maximum(took, 1))
+        found = max(found, float(rates.max() * frame * 8e9))
         rounds *= 2
     return _SURE * found or None
 

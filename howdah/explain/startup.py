@@ -30,8 +30,9 @@ _NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit ar
 _BOTH = 0.03  # of a round trip: closer together, nobody knows which of two detectors it was
 _FINE_NS = 1_000_000  # half of what HyStart lets pass between two ACKs of a train
 _DUPLICATES = 3
-_KNEE_PACKETS, _KNEE_SHARE = 12, 0.6
+_KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
 _FEW_PACKETS, _FEW_ACKS = 8, 4
+_TOLD_PACKETS = 6  # acknowledged between two events that are told apart
 _DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
@@ -98,10 +99,20 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     if by_loss:
         assert first_again is not None
         at = first_again
-        cause = _loss_or_timeout(seen, course, at, trips)
-        return StartUp(rounds, grown, initial, at, _round_of(course, at), cause, True,
-                       f"the first retransmission, with {gain_words(course, at)} in flight", "", None, at, paced,
-                       detections(course, trips, at, paced=False))  # fmt: skip
+        found = detections(course, trips, at, paced=False)
+        before, told = _left_before(gain, course, found, at)
+        if before is not None and _limit(seen, course, before) is None:
+            cause, sure, evidence = _detector(course, trips, found, before)
+            at = before
+        elif told:
+            cause, sure = _loss_or_timeout(seen, course, at, trips), True
+            evidence = f"the first retransmission, with {gain_words(course, at)} in flight"
+        else:
+            cause, sure = UNKNOWN, False
+            evidence = "a detector of HyStart speaks just before the first retransmission"
+        return StartUp(
+            rounds, grown, initial, at, _round_of(course, at), cause, sure, evidence, "", None, at, paced, found
+        )
     if end is None:
         why = ENDED if _all_sent(seen, course, len(course) - 1) else GROWING
         return _without(rounds, initial, paced, why, APPLICATION if why == ENDED else None, None, grown)
@@ -111,9 +122,25 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
         why = ENDED if limit == APPLICATION else "the receive window held it back before it left"
         return _without(rounds, initial, paced, why, limit, end, grown)
     cause, sure, evidence = _detector(course, trips, found, end)
+    if cause == UNKNOWN and course.window_bytes[end] < 0:
+        why = "growth ended where a receive window, which the capture does not tell, may have held it back"
+        return _without(rounds, initial, paced, why, None, end, grown)
     return StartUp(
         rounds, grown, initial, end, _round_of(course, end), cause, sure, evidence, "", None, end, paced, found
     )
+
+
+def _left_before(gain: Reals, course: SenderCourse, found: Detections, loss: int) -> tuple[int | None, bool]:
+    """Where a detector ended growth just before a loss was seen: what was acknowledged since took most of itself from
+    D. And whether all detectors that spoke had time to tell: a sender without them grows on."""
+    told = True
+    for at in sorted({*found.trains, *found.delays}):
+        acked = float(course.una[loss] - course.una[at]) / course.mss_bytes
+        taken = float(gain[at] - gain[loss]) / max(acked, 1.0)
+        if acked >= _TOLD_PACKETS and taken >= _KNEE_SHARE:
+            return at, True
+        told &= acked >= _TOLD_PACKETS and taken < _GREW_ON
+    return None, told
 
 
 def _soon(course: SenderCourse, trips: RoundTrips, at: int) -> int:

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from howdah.errors import HowdahError
+from howdah.explain.claimed import claim_lines
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.path import RANDOM
@@ -72,7 +73,7 @@ def twin_text(flow: Explained, name: str) -> str:
         for each, what, where, values in twin.unknown:
             lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
             lines += [f"      values: [{', '.join(values)}]"]
-    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms", "", *recorded_lines(flow)]
+    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms", "", *claim_lines(flow), *recorded_lines(flow)]
     return "\n".join(tidy(line) for line in lines) + "\n"
 
 

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well ``howdah explain`` recovers what a run knows of its path: each answer is right, wrong, or not given.
 
-``python -m tests.explain.recovery RUNS`` prints the table of all drawn runs below a directory of experiments.
+``python -m tests.explain table RUNS`` prints the table of all drawn runs below a directory of experiments.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +14,10 @@ from typing import Any
 
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.path import QUEUE, RANDOM
 from howdah.explain.read import read_files
-from tests.explain.damage import DAMAGES, HARMLESS, read
-from tests.explain.drawn import PLACES, kind_of
+from tests.explain.damage import DAMAGES, read
+from tests.explain.drawn import PLACES
 
 RIGHT, WRONG, NOT_GIVEN = "right", "wrong", "not given"
 RTT_SHARE, RATE_SHARE, BUFFER_SHARE = 0.01, 0.02, 0.1
@@ -69,12 +67,23 @@ def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
     elif metrics.get("dropped_packets") and metrics["queue_peak_bytes"] >= FILLED * path["buffer_bytes"]:
         found["buffer"] = _near(flow.buffer_bytes, full, full, BUFFER_SHARE)
     found["cause"] = _cause(flow, metrics)
+    dropper = _dropper(known)
+    if dropper is not None and flow.retransmitted_packets:
+        found["what lost"] = NOT_GIVEN if flow.loss_by is None else RIGHT if flow.loss_by == dropper else WRONG
     time_s = metrics.get("exit_time_s")
     if time_s is not None and flow.exit is not None:
         found["exit"] = RIGHT if abs(flow.exit.time_s - time_s) <= metrics["max_rtt_us"] / 1e6 else WRONG
     elif time_s is not None:
         found["exit"] = RIGHT if _hidden(flow, metrics) else NOT_GIVEN
     return found
+
+
+def _dropper(known: Truth) -> str | None:
+    """What dropped the packets, where only one thing did."""
+    dropped, by_chance = known.metrics.get("dropped_packets"), known.plan["path"]["loss_ratio"]
+    if by_chance:
+        return None if dropped else RANDOM
+    return QUEUE if dropped else None
 
 
 def _cause(flow: Explained, metrics: dict[str, Any]) -> str:
@@ -123,37 +132,3 @@ def recorded(runs: Path) -> Iterator[Truth]:
     for experiment in sorted(runs.glob("drawn-*"), key=lambda each: int(each.name.rpartition("-")[2])):
         for metrics in sorted(experiment.glob("*/metrics.json")):
             yield truth(metrics.parent, int(experiment.name.rpartition("-")[2]))
-
-
-def main(runs: Path) -> None:
-    """Every run without a damage at each tap, and with one damage, another for each run, at one tap."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    wrong: list[str] = []
-    captures = 0
-    with tempfile.TemporaryDirectory() as place:
-        for known in recorded(runs):
-            names = list(DAMAGES)
-            tried = [(tap, "none") for tap in known.taps]
-            taps = list(known.taps)
-            tried += [(taps[known.seed % len(taps)], names[1 + known.seed % (len(names) - 1)])]
-            for tap, damage in tried:
-                flow = explained(known.taps[tap], damage, Path(place))
-                captures += 1
-                group = "harmless" if damage in HARMLESS else damage
-                for question, worth in outcomes(known, flow, damage).items():
-                    for each in {("all", question), (tap if damage == "none" else group, question)}:
-                        counts.setdefault(each, Counter())[worth] += 1
-                    if worth == WRONG:
-                        wrong.append(f"{known.seed} {kind_of(known.seed)} {tap} {damage}: {question}")
-    lines = [f"{captures} captures"]
-    for (group, question), count in sorted(counts.items()):
-        total = sum(count.values())
-        shares = ", ".join(
-            f"{word} {count[word]} ({100 * count[word] / total:.1f} %)" for word in (RIGHT, WRONG, NOT_GIVEN)
-        )
-        lines.append(f"{group:18} {question:9} {total:4}: {shares}")
-    sys.stdout.write("\n".join([*lines, "wrong:", *(f"  {each}" for each in wrong)]) + "\n")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures of howdah's own runs over drawn paths: what ``howdah explain`` says against what the run knows.
 
-Four runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.explain.recovery`` prints their table.
+Five runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.explain`` makes their table.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import struct
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from howdah.command.main import main
+from howdah.explain.opened import Opened
+from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
-from tests.explain.damage import HARMLESS
+from tests.explain.damage import HARMLESS, pcap, read
 from tests.explain.drawn import profile
 from tests.explain.recovery import RIGHT, WRONG, Truth, explained, outcomes, recorded
 
 pytestmark = pytest.mark.guest
-# One of each: HyStart, a loss, a receive window, BBR. Further ones follow in order.
-_FIRST = (10, 11, 12, 7)
+# One of each: HyStart, a loss, a receive window, BBR, HyStart just before a loss. Further ones follow in order.
+_FIRST = (10, 11, 12, 7, 1070)
 _RUNS = int(os.environ.get("HOWDAH_RECOVERY_RUNS") or len(_FIRST))
 SEEDS = [*_FIRST, *(seed for seed in range(_RUNS + len(_FIRST)) if seed not in _FIRST)][:_RUNS]
 
@@ -89,3 +94,76 @@ def test_a_twin_lies_over_the_recording_and_a_wrong_one_does_not(
     assert wrong["distances"]["round trip"] > 0.1
     page = Path(over[0]["page"]).read_text()
     assert page.count('class="recorded"') == page.count('class="reproduced"') > 0
+
+
+def test_a_complaint_becomes_a_night_s_cell_and_another_algorithm_turns_it_red(
+    known: list[Truth], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin's claims hold on the kernel of the recording; without HyStart the flow leaves elsewhere."""
+    each = next(each for each in known if each.seed == _FIRST[0])
+    file = tmp_path / "twin.yaml"
+    text = twin_text(explained(each.taps["sender"], "none", tmp_path), "twin")
+    file.write_text(text, encoding="utf-8")
+    suite = tmp_path / "complaints.yaml"
+    suite.write_text("suite: complaints\ncells:\n  - profile: twin.yaml\n    claims: all\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["nightly", str(suite), "--accept"]) == 0
+    capsys.readouterr()
+    assert main(["nightly", str(suite), "--json"]) == 0
+    assert capsys.readouterr().out.count('"equal"') >= 2
+    file.write_text(text.replace("algorithm: cubic ", "algorithm: cubic-no-hystart "), encoding="utf-8")
+    assert main(["nightly", str(suite), "--json"]) == 6
+    assert "exit-cause" in capsys.readouterr().out
+
+
+def test_a_pack_of_a_twin_s_runs_has_no_address_and_no_payload_of_the_recording(
+    known: list[Truth], tmp_path: Path
+) -> None:
+    """The recording's packets get addresses, ports and a payload that are found nowhere else."""
+    each = next(each for each in known if each.seed == _FIRST[2])
+    secret = b"a-payload-that-nobody-may-see"
+    packets = [replace(packet, data=_renamed(packet.data, secret)) for packet in read(each.taps["sender"])]
+    file = tmp_path / "someone-s-name.pcap"
+    file.write_bytes(pcap(packets))
+    flow = read_files([file], 1).flows[0]
+    assert "198.18." in flow.name and secret in file.read_bytes()
+    twin = tmp_path / "twin.yaml"
+    twin.write_text(twin_text(flow, "twin"), encoding="utf-8")
+    runs = tmp_path / "runs"
+    assert main(["run", str(twin), "--runs", str(runs)]) == 0
+    assert main(["pack", "twin", "--runs", str(runs), "--output", str(tmp_path / "twin.howdah")]) == 0
+    words = (
+        secret,
+        b"198.18.",
+        b"198.19.",
+        bytes((198, 18, 77, 1)),
+        bytes((198, 19, 77, 2)),
+        b"someone-s-name",
+        b":48123",
+    )
+    assert main(["unpack", str(tmp_path / "twin.howdah"), str(tmp_path / "there")]) == 0
+    files = [path for path in (tmp_path / "there").rglob("*") if path.is_file()]
+    assert len(files) > 10 and any(path.name == "profile.yaml" for path in files)
+    for path in files:
+        assert [word for word in words if word in _content(path)] == [], path.name
+
+
+def _renamed(frame: bytes, payload: bytes) -> bytes:
+    """The same packet between 198.18.77.1:48123 and 198.19.77.2:443, with a payload where it is long enough."""
+    ours = frame[26:30] == bytes((10, 1, 1, 1))
+    ends = [bytes((198, 18, 77, 1)), bytes((198, 19, 77, 2))]
+    ports = [struct.pack(">H", 48123), struct.pack(">H", 443)]
+    order = 1 if ours else -1
+    frame = frame[:26] + b"".join(ends[::order]) + b"".join(ports[::order]) + frame[38:]
+    return frame[: -len(payload)] + payload if len(frame) > 1000 else frame
+
+
+def _content(path: Path) -> bytes:
+    """All that a file says, whatever it is compressed with."""
+    if path.suffix == ".parquet":
+        return str(pq.read_table(path).to_pydict()).encode()
+    opened = Opened(path)
+    try:
+        return opened.read_all(1 << 30)
+    finally:
+        opened.close()

@@ -38,6 +38,7 @@ from tests.faults.kills import Kill, Killer, KillTally
 from tests.faults.packs import Packs
 from tests.faults.pairs import Pairs
 from tests.faults.raw_files import RawFiles
+from tests.faults.recordings import Recordings
 from tests.faults.records import Records
 from tests.faults.sandbox import sandbox
 from tests.faults.surroundings import Surroundings
@@ -86,6 +87,7 @@ CLASSES = {
     "inputs": Class("mutated profiles, overrides, suites and machines files", 100_000, Inputs),
     "records": Class("mutated run directories", 5_000, Records),
     "raw": Class("mutated raw files", 0, RawFiles),
+    "recordings": Class("mutated recordings that are explained", 0, Recordings),
     "texts": Class("files of YAML and JSON with bombs, and files that are none", 0, Texts),
     "packs": Class("hostile packs", 0, Packs, _forked),
     "directories": Class("hostile run directories", 0, Directories, _forked),

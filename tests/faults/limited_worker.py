@@ -150,6 +150,33 @@ def _qlog(request: dict[str, Any]) -> str:
     return f"{read_qlog(Path(request['file'])).problems}"[:1000]
 
 
+def _explain(request: dict[str, Any]) -> str:
+    """What ``howdah explain --json --page`` and ``howdah new --from`` make of a recording."""
+    from howdah.explain.page import write_page
+    from howdah.explain.read import read_files
+    from howdah.explain.shown import as_json
+    from howdah.explain.twin import twin_text
+    from howdah.explain.words import text
+    from howdah.profile import load
+
+    file = Path(request["file"])
+    read = read_files([file], 5)
+    said = text(read.flows, read.problems, read.others, read.joined)
+    if any(ord(each) < 32 and each != "\n" for each in said):
+        raise AssertionError(f"a control character is printed: {said!r}")
+    json.dumps([as_json(flow) for flow in read.flows], allow_nan=False)
+    write_page(read.flows, read.problems, file.with_name("page.html"))
+    twins = 0
+    for flow in read.flows[:1]:
+        with contextlib.suppress(HowdahError):
+            written = file.with_name("twin.yaml")
+            written.write_text(twin_text(flow, "twin"), encoding="utf-8")
+            twins += 1
+    if twins:
+        load(written).cells()
+    return f"{len(read.flows)} flows, {twins} twins"
+
+
 _KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "profile": _profile,
     "suite": _suite,
@@ -164,6 +191,7 @@ _KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "stack": _stack,
     "baseline": _baseline,
     "qlog": _qlog,
+    "explain": _explain,
 }
 
 

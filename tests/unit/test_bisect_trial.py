@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,13 +13,18 @@ from typing import Any
 import pytest
 
 from howdah.bisect import revision
-from howdah.bisect.trial import BAD, GOOD, SKIP, KernelTrial
+from howdah.bisect.trial import BAD, GOOD, SKIP, KernelTrial, chosen_claims
 from howdah.build.cache import Cache
 from howdah.errors import EngineUnavailableError, HowdahError
-from howdah.profile import load
+from howdah.explain.read import read_files
+from howdah.explain.twin import twin_text
+from howdah.profile import Profile, load
 from howdah.record.provenance import analysis_sha256
 from howdah.work import prepared
 from tests.claim_factory import write_profile
+from tests.explain.damage import pcap
+from tests.explain.made import Path as Drawn
+from tests.explain.made import transfer
 from tests.unit.stand_in import stand_in
 
 CLAIMS = """\
@@ -39,9 +45,10 @@ WORKER = """
     if (tree / "dies").exists():
         sys.exit(1)
     record = json.loads((directory / "run.json").read_text())
-    value = float((tree / "window").read_text())
-    row = {"run": plan["run"], "flow": 1, "metric": "exit_cwnd_packets", "value": value, "unit": "packets"}
-    (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": [row], "cross_checks": []}))
+    measured = json.loads((tree / "measured").read_text())
+    same = {"run": plan["run"], "flow": 1, "unit": ""}
+    rows = [{**same, "metric": name, "value": value} for name, value in measured.items()]
+    (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": rows, "cross_checks": []}))
     verdict = "invalid" if (tree / "unsound").exists() else "pass"
     (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": verdict, "checks": []}))
     (directory / "run.json").write_text(json.dumps({**record, "status": "finished", "analysis_sha256": ANALYSIS}))
@@ -63,7 +70,7 @@ class _Engine:
 class _Bench:
     """A tree whose files say what its kernel does, and a trial of it."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, profile: Profile, claims: list[str]) -> None:
         self.tree = root / "tree"
         self.tree.mkdir()
         self.engine = _Engine()
@@ -72,18 +79,20 @@ class _Bench:
         monkeypatch.setattr(prepared, "find_engine", lambda _name: self.engine)
         self.build: Callable[[], None] = lambda: None
         monkeypatch.setattr(revision, "build_kernel", lambda *_arguments, **_more: self.build())
-        profile = load(write_profile(root, CLAIMS, extra=CONTROL))
         cache = Cache(root / "cache")
         cache.root.mkdir()
         self.trial = KernelTrial(
-            *(profile, ["small"], root / "runs", 2),
+            *(profile, claims, root / "runs", 2),
             lambda _what, _done, _total: None,
             lambda _active, _outcomes, _rest: None,
             cache,
         )
 
     def window(self, packets: int, image: str) -> None:
-        (self.tree / "window").write_text(str(packets))
+        self.measures(image, exit_cwnd_packets=packets)
+
+    def measures(self, image: str, **measured: float | str) -> None:
+        (self.tree / "measured").write_text(json.dumps(measured))
         self.engine.image = image
 
     def runs(self) -> list[str]:
@@ -92,7 +101,7 @@ class _Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Bench:
-    return _Bench(tmp_path, monkeypatch)
+    return _Bench(tmp_path, monkeypatch, load(write_profile(tmp_path, CLAIMS, extra=CONTROL)), ["small"])
 
 
 def test_the_claim_decides_and_controls_are_not_run(bench: _Bench) -> None:
@@ -113,6 +122,33 @@ def test_an_image_that_was_tried_is_not_run_again(bench: _Bench) -> None:
     bench.window(0, "first")  # a commit that changes nothing: what was measured of the image holds
     assert bench.trial(bench.tree).verdict == GOOD
     assert len(bench.runs()) == 12
+
+
+def test_a_twin_s_claims_are_the_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the recorded flow did: it left by a loss after about 240 ms, and carried the path's rate or less."""
+    (tmp_path / "x.pcap").write_bytes(pcap(transfer(Drawn(buffer_bytes=100_000))))
+    (flow,) = read_files([tmp_path / "x.pcap"], 1).flows
+    (tmp_path / "twin.yaml").write_text(twin_text(flow, "twin"))
+    profile = load(tmp_path / "twin.yaml")
+    claims = chosen_claims(profile, None)
+    assert claims == ["exit-time", "exit-cause", "goodput"]
+    bench = _Bench(tmp_path, monkeypatch, profile, claims)
+    assert flow.exit is not None
+    recorded = {
+        "exit_time_s": flow.exit.time_s,
+        "exit_cause": "loss",
+        "goodput_bits_per_second": flow.goodput_bits_per_second,
+    }
+    bench.measures("first", **recorded)
+    assert bench.trial(bench.tree).verdict == GOOD
+    later = {"exit_time_s": flow.exit.time_s + 0.2}
+    slower = {"goodput_bits_per_second": 0.8 * flow.goodput_bits_per_second}
+    for number, (claim, other) in enumerate(
+        (("exit-time", later), ("exit-cause", {"exit_cause": "delay"}), ("goodput", slower))
+    ):
+        bench.measures(f"other-{number}", **{**recorded, **other})
+        answer = bench.trial(bench.tree)
+        assert answer.verdict == BAD and answer.why.startswith(claim), answer
 
 
 def test_what_does_not_build_is_skipped_with_its_line(bench: _Bench) -> None:

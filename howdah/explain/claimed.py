@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The claims of a twin: what the recorded flow did, within what was measured, as ``howdah bisect`` and ``nightly``
+judge it."""
+
+from __future__ import annotations
+
+from howdah.explain.explained import Explained
+from howdah.explain.overlay import ALIKE
+from howdah.measure.cause import UNKNOWN
+from howdah.number import duration, rate
+from howdah.report.table import cause_text
+
+
+def claim_lines(flow: Explained) -> list[str]:
+    lines: list[str] = []
+    leaves = flow.exit
+    if leaves is not None and leaves.time_s > 0 and flow.base_rtt_us.value is not None:
+        trips = flow.parts[1] if flow.parts is not None else None
+        queue_ns = int(trips.queue_ns.max()) if trips is not None and trips.queue_ns.size else 0
+        round_trip_us = flow.base_rtt_us.value + queue_ns / 1e3
+        least, most = (max(1e6 * leaves.time_s + sign * round_trip_us, 1) for sign in (-1, 1))
+        lines += _claim(
+            "exit-time",
+            f"The flow leaves slow start within one round trip of {duration(1e6 * leaves.time_s)}.",
+            "exit_time_s",
+            f"{{between: [{round(least)} us, {round(most)} us]}}",
+        )
+        if leaves.cause not in (None, UNKNOWN):
+            says = f"The flow leaves slow start by {cause_text(leaves.cause)}."
+            lines += _claim("exit-cause", says, "exit_cause", f"{{is: {leaves.cause}}}")
+    if flow.goodput_bits_per_second >= 1 and not (flow.limit == "application" and leaves is None):
+        lines += _claim(
+            "goodput",
+            f"The flow carries {rate(flow.goodput_bits_per_second)}.",
+            "goodput_bits_per_second",
+            f"{{equals: {round(flow.goodput_bits_per_second)} bit/s, within: {100 * ALIKE:g} %}}",
+        )
+    if not lines:
+        return []
+    return ["# What the recorded flow did, for 'howdah bisect' and 'howdah nightly'.", "claims:", *lines, ""]
+
+
+def _claim(name: str, says: str, metric: str, expect: str) -> list[str]:
+    value = f"    value: {{metric: {metric}, flow: 1}}"
+    return [f"  - id: {name}", f"    says: {says}", "    source: the recording", value, f"    expect: {expect}"]
