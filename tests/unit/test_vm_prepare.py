@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.engine.vm import engine as engine_module
+from howdah.engine.vm import needs
 from howdah.engine.vm.engine import VmEngine
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
@@ -31,7 +31,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VmEngine:
     monkeypatch.setattr(VmEngine, "_build", build)
     monkeypatch.setattr(VmEngine, "_identity", lambda *_: {})
     monkeypatch.setattr(VmEngine, "lacks", lambda _self: [])
-    monkeypatch.setattr(engine_module.needs, "qemu_version", lambda: "10")
+    monkeypatch.setattr(needs, "qemu_version", lambda: "10")
     return VmEngine(Cache(tmp_path / "cache"))
 
 
