@@ -19,8 +19,8 @@ ALIKE = 0.005  # ratios nearer to 1 than this print as 1
 class PairedDifference:
     """``mine`` and ``other`` are the medians of both sides, ``differences`` mine - other and ``ratios`` mine / other.
 
-    ``ratios`` is None where one side of a pair alone is 0 or any is below, as an overshoot can be: such a number is no
-    multiple of another. A pair of zeros has the ratio 1. Without a repetition in
+    ``ratios`` is None where one side of a pair alone is 0 or any is below, as an overshoot can be: such a number is
+    not a multiple of another. A pair of zeros has the ratio 1. Without a repetition in
     common it is of the medians, and ``is_paired`` is False. What stands beside a median is its ``about_median``: the
     least and the largest of few pairs, else the 95 % interval.
     """

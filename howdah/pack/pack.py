@@ -43,7 +43,7 @@ are replaced by words in capitals (HOME, RUNS, CACHE, HOWDAH); run.json says in 
 Commands that draw the figures, to be run in this directory:
 {figures}
 
-Commands with which the sender drew figures and made tables (drawn.json of each experiment), to be run here, too:
+Commands with which the sender drew figures and made tables (drawn.json of each experiment), to be run here, too{lack}:
 {drawn}
 """
 
@@ -102,7 +102,8 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
     figures, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (commands, senders))
-    readme = _README.format(version=__version__, experiments=" ".join(names), figures=figures, drawn=given)
+    lack = ";\nthose of curves need records, which a pack of results lacks" if kind == "results" else ""
+    readme = _README.format(version=__version__, experiments=" ".join(names), figures=figures, drawn=given, lack=lack)
     content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
     about = {
         "howdah": __version__,

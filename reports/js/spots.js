@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a figure is no curve: points, and ranges as bars from their lower to their upper end.
+// What of a figure is not a curve: points, and ranges as bars from their lower to their upper end.
 "use strict";
 howdah.spots = (() => {
   const RADIUS = 3;

@@ -83,6 +83,7 @@ def test_a_pack_has_the_commands_that_its_sender_gave(
         given = [line.strip() for line in readme.partition("sender drew")[2].splitlines() if "howdah " in line]
         assert [line.split()[1] for line in given] == ["figure", "table"]
         assert str(tmp_path) not in readme
+        assert ("those of curves need records" in readme) == (kind == "results")
         assert drawn(tmp_path / kind / "recorded") == given
         monkeypatch.chdir(tmp_path / kind)
         for line in given if kind == "everything" else given[1:]:

@@ -14,7 +14,7 @@ _WITHOUT_EXIT_RTTS = 12
 
 def until_s(lines: list[PaperLine], *, whole: bool) -> float | None:
     """The end of the start-up of all lines together: a little behind the last exit. Of whole runs the end of what there
-    is to show, None where that is all."""
+    is to show, None for the last record."""
     if whole:
         if any(line.run.plan and shown_us(line.run) == line.run.plan.duration_us for line in lines):
             return None
