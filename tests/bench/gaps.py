@@ -64,7 +64,7 @@ class Gaps:
             yield f"| {worse} | {' | '.join(cells)} |"
 
     def _cell(self, pair: Pair) -> str:
-        return f"{100 * self.best[pair][0]:.0f}" if pair in self.best else ""
+        return f"{100 * self.best[pair][0]:.0f}".replace("-", "−") if pair in self.best else ""
 
 
 def changed(space: Space, candidate: Candidate, chance: random.Random) -> dict[str, Any]:
