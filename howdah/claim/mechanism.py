@@ -48,8 +48,8 @@ def _reverse(expect: ExpectSection, metric: Metric) -> dict[str, Any] | None:
         beyond = _beyond(expect.ratio, RATIO, 1.0)
         return {"ratio": {beyond: "1"}} if beyond else None
     if expect.rank_correlation is not None:
-        beyond = {"below": "at_most", "above": "at_least"}.get(_beyond(expect.rank_correlation, RATIO, 0.0))
-        return {"rank_correlation": {beyond: "0"}, "over": expect.over, "with": expect.with_} if beyond else None
+        turned = {"below": "at_most", "above": "at_least"}.get(_beyond(expect.rank_correlation, RATIO, 0.0))
+        return {"rank_correlation": {turned: "0"}, "over": expect.over, "with": expect.with_} if turned else None
     if expect.difference is not None:
         beyond = _beyond(expect.difference, metric, 0.0)
         return {"difference": {beyond: f"0 {metric.shown}".strip()}} if beyond else None
