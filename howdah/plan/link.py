@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that follow a trace, in the place of a rate limit: operations and events of a plan."""
+"""Links that follow a trace, in place of a rate limit: operations and events of a plan."""
 
 from __future__ import annotations
 

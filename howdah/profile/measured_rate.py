@@ -63,7 +63,7 @@ def rates_of_csv(text: str, name: str, column: str | None) -> MeasuredRates:
             time_s = _time(cells[header.time], header.time_factor, line)
             points.append(_Point(line, time_s, _rate(cells[header.rate], header.rate_factor, line)))
     except csv.Error as error:
-        raise ProfileError(f"this is no CSV: {error}", where=f"{name}:{rows.line_num}", hint=COLUMNS) from None
+        raise ProfileError(f"this is not a CSV: {error}", where=f"{name}:{rows.line_num}", hint=COLUMNS) from None
     return _measured(points, name)
 
 
@@ -167,7 +167,7 @@ def _rate(cell: str, factor: float | None, line: str) -> float:
 
 def _check(time_s: float, rate: float, line: str) -> None:
     if not math.isfinite(time_s):
-        raise ProfileError("the time is no finite number", where=line)
+        raise ProfileError("the time is not a finite number", where=line)
     if not 0 <= rate <= _MOST_BITS_PER_SECOND:
         raise ProfileError(f"a rate of {rate:g} bit/s", where=line, hint="a rate is between 0 and 1 Tbit/s")
 
