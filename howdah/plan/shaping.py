@@ -120,7 +120,7 @@ def shape(
         operations += rate_limit(place, hop.rate_bits_per_second, burst(hop.rate_bits_per_second), frame, own)
     if path.reverse_rate_bits_per_second is not None:
         reverse = path.reverse_rate_bits_per_second
-        operations += rate_limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(path))
+        operations += rate_limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(cell, path))
     lines = _delay_lines(cell, network, path, delays, varying)
     operations += [delay(network, line) for line in lines]
     if path.sender_interface_bits_per_second is not None:

@@ -119,7 +119,7 @@ def _path(plan: Plan) -> Iterator[str]:
         ("delay reverse", format_duration(path.reverse_delay_us)),
         ("RTT", format_duration(path.rtt_us)),
         ("BDP", f"{path.bdp_bytes} bytes = {path.bdp_packets} frames of {path.frame_bytes} bytes"),
-        ("buffer", f"{path.buffer_bytes} bytes = {path.buffer_share:.3f} BDP"),
+        ("buffer", _buffer(path)),
         *([("reverse buffer", _reverse_buffer(path))] if path.reverse_buffer_bytes is not None else []),
         ("MTU, MSS", f"{path.mtu_bytes}, {path.mss_bytes} bytes"),
         ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),
@@ -129,6 +129,8 @@ def _path(plan: Plan) -> Iterator[str]:
     ]
     if path.queue != "fifo":
         rows.append(("queue", path.queue + (", marks (ECN)" if path.ecn else "")))
+    if path.reverse_queue != "fifo":
+        rows.append(("reverse queue", path.reverse_queue))
     if path.policer is not None:
         rows.append(("policer", _policer(path.policer)))
     for hop in path.hops:
@@ -151,6 +153,11 @@ def _path(plan: Plan) -> Iterator[str]:
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
     return _pairs(rows)
+
+
+def _buffer(path: Path) -> str:
+    counted = "" if path.buffer_packets is None else f"{path.buffer_packets} packets of any size, in full frames "
+    return f"{counted}{path.buffer_bytes} bytes = {path.buffer_share:.3f} BDP"
 
 
 def _policer(policer: Policer) -> str:
