@@ -40,9 +40,10 @@ def _settled(
         raise ProfileError(str(error), where=where, hint=error.hint) from None
 
 
-def packets_of(queue: QueueSection, buffer_bytes: int, frame_bytes: int) -> int | None:
-    """What a queue holds that counts packets; None of one that counts bytes."""
-    return max(buffer_bytes // frame_bytes, 1) if getattr(queue, "counts", None) == "packets" else None
+def forward_buffer(path: PathSection, frame_bytes: int) -> tuple[int, int | None]:
+    """Bytes of the bottleneck's buffer, and packets where its queue counts them."""
+    most_bytes = max(path.buffer.to_bytes(path.bdp(), frame_bytes), frame_bytes)
+    return most_bytes, most_bytes // frame_bytes if getattr(path.queue, "counts", None) == "packets" else None
 
 
 def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int | None]:
