@@ -159,10 +159,14 @@ def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
                 continue
             said = _options(found)
             for word, name in names.items():
-                value, planned = said.get(word), int(item["options"][name])
+                value, planned = said.get(word), item["options"].get(name)
+                if planned is None:
+                    continue
+                queue = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
+                if isinstance(value, str) and isinstance(planned, str) and value != planned:
+                    yield f"{queue} has {word} {value}, the plan says {planned}"
                 step = _STEP_US if name.endswith("_us") else 0
-                if isinstance(value, int) and abs(value - planned) > step:
-                    queue = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
+                if isinstance(value, int) and abs(value - int(planned)) > step:
                     yield f"{queue} has {_option(word, name, value)}, the plan says {planned}"
 
 
@@ -202,7 +206,7 @@ def _same_bucket(found: dict[str, int], item: dict[str, Any]) -> bool:
     same_rate = abs(found["rate_bits_per_second"] - item["rate_bits_per_second"]) <= _BYTE_A_SECOND
     # A rate in whole bytes a second fills the bucket a little later.
     share = _BYTE_A_SECOND * item["burst_bytes"] // item["rate_bits_per_second"]
-    return same_rate and abs(found["burst_bytes"] - item["burst_bytes"]) <= step + share
+    return same_rate and bool(abs(found["burst_bytes"] - item["burst_bytes"]) <= step + share)
 
 
 def _classes(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:

@@ -27,7 +27,7 @@ from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, RealTi
 from howdah.plan.policer import settled as settled_policer
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
-from howdah.plan.queue import check_drains, policed, reverse_buffer
+from howdah.plan.queue import check_drains, forward_buffer, policed, reverse_buffer
 from howdah.plan.receiver import (
     ack_filters,
     acknowledge_at_once,
@@ -205,14 +205,16 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
     forward, reverse = perturbation.delay_us(asked.forward_delay_us), perturbation.delay_us(asked.reverse_delay_us)
     bdp = int(exact_bdp(asked.rate, forward + reverse))
     mss = asked.mtu - STAMPED_TCP_BYTES
-    reverse_bytes, reverse_packets = reverse_buffer(asked, frame)
+    (size_bytes, packets), (reverse_bytes, reverse_packets) = forward_buffer(asked, frame), reverse_buffer(asked, frame)
     return Path(
         rate_bits_per_second=asked.rate,
         reverse_rate_bits_per_second=asked.reverse_rate,
         forward_delay_us=forward,
         reverse_delay_us=reverse,
         rtt_us=forward + reverse,
-        buffer_bytes=max(asked.buffer.to_bytes(asked.bdp(), frame), frame),
+        buffer_bytes=size_bytes,
+        buffer_packets=packets,
+        reverse_queue=asked.reverse_queue.kind,
         bdp_bytes=bdp,
         bdp_packets=bdp // frame,
         mtu_bytes=asked.mtu,

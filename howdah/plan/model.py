@@ -64,8 +64,12 @@ def check_model(cell: Cell, engine: str, kernel: str | None, kind: Traits) -> No
 def _of_path(scenario: Scenario) -> Iterator[Refusal]:
     path = scenario.path
     uml = "run it with the uml engine"
-    if path.queue.kind != "fifo":
-        yield ("path", "queue"), f"queue {path.queue.kind} that would be the kernel's", "fifo drops at the tail"
+    for field in ("queue", "reverse_queue"):
+        queue = getattr(path, field)
+        if queue.kind != "fifo":
+            yield ("path", field), f"queue {queue.kind} that would be the kernel's", "fifo drops at the tail"
+        elif queue.counts is not None:
+            yield ("path", field, "counts"), "choice of what a queue counts", "ns2.parameters say it"
     for field, what in (
         ("hops", "further hops"),
         ("policer", "policer"),

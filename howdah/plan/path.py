@@ -99,6 +99,9 @@ class Path:
     reverse_buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
     middlebox: Middlebox | None = field(default=None, metadata=OCCASIONAL)
     policer: Policer | None = field(default=None, metadata=OCCASIONAL)
+    # What the queue of the bottleneck holds where it counts packets; and the kind of the way back's queue.
+    buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
+    reverse_queue: str = field(default="fifo", metadata=OCCASIONAL)
     # Packets that random loss takes in a row, on average, where it comes in bursts.
     loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
 

@@ -13,6 +13,7 @@ from howdah.plan.path import MOST_HELD_US, Path
 from howdah.plan.policer import settled
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
+from howdah.profile.queue import QueueSection
 from howdah.quantity import format_duration, format_rate
 
 
@@ -25,11 +26,24 @@ def leaf(cell: Cell, buffer_bytes: int, rate_bits_per_second: int, hop: int | No
         place = ("path", "hops", hop)
         queue, at = path.hops[hop].queue, f" of path.hops.{hop + 1}"
     room = Room(buffer_bytes, rate_bits_per_second, path.frame_bytes, path.bdp(), path.ecn, at)
+    return _settled(cell, queue, room, (*place, "buffer"), (*place, "queue"))
+
+
+def _settled(
+    cell: Cell, queue: QueueSection, room: Room, buffer: tuple[str | int, ...], place: tuple[str | int, ...]
+) -> HopQueue:
+    """``buffer`` and ``place`` are where a profile has the queue's buffer and its kind."""
     try:
         return queue.discipline.settled(queue.parameters(), room)
     except UnfitError as error:
-        where = cell.place(*place, "buffer" if error.of_buffer else "queue")
+        where = cell.place(*(buffer if error.of_buffer else place))
         raise ProfileError(str(error), where=where, hint=error.hint) from None
+
+
+def forward_buffer(path: PathSection, frame_bytes: int) -> tuple[int, int | None]:
+    """Bytes of the bottleneck's buffer, and packets where its queue counts them."""
+    most_bytes = max(path.buffer.to_bytes(path.bdp(), frame_bytes), frame_bytes)
+    return most_bytes, most_bytes // frame_bytes if getattr(path.queue, "counts", None) == "packets" else None
 
 
 def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int | None]:
@@ -40,7 +54,7 @@ def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int
     if path.reverse_rate is None:
         return None, None
     most_bytes = max(path.reverse_buffer.to_bytes(path.bdp(path.reverse_rate), frame_bytes), frame_bytes)
-    return most_bytes, most_bytes // frame_bytes if path.reverse_buffer.unit == "packets" else None
+    return most_bytes, most_bytes // frame_bytes if path.reverse_counts_packets else None
 
 
 def check_drains(cell: Cell, path: Path) -> None:
@@ -75,8 +89,14 @@ def policed(section: PathSection, path: Path, *, several_kernels: bool) -> Path:
     return dataclasses.replace(path, policer=policer)
 
 
-def reverse_leaf(path: Path) -> HopQueue | Pfifo:
-    """The qdisc of the way back, which has a rate."""
+def reverse_leaf(cell: Cell, path: Path) -> HopQueue:
+    """The qdisc of the way back, which has a rate. Raises ProfileError."""
+    asked, rate = cell.scenario.path, path.reverse_rate_bits_per_second
+    if asked.reverse_queue.kind != "fifo":
+        assert rate is not None and path.reverse_buffer_bytes is not None
+        at = " of path.reverse_queue"
+        room = Room(path.reverse_buffer_bytes, rate, path.frame_bytes, asked.bdp(rate), path.ecn, at)
+        return _settled(cell, asked.reverse_queue, room, ("path", "reverse_buffer"), ("path", "reverse_queue"))
     if path.reverse_buffer_packets is not None:
         return Pfifo(path.reverse_buffer_packets)
     assert path.reverse_buffer_bytes is not None

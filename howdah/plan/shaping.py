@@ -125,7 +125,7 @@ def shape(
         operations += rate_limit(place, hop.rate_bits_per_second, burst(hop.rate_bits_per_second), frame, own)
     if path.reverse_rate_bits_per_second is not None:
         reverse = path.reverse_rate_bits_per_second
-        operations += _limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(path), links[1])
+        operations += _limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(cell, path), links[1])
     lines = _delay_lines(cell, network, path, delays, varying)
     operations += [delay(network, line) for line in lines]
     below, switched = install(cell, network, path.middlebox)

@@ -120,7 +120,7 @@ def _path(plan: Plan) -> Iterator[str]:
         ("delay reverse", format_duration(path.reverse_delay_us)),
         ("RTT", format_duration(path.rtt_us)),
         ("BDP", f"{path.bdp_bytes} bytes = {path.bdp_packets} frames of {path.frame_bytes} bytes"),
-        ("buffer", f"{path.buffer_bytes} bytes = {path.buffer_share:.3f} BDP"),
+        ("buffer", _buffer(path)),
         *([("reverse buffer", _reverse_buffer(path))] if path.reverse_buffer_bytes is not None else []),
         ("MTU, MSS", f"{path.mtu_bytes}, {path.mss_bytes} bytes"),
         ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),
@@ -130,6 +130,8 @@ def _path(plan: Plan) -> Iterator[str]:
     ]
     if path.queue != "fifo":
         rows.append(("queue", path.queue + (", marks (ECN)" if path.ecn else "")))
+    if path.reverse_queue != "fifo":
+        rows.append(("reverse queue", path.reverse_queue))
     if path.policer is not None:
         rows.append(("policer", _policer(path.policer)))
     for hop in path.hops:
@@ -165,6 +167,11 @@ def _link(link: LinkFacts) -> str:
     )
     wait = f"nothing passes for up to {format_duration(link.longest_wait_us)}"
     return f"{link.file}, {carried}, then again; {wait}; the rate is its mean (SHA-256 {link.sha256[:12]})"
+
+
+def _buffer(path: Path) -> str:
+    counted = "" if path.buffer_packets is None else f"{path.buffer_packets} packets of any size, in full frames "
+    return f"{counted}{path.buffer_bytes} bytes = {path.buffer_share:.3f} BDP"
 
 
 def _policer(policer: Policer) -> str:

@@ -148,6 +148,7 @@ class PathSection(Section):
         json_schema_extra={"x-default": "1 bdp"},
     )
     queue: AnyQueue = queue_field("of the bottleneck, forward")
+    reverse_queue: AnyQueue = queue_field("of the way back, where reverse_rate is set")
     policer: PolicerSection | None = Field(
         default=None, description="drops what exceeds a rate and a burst before it comes to the queue, forward"
     )
@@ -221,6 +222,9 @@ class PathSection(Section):
     def _consistent(self) -> PathSection:
         if self.ecn and self.queue.discipline.unmarked:
             raise FieldError(f"{self.queue.discipline.unmarked}; ecn needs another queue", "ecn")
+        own = self.reverse_queue.kind != "fifo" or getattr(self.reverse_queue, "counts", None) is not None
+        if own and self.reverse_rate is None:
+            raise FieldError("the way back has no queue without a rate; give reverse_rate", "reverse_queue")
         if self.policer is not None:
             self.policer.check(self.frame_bytes)
         for index, hop in enumerate(self.hops):
@@ -277,6 +281,12 @@ class PathSection(Section):
     def early_us(self) -> int:
         """By how much a packet that overtakes comes early; 0 where none does."""
         return 0 if self.reorder is None else self.forward_delay_us
+
+    @property
+    def reverse_counts_packets(self) -> bool:
+        """Whether the limit of the way back's queue is of packets: as its fifo says, or as its buffer is written."""
+        counts = getattr(self.reverse_queue, "counts", None)
+        return self.reverse_queue.kind == "fifo" and (counts or self.reverse_buffer.unit) == "packets"
 
     @property
     def forward_delay_us(self) -> int:

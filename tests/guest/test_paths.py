@@ -295,3 +295,18 @@ def test_a_policer_drops_what_exceeds_its_bucket_and_nothing_waits(engine: UmlEn
         assert checks[f"{stage} policer rate"]["ok"] is True
     came = bottleneck(plan, directory)["sent_bytes"]
     assert int(came[-1] - came[0]) <= 100_000 + 5_000_000 / 8 * 4.5
+
+
+def test_a_queue_counts_packets_and_the_way_back_has_a_queue_of_its_own(engine: UmlEngine) -> None:
+    """CAKE drops ACKs on a way back that carries a third of them; forward no byte limit stands in the way."""
+    back = ("path.reverse_rate=200 kbit/s", "path.reverse_buffer=30 kB")
+    queue = ("path.queue={kind: fifo, counts: packets}", "path.buffer=50 packets")
+    filtered = "path.reverse_queue={kind: cake, ack_filter: aggressive}"
+    plan, directory, checks = valid(engine, *queue, *back, filtered)
+    assert plan.path.buffer_packets == 50
+    assert bottleneck(plan, directory)["backlog_packets"].max() == 50
+    assert checks["before buffer"]["measured"] == pytest.approx(50 * plan.path.frame_bytes, abs=plan.path.frame_bytes)
+    accounts = json.loads((directory.raw / "accounting.json").read_text())["after"]["nodes"]["right"]["qdiscs"]
+    (cake,) = [item for item in accounts if item["kind"] == "cake"]
+    assert cake["drops"] > 0
+    assert f"{cake['drops']} at the queue of right:right-eth0" in checks["accounting packets reverse"]["message"]

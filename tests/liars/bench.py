@@ -98,6 +98,13 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     ),
     "deep": (None, (*SMALL, "algorithm=cubic", "path.rate=500 kbit/s", "path.buffer=2000 packets")),
     "way-back": (None, (*SMALL, "algorithm=cubic", "path.reverse_rate=1 Mbit/s", "path.reverse_buffer=50 packets")),
+    "ack-filter": (
+        None,
+        (
+            *(*SMALL, "algorithm=cubic", "path.reverse_rate=200 kbit/s", "path.reverse_buffer=30 kB"),
+            "path.reverse_queue={kind: cake, ack_filter: aggressive}",
+        ),
+    ),
     "choke": (None, (*SMALL, "algorithm=cubic-no-hystart", "path.queue=choke", "path.buffer=4 bdp")),
     "gred": (None, (*SMALL, "algorithm=cubic-no-hystart", "path.queue=gred", "path.buffer=4 bdp")),
     "policed": (None, (*SMALL, "algorithm=cubic", "path.policer={rate: 5 Mbit/s, burst: 30 kB}")),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.plan.plan import Plan
-from tests.liars.breaking import altered, bottleneck, options, values
+from tests.liars.breaking import altered, bottleneck, named, options, values
 from tests.liars.doctor import add, doctored, edit_account
 from tests.liars.liar import check
 from tests.liars.paths import path_liar
@@ -20,6 +20,10 @@ def _red_instead_of_choke(plan: Plan) -> Plan:
         item.update(kind="red", options=given | {"adaptive": False})
 
     return altered(plan, bottleneck(plan, "qdisc", kind="choke"), change)
+
+
+def _no_ack_filter(plan: Plan) -> Plan:
+    return altered(plan, named("qdisc", kind="cake"), lambda item: item["options"].pop("ack_filter"))
 
 
 def _one_match_less(after: dict[str, Any]) -> None:
@@ -62,6 +66,20 @@ QUEUES = [
         check("engine", "queues", "the plan says 5000"),
         options("qdisc", {"target_us": 10_000}, kind="codel"),
         honest="codel",
+    ),
+    path_liar(
+        "ack-filter-that-is-off",
+        "CAKE on the way back drops no ACK that a later one makes needless.",
+        check("engine", "queues", "has ack-filter disabled, the plan says aggressive"),
+        _no_ack_filter,
+        honest="ack-filter",
+    ),
+    path_liar(
+        "packets-instead-of-bytes",
+        "The way back's queue holds another number of packets than the plan says.",
+        check("engine", "queues", "has limit 25 packets, the plan says 50"),
+        options("qdisc", {"limit_packets": 25}, node="right", kind="pfifo"),
+        honest="way-back",
     ),
     doctored(
         "drop-without-a-cause",

@@ -310,3 +310,33 @@ def test_a_burst_of_exactly_the_lower_threshold_has_a_mean() -> None:
     assert not isinstance(numbers, str)
     assert numbers.ewma_log == 1
     assert isinstance(red_numbers(10 * 1514, 40 * 1514, 1514, 9, 0.02, 20_000_000), str)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "forward", "back"),
+    [
+        ([], "bfifo limit 75700b", "pfifo limit 20"),
+        (["path.queue={kind: fifo, counts: packets}"], "pfifo limit 50", "pfifo limit 20"),
+        (["path.queue={kind: fifo, counts: bytes}"], "bfifo limit 75700b", "pfifo limit 20"),
+        (["path.reverse_queue={kind: fifo, counts: bytes}"], "bfifo limit 75700b", "bfifo limit 30280b"),
+        (["path.reverse_queue={kind: fifo, counts: packets}", "path.reverse_buffer=6056 B"], "bfifo", "pfifo limit 4"),
+    ],
+)
+def test_a_fifo_counts_what_the_profile_says(tmp_path: Path, overrides: list[str], forward: str, back: str) -> None:
+    given = ["path.buffer=50 packets", "path.reverse_rate=1 Mbit/s", "path.reverse_buffer=20 packets"]
+    plan = make_one(tmp_path, "", [*given, *overrides])
+    assert text(plan).startswith(forward)
+    assert command_lines(leaf(plan, "right-eth0"))[0].endswith(back)
+    assert plan.path.buffer_packets == (50 if forward.startswith("pfifo") else None)
+
+
+def test_the_way_back_has_any_queue_and_cake_filters_its_acks(tmp_path: Path) -> None:
+    given = ["path.reverse_rate=1 Mbit/s", "path.reverse_buffer=20 kB"]
+    plan = make_one(tmp_path, "", [*given, "path.reverse_queue={kind: cake, ack_filter: aggressive}"])
+    words = command_lines(leaf(plan, "right-eth0"))[0]
+    assert words.endswith("cake unlimited besteffort triple-isolate rtt 100ms memlimit 44000b ack-filter-aggressive")
+    plain = make_one(tmp_path, "", [*given, "path.reverse_queue=cake"])
+    assert "ack_filter" not in leaf(plain, "right-eth0").arguments["options"]
+    assert leaf(make_one(tmp_path, "", [*given, "path.reverse_queue=codel"]), "right-eth0").arguments["kind"] == "codel"
+    with pytest.raises(ProfileError, match="give reverse_rate"):
+        make_one(tmp_path, "", ["path.reverse_queue=codel"])

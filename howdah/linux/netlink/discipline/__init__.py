@@ -51,7 +51,7 @@ def disciplines() -> dict[str, type[Discipline]]:
 @cache
 def queues() -> dict[str, type[HopQueue]]:
     """Those that a hop of a path can have, by what profiles call them."""
-    found = [kind for kind in disciplines().values() if issubclass(kind, HopQueue)]
+    found = [kind for kind in disciplines().values() if issubclass(kind, HopQueue) and not kind.named_by]
     return {kind.name: kind for kind in sorted(found, key=lambda kind: (not kind.fills, kind.name))}
 
 

@@ -5,15 +5,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, Words
+from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, Words, asked
+from howdah.linux.netlink.discipline.pfifo import Pfifo
 
 
 @planned
 class FifoParameters(Parameters):
-    """First in, first out: drops what does not fit into the buffer, to the byte."""
+    """First in, first out: drops what does not fit into the buffer. It counts bytes (the kernel's bfifo), to the byte,
+    or packets of any size (its pfifo): as many as full frames fit.
+    """
+
+    counts: str | None = asked(
+        None,
+        "what the limit counts; by default bytes, and on the way back what reverse_buffer is given in",
+        choices=("bytes", "packets"),
+    )
 
 
 @planned
@@ -30,7 +39,9 @@ class Bfifo(HopQueue):
     limit_bytes: int
 
     @classmethod
-    def settled(cls, asked: Parameters, room: Room) -> Self:  # noqa: ARG003 - as all others have it
+    def settled(cls, asked: FifoParameters, room: Room) -> HopQueue:
+        if asked.counts == "packets":
+            return Pfifo(limit_packets=max(room.buffer_bytes // room.frame_bytes, 1))
         return cls(limit_bytes=room.buffer_bytes)
 
     def encode(self) -> bytes:

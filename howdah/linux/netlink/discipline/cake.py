@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar, Self
 
-from howdah.codec import planned
+from howdah.codec import OCCASIONAL, planned
 from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, Words, asked, duration
 from howdah.linux.netlink.discipline.fair import LARGEST_MEMORY_BYTES
 from howdah.linux.netlink.message import u32, u64
 
-_BASE_RATE64, _DIFFSERV_MODE, _FLOW_MODE, _RTT, _TARGET, _MEMORY = 2, 3, 5, 7, 8, 10
+_BASE_RATE64, _DIFFSERV_MODE, _FLOW_MODE, _RTT, _TARGET, _MEMORY, _ACK_FILTER = 2, 3, 5, 7, 8, 10, 16
 _TIN_STATS, _FIRST_TIN, _ECN_MARKED_PACKETS = 10, 1, 8
 _BESTEFFORT = 3
 _FLOW_MODES = {"flowblind": 0, "hosts": 3, "flows": 4, "dual-srchost": 5, "dual-dsthost": 6, "triple-isolate": 7}
+_FILTERS = {"none": None, "filter": "enabled", "aggressive": "aggressive"}
+_FILTER_MODES = {"enabled": 1, "aggressive": 2}
 # It counts struct sk_buff and its data area: 2.2 kB at least for a full frame of 1514 bytes, so the buffer's bytes are
 # multiplied by this (11 / 5) to hold about as many full frames as asked for.
 _MEMORY_OF_BYTES = (11, 5)
@@ -28,6 +31,11 @@ class CakeParameters(Parameters):
     """
 
     rtt: int = asked("100 ms", "RTT that it is tuned to; it accepts a wait of a twentieth of that", "duration")
+    ack_filter: str = asked(
+        "none",
+        "drops queued ACKs that a later one of their flow makes needless",
+        choices=("none", "filter", "aggressive"),
+    )
     isolation: str = asked("triple-isolate", "which flows or hosts share fairly", choices=tuple(_FLOW_MODES))
 
 
@@ -42,17 +50,18 @@ class Cake(HopQueue):
     marks_always: ClassVar[bool] = True
     marks_in: ClassVar[tuple[int, ...]] = (_TIN_STATS, _FIRST_TIN, _ECN_MARKED_PACKETS)
     marks_at: ClassVar[int | None] = 0
-    told: ClassVar[Mapping[str, str]] = {"rtt": "rtt_us", "memlimit": "memory_limit_bytes"}
+    told: ClassVar[Mapping[str, str]] = {"rtt": "rtt_us", "memlimit": "memory_limit_bytes", "ack-filter": "ack_filter"}
 
     rtt_us: int
     target_us: int
     isolation: str
     memory_limit_bytes: int
+    ack_filter: str | None = field(default=None, metadata=OCCASIONAL)  # as tc tells it
 
     @classmethod
     def settled(cls, asked: CakeParameters, room: Room) -> Self:
         memory = min(room.buffer_bytes * _MEMORY_OF_BYTES[0] // _MEMORY_OF_BYTES[1], LARGEST_MEMORY_BYTES)
-        return cls(asked.rtt, max(asked.rtt // _TARGETS, 1), asked.isolation, memory)
+        return cls(asked.rtt, max(asked.rtt // _TARGETS, 1), asked.isolation, memory, _FILTERS[asked.ack_filter])
 
     def train_packets(self, room: Room) -> int | None:
         """Its first drop comes at the second packet that waited longer than its target (cobalt_should_drop: the
@@ -62,8 +71,11 @@ class Cake(HopQueue):
     def encode(self) -> bytes:
         shape = u64(_BASE_RATE64, 0) + u32(_DIFFSERV_MODE, _BESTEFFORT) + u32(_FLOW_MODE, _FLOW_MODES[self.isolation])
         times = u32(_RTT, self.rtt_us) + u32(_TARGET, self.target_us)
-        return shape + times + u32(_MEMORY, self.memory_limit_bytes)
+        filtered = u32(_ACK_FILTER, _FILTER_MODES[self.ack_filter]) if self.ack_filter else b""
+        return shape + times + u32(_MEMORY, self.memory_limit_bytes) + filtered
 
     def words(self) -> Words:
         rest: Words = ["rtt", duration(self.rtt_us), "memlimit", f"{self.memory_limit_bytes}b"]
+        if self.ack_filter:
+            rest.append("ack-filter" if self.ack_filter == "enabled" else "ack-filter-aggressive")
         return ["unlimited", "besteffort", self.isolation, *rest]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from howdah.codec import planned
 from howdah.linux.netlink.message import parse_attributes
@@ -138,6 +138,7 @@ class HopQueue(Discipline):
     """A discipline behind the rate limit of a hop."""
 
     name: ClassVar[str]  # in profiles
+    named_by: ClassVar[str] = ""  # the kind whose parameters ask for this one, where profiles do not name it
     asked: ClassVar[type[Parameters]] = Parameters
     fills: ClassVar[bool] = False  # whether it takes what its buffer has room for, and drops nothing before
     drops_held: ClassVar[bool] = False  # whether it drops packets that it held, too
@@ -145,7 +146,7 @@ class HopQueue(Discipline):
     marks_always: ClassVar[bool] = False  # whatever can be marked
 
     @classmethod
-    def settled(cls, asked: Any, room: Room) -> Self:
+    def settled(cls, asked: Any, room: Room) -> HopQueue:
         """The queue of a hop, from the parameters of the class ``asked``. Raises UnfitError."""
         raise NotImplementedError
 

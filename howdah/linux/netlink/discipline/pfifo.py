@@ -8,14 +8,17 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import Discipline, Words
+from howdah.linux.netlink.discipline.discipline import HopQueue, Words
 
 
 @planned
-class Pfifo(Discipline):
-    """``limit_packets`` counts packets of any size."""
+class Pfifo(HopQueue):
+    """``limit_packets`` counts packets of any size. The form of a fifo that counts packets."""
 
     kind: ClassVar[str] = "pfifo"
+    name: ClassVar[str] = "fifo"
+    named_by: ClassVar[str] = "bfifo"
+    fills: ClassVar[bool] = True
     told: ClassVar[Mapping[str, str]] = {"limit": "limit_packets"}
 
     limit_packets: int
