@@ -200,7 +200,7 @@ def _ecn(plan: Plan, state: Snapshots, hops: list[_Hop]) -> Check:
 
 def _options(plan: Plan, data: Measured, asked: Middlebox, state: Snapshots) -> Check:
     """By what follows from an option: segments are shorter by a time stamp, windows above 64 KiB have a scale, and
-    recoveries are told apart by the kernel."""
+    the kernel counts recoveries by SACK."""
     found = []
     senders = {flow.id: data.info[flow.id] for flow in plan.flows if flow.is_tcp}
     if OPTIONS["timestamps"] in asked.strips:
@@ -214,7 +214,7 @@ def _options(plan: Plan, data: Measured, asked: Middlebox, state: Snapshots) -> 
         found += [f"flow {flow} has a window above {_MOST_UNSCALED} bytes" for flow in large]
     if OPTIONS["sack"] in asked.strips:
         count = sum(state.counter(_SACK_RECOVERIES).values())
-        found += [f"{count} recoveries were told by SACK"] if count else []
+        found += [f"{count} recoveries were by SACK"] if count else []
     message = "no flow used an option that the middlebox strips"
     if found:
         message = f"{'; '.join(found[:_SHOWN])}: the middlebox does not strip it"
