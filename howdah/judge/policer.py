@@ -20,7 +20,7 @@ def train_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance
     """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own.
 
     Frames come each ``spacing``, faster than the bucket fills. The first dropped one, with number m at time t, found
-    less than a frame in it, and the one before found at least that: so the burst is within a part of a frame of
+    less than a frame in it, and the one before found at least that. So the burst is within a part of a frame of
     (m + 1/2) frames - rate x (t - spacing / 2). From then on frames pass at the rate, known to one frame of all.
     """
     policer = plan.path.policer

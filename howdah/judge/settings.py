@@ -193,7 +193,7 @@ def _policers(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
         if node not in dumps or (item and len(found) == 1 and _same_bucket(found[0], item)):
             continue
         said = " and ".join(f"{one['burst_bytes']} bytes at {one['rate_bits_per_second']} bit/s" for one in found)
-        planned = f"{item['burst_bytes']} bytes at {item['rate_bits_per_second']} bit/s" if item else "there is none"
+        planned = f"{item['burst_bytes']} bytes at {item['rate_bits_per_second']} bit/s" if item else "nothing of it"
         yield f"the policer of {node}:{interface} holds {said or 'nothing: it is missing'}, the plan says {planned}"
 
 

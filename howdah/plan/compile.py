@@ -23,10 +23,9 @@ from howdah.plan.operation import event, operation
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, RealTime
-from howdah.plan.policer import settled as settled_policer
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
-from howdah.plan.queue import check_drains, reverse_buffer
+from howdah.plan.queue import check_drains, policed, reverse_buffer
 from howdah.plan.receiver import (
     ack_filters,
     acknowledge_at_once,
@@ -94,7 +93,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     path = dataclasses.replace(path, middlebox=middlebox(cell, kind))
-    path = _policed(scenario, path, several_kernels=scenario.split or kind.several_machines)
+    path = policed(scenario.path, path, several_kernels=scenario.split or kind.several_machines)
     check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
     size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)
@@ -234,22 +233,6 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         reverse_buffer_packets=reverse_packets,
         loss_burst_packets=asked.loss_burst,
     )
-
-
-def _policed(scenario: Scenario, path: Path, *, several_kernels: bool) -> Path:
-    asked = scenario.path.policer
-    if asked is None:
-        return path
-    policer = settled_policer(
-        asked.rate,
-        asked.burst,
-        frame_bytes=path.frame_bytes,
-        bottleneck=path.rate_bits_per_second,
-        interface=path.sender_interface_bits_per_second,
-        lossy=bool(path.loss_ratio),
-        several_kernels=several_kernels,
-    )
-    return dataclasses.replace(path, policer=policer)
 
 
 def _carried(scenario: Scenario, varying: Schedule) -> int:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.bfifo import Bfifo
 from howdah.linux.netlink.discipline.discipline import HopQueue, Room, UnfitError
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.path import MOST_HELD_US, Path
+from howdah.plan.policer import settled
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
 from howdah.quantity import format_duration, format_rate
@@ -53,6 +56,23 @@ def check_drains(cell: Cell, path: Path) -> None:
                 f"path.{name} takes {takes} to drain at {format_rate(rate)}; a run waits until it has, {most} at most"
             )
             raise ProfileError(what, where=cell.place("path", name), hint="make it smaller, or the rate higher")
+
+
+def policed(section: PathSection, path: Path, *, several_kernels: bool) -> Path:
+    """The path with the policer that the profile asks for."""
+    asked = section.policer
+    if asked is None:
+        return path
+    policer = settled(
+        asked.rate,
+        asked.burst,
+        frame_bytes=path.frame_bytes,
+        bottleneck=path.rate_bits_per_second,
+        interface=path.sender_interface_bits_per_second,
+        lossy=bool(path.loss_ratio),
+        several_kernels=several_kernels,
+    )
+    return dataclasses.replace(path, policer=policer)
 
 
 def reverse_leaf(path: Path) -> HopQueue | Pfifo:

@@ -13,7 +13,7 @@ _LONGEST_US = 270_000_000  # of a burst: the kernel counts it in 32 bits of 64 n
 
 class PolicerSection(Section):
     """Forward, in front of the bottleneck's queue: each frame takes its bytes from a bucket of tokens, which holds
-    ``burst`` and fills at ``rate``; a frame for which there are not enough is dropped. The kernel's police action."""
+    ``burst`` and fills at ``rate``; a frame that finds too few is dropped. The kernel's police action."""
 
     rate: Rate = Field(description="at which the bucket fills, link-layer frames counted")
     burst: Bytes = Field(description="what the bucket holds: what passes at once after a pause")

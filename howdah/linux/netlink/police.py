@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's policer (net/sched/act_police.c): a bucket of tokens that drops what exceeds it and delays nothing.
 
-It is the action of a matchall filter on the egress hook of clsact: each packet that leaves the interface passes it
-once, before the interface's queue (sch_handle_egress of net/core/dev.c), and a frame counts with its Ethernet header.
+It is the action of a matchall filter on the egress hook of clsact (sch_handle_egress of net/core/dev.c). Each packet
+that leaves the interface passes it once, before the interface's queue. A frame counts with its Ethernet header.
 Layouts are those of include/uapi/linux/pkt_cls.h.
 """
 
