@@ -66,7 +66,7 @@ class Snapshots:
         return int(max(root, below))
 
     def hop_counts(self, node: str, interface: str, *names: str) -> int:
-        """What a middlebox behind the delay line of an interface counted; 0 where there is none."""
+        """What a middlebox behind the delay line of an interface counted; 0 without one."""
         hops = [item for item in self.qdiscs(node, interface) if item["kind"] == MiddleHop.kind]
         return sum(int(item[name]) for item in hops for name in names)
 

@@ -37,11 +37,15 @@ _SHOWN = 3
 class _Hop:
     """One line's: the counters of its hop, and how many packets it let pass while it was off."""
 
-    place: str
+    at: tuple[str, str]
     ahead: bool
     counted: dict[str, int]
     drops: int
     unseen: int
+
+    @property
+    def place(self) -> str:
+        return ":".join(self.at)
 
 
 def middlebox_checks(
@@ -73,7 +77,7 @@ def _hops(plan: Plan, state: Snapshots) -> Iterator[_Hop]:
                 continue
             passed = item["seen"] - item["drops"] + item["duplicated"]
             ahead = (node, interface) in forward
-            yield _Hop(f"{node}:{interface}", ahead, item, item["drops"], item["packets"] - passed)
+            yield _Hop((node, interface), ahead, item, item["drops"], item["packets"] - passed)
 
 
 def _checks(
@@ -107,7 +111,7 @@ def _checks(
 def _active(hop: _Hop, readings: pa.Table, plan: Plan) -> Check:
     """It treated at least what its queue sent between its readings while flows ran."""
     name = f"middlebox active {hop.place}"
-    samples = qdisc_samples(readings, *hop.place.split(":"), HOP_HANDLE)
+    samples = qdisc_samples(readings, *hop.at, HOP_HANDLE)
     inside = samples.time_ns[(samples.time_ns >= 0) & (samples.time_ns < plan.duration_us * 1000)]
     if len(inside) < 2 or not samples.has("sent_packets"):
         return Check(name, ACCOUNTING, None, f"the middlebox at {hop.place} was not read", unit="packets")
@@ -200,7 +204,7 @@ def _ecn(plan: Plan, state: Snapshots, hops: list[_Hop]) -> Check:
 
 def _options(plan: Plan, data: Measured, asked: Middlebox, state: Snapshots) -> Check:
     """By what follows from an option: segments are shorter by a time stamp, windows above 64 KiB have a scale, and
-    recoveries are told apart by the kernel."""
+    the kernel counts recoveries by SACK."""
     found = []
     senders = {flow.id: data.info[flow.id] for flow in plan.flows if flow.is_tcp}
     if OPTIONS["timestamps"] in asked.strips:
@@ -214,7 +218,7 @@ def _options(plan: Plan, data: Measured, asked: Middlebox, state: Snapshots) -> 
         found += [f"flow {flow} has a window above {_MOST_UNSCALED} bytes" for flow in large]
     if OPTIONS["sack"] in asked.strips:
         count = sum(state.counter(_SACK_RECOVERIES).values())
-        found += [f"{count} recoveries were told by SACK"] if count else []
+        found += [f"{count} recoveries were by SACK"] if count else []
     message = "no flow used an option that the middlebox strips"
     if found:
         message = f"{'; '.join(found[:_SHOWN])}: the middlebox does not strip it"

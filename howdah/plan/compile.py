@@ -24,7 +24,6 @@ from howdah.plan.operation import event, operation
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, RealTime
-from howdah.plan.policer import settled as settled_policer
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, forward_buffer, policed, reverse_buffer
@@ -240,22 +239,6 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         reverse_buffer_packets=reverse_packets,
         loss_burst_packets=asked.loss_burst,
     )
-
-
-def _policed(scenario: Scenario, path: Path, *, several_kernels: bool) -> Path:
-    asked = scenario.path.policer
-    if asked is None:
-        return path
-    policer = settled_policer(
-        asked.rate,
-        asked.burst,
-        frame_bytes=path.frame_bytes,
-        bottleneck=path.rate_bits_per_second,
-        interface=path.sender_interface_bits_per_second,
-        lossy=bool(path.loss_ratio),
-        several_kernels=several_kernels,
-    )
-    return dataclasses.replace(path, policer=policer)
 
 
 def _carried(scenario: Scenario, varying: Schedule) -> int:

@@ -65,7 +65,7 @@ class MiddleboxSection(Section):
             what = f"an MTU of {self.mtu} bytes cannot be: every hop forwards packets of {LEAST_MTU_BYTES} (RFC 791)"
             raise FieldError(what, "mtu")
         if not self.icmp and self.mtu is None and self.overhead is None:
-            raise FieldError("nothing is too large that ICMP could tell of; give mtu or overhead", "icmp")
+            raise FieldError("nothing is too large for ICMP to report; give mtu or overhead", "icmp")
         for name in ("duplicate", "corrupt"):
             if getattr(self, name) > _MOST_RATIO:
                 raise FieldError(f"expected at most 50 % of the packets to {name}", name)
@@ -110,7 +110,7 @@ def lost_packets(written: str, where: str, file: Path) -> list[int]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        what = f"{written!r} is no number of a packet, and as a file it cannot be read: {reason}"
+        what = f"{written!r} is not the number of a packet, and as a file it cannot be read: {reason}"
         raise ProfileError(
             what, where=where, hint="write 20, 30-35, or the name of a file with one on each line"
         ) from None
@@ -127,7 +127,7 @@ def lost_packets(written: str, where: str, file: Path) -> list[int]:
 def _numbers(entry: str, where: str) -> list[int]:
     match = _SPAN.fullmatch(entry)
     if match is None:
-        raise ProfileError(f"{entry[:40]!r} is no number of a packet", where=where, hint="write 20, or 30-35")
+        raise ProfileError(f"{entry[:40]!r} is not the number of a packet", where=where, hint="write 20, or 30-35")
     first, last = int(match[1]), int(match[2] or match[1])
     if first == 0 or last < first:
         raise ProfileError(

@@ -5,8 +5,8 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 #include <net/dsfield.h>
-#if __has_include(<net/gso.h>)
-#include <net/gso.h>	/* until 6.4 in linux/skbuff.h */
+#ifdef HAVE_NET_GSO
+#include <net/gso.h>
 #endif
 #include <net/icmp.h>
 #include <net/inet_ecn.h>

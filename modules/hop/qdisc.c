@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * howdah_hop: what hops of the Internet do to packets besides delaying them, as a queueing discipline below a delay
- * line: an MTU with or without ICMP, cleared ECN fields, TCP options that do not survive, packets that are lost by their
- * number, that come twice, or with a bit turned over.
+ * line: an MTU with or without ICMP, cleared ECN fields, TCP options that do not survive, packets that are lost by
+ * their number, that come twice, or with a bit turned over.
  *
  * Nothing is held: what enters leaves as soon as the delay line asks. Each packet draws two numbers, whatever becomes
  * of it, so that the fate of the N-th packet depends on the seed alone.

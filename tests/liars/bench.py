@@ -68,7 +68,17 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "loss-schedule": (None, (*SMALL, "algorithm=cubic", "path.schedule=[{at: 700 ms, loss: 5 %}]")),
     "tick": (None, (*SMALL, "algorithm=cubic", "path.tick=5 ms")),
     "small-hop": (None, (*SMALL, "algorithm=cubic", "path.middlebox={mtu: 1400}")),
-    "black-hole": (None, (*SMALL, "algorithm=cubic", "path.middlebox={mtu: 1400, icmp: false}")),
+    "black-hole": (
+        None,
+        (
+            *SMALL,
+            "algorithm=cubic",
+            "path.middlebox={mtu: 1400, icmp: false}",
+            "path.rate=4 Mbit/s",
+            "duration=6 s",
+            "host.sysctls={net.ipv4.tcp_mtu_probing: '1'}",
+        ),
+    ),
     "few-options": (
         None,
         (

@@ -95,7 +95,7 @@ def test_packets_are_named_in_a_file(tmp_path: Path) -> None:
     file.write_text("5\nsix\n", encoding="utf-8")
     with pytest.raises(ProfileError) as caught:
         make_one(tmp_path, overrides=[f"path.middlebox={{lose: [{file}]}}"])
-    assert (caught.value.where, caught.value.what) == (f"{file}:2", "'six' is no number of a packet")
+    assert (caught.value.where, caught.value.what) == (f"{file}:2", "'six' is not the number of a packet")
 
 
 @pytest.mark.parametrize(

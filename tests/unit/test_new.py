@@ -42,6 +42,8 @@ def _schema_of(text: str) -> Path:
         (["--like", "geo"], 6),
         (["--like", "paths/leo", "--buffer", "1 bdp, 2 bdp", "--algorithm", "search, bbr"], 12),
         (["--like", "hystart-fig1", "--repetitions", "1"], 2),
+        (["--path", "starlink", "--reverse-rate", "2 Mbit/s", "--loss", "0 %, 1 %", "--sizes", "15 kB, 1 MB"], 24),
+        (["--flows", "2", "--outage", "100 ms at 3 s", "--sizes", "1 MB", "--background", "2"], 6),
     ],
 )
 def test_what_is_written_is_valid_here_and_in_an_editor(
