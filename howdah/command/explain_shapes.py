@@ -26,6 +26,11 @@ class ExplainedExitShape(Shape):
     evidence: str
 
 
+class PolicerShape(Shape):
+    rate_bits_per_second: float
+    burst_bytes: float
+
+
 class ExplainedFlow(Shape):
     """One flow of a recording; docs/explain.md."""
 
@@ -46,16 +51,12 @@ class ExplainedFlow(Shape):
     why_no_exit: str
     limit: str | None = Field(description="what ended the growth without an exit: receive-window, application")
     loss_by: Literal["queue", "policer", "random"] | None
+    policer: PolicerShape | None
     held: dict[str, float] | None = Field(description="held_*_share of docs/measures.md")
     held_back_by: str | None
     algorithm: list[str] = Field(description="those that fit, the likeliest first")
     unknown: dict[str, str] = Field(description="what the recording cannot tell, and why")
     notes: list[str]
-
-
-class PolicerShape(Shape):
-    rate_bits_per_second: float
-    burst_bytes: float
 
 
 class LegShape(Shape):

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from howdah.explain.delay import Reals
-from howdah.explain.matched import Matched
-from howdah.explain.seen import Flags
+from howdah.explain.seen import AGAIN, NEW, Flags, Seen
+from howdah.ingest.source import Integers
+from howdah.number import rate, significant, size
 
 _FITS = 0.9  # of the drops, and of the packets that passed
 _ROOM = 2  # packets
@@ -17,6 +19,45 @@ _LEAST_PACKETS = 6  # less is a queue of few packets
 _SLOWER = 0.8  # than the link behind it: a policer that is not slower never drops
 _MOST_PACKETS = 200_000
 _FEW_DROPS = 5
+
+
+class Arrived(Protocol):
+    """Packets in the order in which they came to a policer, if there is one."""
+
+    @property
+    def near_ns(self) -> Integers: ...
+
+    @property
+    def size_bytes(self) -> Integers: ...
+
+    @property
+    def lost(self) -> Flags: ...
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a tap saw leave; ``lost`` was sent again later, for a reason."""
+
+    near_ns: Integers
+    size_bytes: Integers
+    lost: Flags
+
+    @classmethod
+    def of(cls, seen: Seen) -> Sent | None:
+        """None where the tap is behind losses, or segments were sent again for nothing: which ones does not show."""
+        sent = seen.sent
+        if seen.spurious or not np.isin(sent.kind, (NEW, AGAIN)).all():
+            return None
+        again = np.flatnonzero(sent.kind == AGAIN)
+        lost = np.zeros(sent.begin.size, bool)
+        latest: dict[int, int] = {}
+        starts = set(sent.begin[again].tolist())
+        for at, begin in enumerate(sent.begin.tolist()):
+            if begin in starts:
+                if begin in latest:
+                    lost[latest[begin]] = True
+                latest[begin] = at
+        return cls(sent.time_ns, sent.end - sent.begin + sent.extra_bytes, lost)
 
 
 @dataclass(frozen=True)
@@ -28,7 +69,7 @@ class Bucket:
     agrees: float
 
 
-def policer_of(data: Matched, link_bits_per_second: float | None) -> Bucket | None:
+def policer_of(data: Arrived, link_bits_per_second: float | None) -> Bucket | None:
     """The bucket of a policer; None where none fits. Its rate is what passed between drops far apart: at each it was
     empty. Its size is what passed beyond that rate before the first drop.
 
@@ -47,7 +88,14 @@ def policer_of(data: Matched, link_bits_per_second: float | None) -> Bucket | No
     return None if shallow_queue(data, link_bits_per_second) else best
 
 
-def shallow_queue(data: Matched, link_bits_per_second: float | None) -> bool:
+def policer_words(found: Bucket) -> str:
+    return (
+        f"they were lost where a bucket of {size(found.burst_bytes)} that fills at {rate(found.rate_bits_per_second)} "
+        f"is empty, whatever the delay: {significant(100 * found.agrees, 3)} % of them"
+    )
+
+
+def shallow_queue(data: Arrived, link_bits_per_second: float | None) -> bool:
     """Whether a queue of the link that drops at its end would have dropped these packets."""
     packets = _Arrivals.of(data)
     if packets is None or link_bits_per_second is None:
@@ -66,7 +114,7 @@ class _Arrivals:
     passed: Reals
 
     @classmethod
-    def of(cls, data: Matched) -> _Arrivals | None:
+    def of(cls, data: Arrived) -> _Arrivals | None:
         time = (data.near_ns[:_MOST_PACKETS] - data.near_ns[0]) / 1e9
         lost, size = data.lost[:_MOST_PACKETS], data.size_bytes[:_MOST_PACKETS].astype(np.float64)
         if lost.sum() < _FEW_DROPS:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from howdah.explain.bucket import Bucket
 from howdah.explain.connection import Options, TapConnection
 from howdah.explain.course import SenderCourse, course
 from howdah.explain.delay import SENDER, RoundTrips, round_trips
@@ -41,6 +42,7 @@ class Explained:
     """One flow. What a source cannot tell is None, and ``unknown`` says why by the name of the field.
 
     ``source`` names the kind of file. ``parts`` has what pictures are drawn from, where there are packets.
+    ``policer`` is the bucket of tokens that dropped packets.
     """
 
     name: str
@@ -82,13 +84,14 @@ class Explained:
     holding: Holding | None
     notes: list[str] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
+    policer: Bucket | None = None
     parts: tuple[Seen, RoundTrips, SenderCourse, StartUp] | None = None
 
     @property
     def bdp_bytes(self) -> float | None:
         """Rate x base round trip; None where one of them is not known."""
         rate, rtt_us = self.rate_bits_per_second.value, self.base_rtt_us.value
-        return None if rate is None or rtt_us is None else bdp_bytes(rate, rtt_us)
+        return bdp_bytes(rate, rtt_us) if rate and rtt_us else None
 
     @property
     def bdp_packets(self) -> float | None:
@@ -158,6 +161,7 @@ def explain_connection(connection: TapConnection) -> Explained | None:
         late_packets=int((seen.sent.kind == LATE).sum()),
         loss_by=path.loss_by,
         loss_words=path.loss_words,
+        policer=path.policer,
         timeouts=None,
         receive_window_least_bytes=int(windows[1:].min()) if known and windows.size > 1 else None,
         receive_window_most_bytes=int(windows.max()) if known else None,

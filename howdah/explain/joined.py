@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from howdah.explain.bucket import Bucket, policer_of, shallow_queue
+from howdah.explain.bucket import Bucket, policer_of, policer_words, shallow_queue
 from howdah.explain.clocks import Clocks, clocks_of
 from howdah.explain.delay import RoundTrips
 from howdah.explain.explained import Explained
 from howdah.explain.matched import Matched, match_acks, match_data
 from howdah.explain.path import POLICER, QUEUE, RANDOM
 from howdah.explain.seen import Seen
-from howdah.number import counted, delay, rate, significant, size
+from howdah.number import counted, delay, significant
 
 _MOST_TAPS = 8
 _FEW_LOSSES = 5
@@ -137,9 +137,7 @@ def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[str | None, s
     bucket = policer_of(data, link)
     is_flat = level <= max(_FLAT * most, flat)
     if bucket is not None:
-        words = f"they were lost where a bucket of {size(bucket.burst_bytes)} that fills at "
-        words += f"{rate(bucket.rate_bits_per_second)} is empty, whatever the delay: {_share(bucket.agrees)} of them"
-        return POLICER, words, bucket
+        return POLICER, policer_words(bucket), bucket
     ranks = np.searchsorted(np.sort(clocks.data_ns), levels) / clocks.data_ns.size
     rank = float(np.median(ranks))
     at_top = float((levels >= _FULL * most).mean())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from howdah.explain.bucket import Bucket, Sent, policer_of, policer_words
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
@@ -36,6 +37,7 @@ class SeenPath:
     much longer the delay became without one. ``losses`` counts segments that were lost; ``loss_by`` is
     what dropped them: queue, policer, random, None where nothing tells, and ``loss_words`` why. ``loss_share`` is of
     the segments that were sent. ``payload_share`` is that of data in a full frame.
+    ``policer`` is the bucket of one where it shows.
     """
 
     rate: Estimate
@@ -48,6 +50,7 @@ class SeenPath:
     loss_by: str | None
     loss_words: str
     payload_share: float
+    policer: Bucket | None
 
 
 def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
@@ -61,6 +64,14 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     by, words = _dropper(
         levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6
     )
+    if trips.at != SENDER and not seen.has_stamps:
+        by, words = None, "away from the sender, segments without time stamps do not tell the delay before the losses"
+    policer = None
+    if lost and rate.value is not None:
+        passed = Sent.of(seen)
+        policer = policer_of(passed, rate.value) if passed is not None else None
+    if policer is not None:
+        by, words = POLICER, policer_words(policer)
     return SeenPath(
         rate,
         _buffer(levels, trips, found, by, per_ack),
@@ -72,6 +83,7 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
         by if lost else None,
         words if lost else "",
         1 / frame,
+        policer,
     )
 
 
@@ -130,6 +142,8 @@ def _dropper(
         return None, "the delay just before the losses was not seen"
     base = trips.base_ns.value or float(trips.rtt_ns.min())
     doubt = 2 * trips.clock_ns + 2 * trips.up_doubt_ns
+    if doubt > base / 2:
+        return None, "the clock of the capture is too coarse to tell the delay before the losses"
     flat = max(_FLAT_SHARE * base, _FLAT_LEAST_NS, doubt)
     most = float(np.percentile(trips.queue_ns, 99.5))
     at_top = float((levels >= (1 - 2 * _SAME_LEVEL) * most).mean())

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from howdah.explain.bucket import Bucket
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.joined import Joined, Leg
@@ -26,6 +27,7 @@ _ESTIMATES = (
 def as_json(flow: Explained) -> dict[str, Any]:
     found: dict[str, Any] = {name: getattr(flow, name) for name in _PLAIN}
     found |= {name: _estimate(getattr(flow, name)) for name in _ESTIMATES}
+    found["policer"] = _policer(flow.policer)
     found["options"] = {side: asdict(said) if said is not None else None for side, said in flow.options.items()}
     leaves = flow.exit
     found["exit"] = None if leaves is None else {
@@ -69,15 +71,19 @@ def _leg(leg: Leg) -> dict[str, Any]:
         "lost_acks": leg.acks_lost,
         "loss_by": leg.loss_by,
         "loss_words": leg.loss_words,
-        "policer": None
-        if bucket is None
-        else {"rate_bits_per_second": bucket.rate_bits_per_second, "burst_bytes": bucket.burst_bytes},
+        "policer": _policer(bucket),
         "queue_most_us": float(clocks.data_ns.max()) / 1e3,
         "queue_back_most_us": float(clocks.ack_ns.max()) / 1e3 if clocks.ack_ns.size else None,
         "one_way_us": _estimate(_us(clocks.data_least_ns)),
         "clock_offset_us": _estimate(_us(clocks.offset_ns)),
         "clock_skew_ppm": _estimate(clocks.skew_ppm),
     }
+
+
+def _policer(bucket: Bucket | None) -> dict[str, float] | None:
+    if bucket is None:
+        return None
+    return {"rate_bits_per_second": bucket.rate_bits_per_second, "burst_bytes": bucket.burst_bytes}
 
 
 def _us(found: Estimate) -> Estimate:

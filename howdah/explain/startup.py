@@ -122,6 +122,9 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
         why = ENDED if limit == APPLICATION else "the receive window held it back before it left"
         return _without(rounds, initial, paced, why, limit, end, grown)
     cause, sure, evidence = _detector(course, trips, found, end)
+    if cause == UNKNOWN and trips.clock_ns > (trips.base_ns.value or 0) / 4:
+        why = "the clock of the capture is too coarse to tell where growth ended"
+        return _without(rounds, initial, paced, why, None, end, grown)
     if cause == UNKNOWN and course.window_bytes[end] < 0:
         why = "growth ended where a receive window, which the capture does not tell, may have held it back"
         return _without(rounds, initial, paced, why, None, end, grown)

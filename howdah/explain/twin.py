@@ -121,6 +121,10 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
             "  direction: forward # open",
             "  source: The recording",
         ]
+    if flow.policer is not None:
+        policed = f"{significant_plain(flow.policer.rate_bits_per_second / 1e6)} Mbit/s"
+        burst = significant_plain(flow.policer.burst_bytes / 1e3)
+        twin.path.append(f"policer: {{rate: {policed}, burst: {burst} kB}} # {_plain(flow.loss_words)}")
     lost = (flow.retransmitted_packets or 0) - (flow.spurious_packets or 0)
     if lost > 0 and flow.loss_by is None and flow.mss_bytes:
         percent = significant_plain(100 * lost / max(flow.data_bytes / flow.mss_bytes, 1.0), 3)

@@ -18,12 +18,14 @@ KINDS = (
     "stretched",
     "super-segments",
 )
+POLICER = "policer"
+_POLICERS_FROM = 5000  # seeds
 PLACES = {"sender": "s1:s1-eth0", "middle": "left:left-eth0", "receiver": "r1:r1-eth0"}
 _TUNED = "4096 131072"
 
 
 def kind_of(seed: int) -> str:
-    return KINDS[seed % len(KINDS)]
+    return POLICER if seed >= _POLICERS_FROM else KINDS[seed % len(KINDS)]
 
 
 def profile(seed: int) -> str:
@@ -63,6 +65,10 @@ def profile(seed: int) -> str:
         rest["receiver"] = drawn.choice(["stretch-ack", "delayed-ack", "windows-10", "macos"])
     elif kind == "super-segments":
         path["gso_max_segs"] = "kernel"
+    elif kind == POLICER:
+        policed, burst = rate_mbit * drawn.uniform(0.25, 0.7), bdp_bytes * drawn.uniform(0.3, 1.5)
+        path["policer"] = f"{{rate: {round(policed, 1)} Mbit/s, burst: {max(int(burst / 1000), 15)} kB}}"
+        rest["algorithm"] = drawn.choice(["cubic", "reno", "cubic-no-hystart"])
     lines = ["howdah: 1", f"name: drawn-{seed}", "path:", *(f"  {name}: {value}" for name, value in path.items())]
     lines += [f"{name}: {value}" for name, value in rest.items()]
     if flow:

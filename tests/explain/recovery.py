@@ -14,7 +14,7 @@ from typing import Any
 
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
-from howdah.explain.path import QUEUE, RANDOM
+from howdah.explain.path import POLICER, QUEUE, RANDOM
 from howdah.explain.read import read_files
 from tests.explain.damage import DAMAGES, read
 from tests.explain.drawn import PLACES
@@ -80,6 +80,8 @@ def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
 
 def _dropper(known: Truth) -> str | None:
     """What dropped the packets, where only one thing did."""
+    if known.metrics.get("policer_drops_packets"):
+        return None if known.metrics.get("dropped_packets") else POLICER
     dropped, by_chance = known.metrics.get("dropped_packets"), known.plan["path"]["loss_ratio"]
     if by_chance:
         return None if dropped else RANDOM

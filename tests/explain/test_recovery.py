@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures of howdah's own runs over drawn paths: what ``howdah explain`` says against what the run knows.
 
-Five runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.explain`` makes their table.
+Six runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.explain`` makes their table.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from howdah.command.main import main
 from howdah.explain.opened import Opened
 from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
-from tests.explain.damage import HARMLESS, pcap, read
+from tests.explain.damage import HARMLESS, Packet, pcap, read
 from tests.explain.drawn import profile
 from tests.explain.recovery import RIGHT, WRONG, Truth, explained, outcomes, recorded
 
 pytestmark = pytest.mark.guest
-# One of each: HyStart, a loss, a receive window, BBR, HyStart just before a loss. Further ones follow in order.
-_FIRST = (10, 11, 12, 7, 1070)
+# One of each: HyStart, a loss, a receive window, BBR, HyStart just before a loss, a policer. Others follow in order.
+_FIRST = (10, 11, 12, 7, 1070, 5002)
 _RUNS = int(os.environ.get("HOWDAH_RECOVERY_RUNS") or len(_FIRST))
 SEEDS = [*_FIRST, *(seed for seed in range(_RUNS + len(_FIRST)) if seed not in _FIRST)][:_RUNS]
 
@@ -54,6 +54,15 @@ def test_nothing_is_wrong_and_most_is_right_at_every_tap(known: list[Truth], tmp
     for question in ("base RTT", "cause", "exit"):
         worth = [each[3] for each in found if each[2] == question]
         assert worth.count(RIGHT) >= 0.95 * len(worth), question
+
+
+def test_the_sender_s_capture_alone_tells_a_policer_s_bucket(known: list[Truth], tmp_path: Path) -> None:
+    each = next(each for each in known if each.seed == _FIRST[5])
+    true = each.plan["path"]["policer"]
+    found = explained(each.taps["sender"], "none", tmp_path).policer
+    assert found is not None
+    assert found.rate_bits_per_second == pytest.approx(true["rate_bits_per_second"], rel=0.02)
+    assert found.burst_bytes == pytest.approx(true["burst_bytes"], rel=0.1)
 
 
 def test_a_damage_makes_nothing_wrong(known: list[Truth], tmp_path: Path) -> None:
@@ -122,7 +131,7 @@ def test_a_pack_of_a_twin_s_runs_has_no_address_and_no_payload_of_the_recording(
     """The recording's packets get addresses, ports and a payload that are found nowhere else."""
     each = next(each for each in known if each.seed == _FIRST[2])
     secret = b"a-payload-that-nobody-may-see"
-    packets = [replace(packet, data=_renamed(packet.data, secret)) for packet in read(each.taps["sender"])]
+    packets = [_renamed(packet, secret) for packet in read(each.taps["sender"])]
     file = tmp_path / "someone-s-name.pcap"
     file.write_bytes(pcap(packets))
     flow = read_files([file], 1).flows[0]
@@ -148,14 +157,14 @@ def test_a_pack_of_a_twin_s_runs_has_no_address_and_no_payload_of_the_recording(
         assert [word for word in words if word in _content(path)] == [], path.name
 
 
-def _renamed(frame: bytes, payload: bytes) -> bytes:
+def _renamed(packet: Packet, payload: bytes) -> Packet:
     """The same packet between 198.18.77.1:48123 and 198.19.77.2:443, with a payload where it is long enough."""
-    ours = frame[26:30] == bytes((10, 1, 1, 1))
-    ends = [bytes((198, 18, 77, 1)), bytes((198, 19, 77, 2))]
-    ports = [struct.pack(">H", 48123), struct.pack(">H", 443)]
-    order = 1 if ours else -1
-    frame = frame[:26] + b"".join(ends[::order]) + b"".join(ports[::order]) + frame[38:]
-    return frame[: -len(payload)] + payload if len(frame) > 1000 else frame
+    frame = packet.data
+    order = 1 if frame[26:30] == bytes((10, 1, 1, 1)) else -1
+    ends = [bytes((198, 18, 77, 1)), bytes((198, 19, 77, 2))][::order]
+    ports = [struct.pack(">H", 48123), struct.pack(">H", 443)][::order]
+    frame = frame[:26] + b"".join(ends) + b"".join(ports) + frame[38:]
+    return replace(packet, data=frame + payload if len(frame) + len(payload) <= packet.wire else frame)
 
 
 def _content(path: Path) -> bytes:

@@ -157,11 +157,12 @@ def _explain(request: dict[str, Any]) -> str:
     from howdah.explain.shown import as_json
     from howdah.explain.twin import twin_text
     from howdah.explain.words import text
+    from howdah.foreign import visible
     from howdah.profile import load
 
     file = Path(request["file"])
     read = read_files([file], 5)
-    said = text(read.flows, read.problems, read.others, read.joined)
+    said = visible(text(read.flows, read.problems, read.others, read.joined))
     if any(ord(each) < 32 and each != "\n" for each in said):
         raise AssertionError(f"a control character is printed: {said!r}")
     json.dumps([as_json(flow) for flow in read.flows], allow_nan=False)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.page import write_page
 from howdah.explain.read import read_files
 from howdah.explain.words import sentence, text
 from howdah.held import HeldBy
@@ -121,6 +123,15 @@ def test_each_estimate_has_an_interval_around_it_or_a_reason(tmp_path: Path) -> 
                 assert each.how
                 assert each.low is None or each.low <= each.value
                 assert each.high is None or each.high >= each.value
+
+
+def test_a_path_without_a_round_trip_has_no_bdp_and_a_page(tmp_path: Path) -> None:
+    """A clock as coarse as the transfer is long has a round trip of 0."""
+    flow = explained(Drawn(buffer_bytes=100_000), tmp_path)
+    flow.base_rtt_us = Estimate(0.0, 0.0, 20_000.0, "the handshake")
+    assert flow.bdp_packets is None
+    write_page([flow], [], tmp_path / "page.html")
+    assert "left slow start" in (tmp_path / "page.html").read_text()
 
 
 def test_what_a_name_does_to_a_terminal(tmp_path: Path) -> None:
