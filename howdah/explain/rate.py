@@ -120,7 +120,7 @@ def _stretches(course: SenderCourse, busy: Flags, packets: int, frame: float) ->
     chosen = _apart(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
     took = course.time_ns[until[chosen]] - course.time_ns[chosen]
     got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
-    return got[took > 0], took[took > 0]
+    return got[took > 0].astype(np.float64), took[took > 0].astype(np.int64)
 
 
 def _lasting(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, float]:

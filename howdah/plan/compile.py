@@ -20,10 +20,10 @@ from howdah.plan.middlebox import middlebox
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
-from howdah.plan.operation import event, operation
+from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Plan, RealTime
+from howdah.plan.plan import Collect, Event, Flow, Host, Plan, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, forward_buffer, policed, reverse_buffer
@@ -39,6 +39,7 @@ from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.sender import core_parameters, sender_record
 from howdah.plan.shaping import Shaping, find_hops, shape
 from howdah.plan.stack import name_stacks, receiver_name
+from howdah.plan.sysctl import host_settings, kernel_settings
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
 from howdah.plan.wiring import wire
@@ -58,9 +59,6 @@ REAL_SETUP_US = 30_000_000
 PACKETS_PER_WALL_SECOND = 20_000  # slowest an engine may be: a tenth of what one core does with in-kernel traffic
 USER_SPACE_SLOWDOWN = 10
 WALL_CLOCK_BASE_S = 120.0
-
-# Whole-kernel settings; every other name under net.ipv4 and net.ipv6 belongs to a network namespace.
-_GLOBAL_SYSCTLS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.tcp_max_orphans", "net.ipv4.route.")
 
 
 def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = None) -> Plan:
@@ -128,10 +126,10 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         path=path,
         flows=flows,
         operations=[
-            *_kernel_settings(cell, size),
+            *kernel_settings(cell, size),
             *acknowledge_at_once(wire(network, cell, pairs), receivers),
             *receiver_settings(receivers),
-            *_host_settings(cell, network, size),
+            *host_settings(cell, network, size),
             *shaping.operations,
             *ack_filters(cell, network, receivers, shaping.operations),
             *install(processors),
@@ -264,51 +262,6 @@ def _host(network: Network, node: str) -> Host:
         return Host(node, role)
     own = network.access_link(node).at(node)
     return Host(node, role, bare(own.address), bare(own.second_address or own.address))
-
-
-def _kernel_settings(cell: Cell, size: Sizes) -> list[Operation]:
-    """Settings of the whole kernel, before there is a network."""
-    buffer_max = max(size.receive_buffer_bytes, size.send_buffer_bytes)
-    settings = {
-        # veth hands packets over through this backlog; a full one drops without any qdisc counter.
-        "net.core.netdev_max_backlog": str(size.backlog_packets),
-        "net.core.rmem_max": str(buffer_max),
-        "net.core.wmem_max": str(buffer_max),
-        "net.ipv4.tcp_mem": " ".join(str(pages) for pages in size.tcp_mem_pages),
-    }
-    operations = [operation("sysctl", node=None, name=name, value=value) for name, value in settings.items()]
-    for algorithm in cell.algorithms.values():
-        if algorithm.builtin and algorithm.module is not None:
-            operations += [
-                operation("module_parameter", module=algorithm.module, name=name, value=value)
-                for name, value in algorithm.parameters.items()
-            ]
-    return operations
-
-
-def _host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]:
-    """Settings of each host's stack; the profile's own come last."""
-    host = cell.scenario.host
-    settings = {
-        "net.ipv4.tcp_no_metrics_save": "1",
-        **({"net.ipv4.tcp_ecn": "1"} if cell.scenario.path.ecn else {}),
-        "net.ipv4.tcp_rmem": _buffer(host.tcp_rmem, 131072, size.receive_buffer_bytes),
-        "net.ipv4.tcp_wmem": _buffer(host.tcp_wmem, 87380, size.send_buffer_bytes),
-    }
-    operations = []
-    for node, role in network.roles.items():
-        if role != "router":
-            operations += [operation("sysctl", node=node, name=name, value=value) for name, value in settings.items()]
-    for name, value in host.sysctls.items():
-        namespaced = name.startswith(("net.ipv4.", "net.ipv6.")) and not name.startswith(_GLOBAL_SYSCTLS)
-        nodes: list[str | None] = list(network.roles) if namespaced else [None]
-        operations += [operation("sysctl", node=node, name=name, value=value) for node in nodes]
-    return operations
-
-
-def _buffer(asked: str | None, initial_bytes: int, largest_bytes: int) -> str:
-    """Least, initial and largest size, as the sysctls have them."""
-    return asked if asked and asked != FIXED else f"4096 {largest_bytes if asked else initial_bytes} {largest_bytes}"
 
 
 def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:

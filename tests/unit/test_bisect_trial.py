@@ -134,18 +134,19 @@ def test_a_twin_s_claims_are_the_question(tmp_path: Path, monkeypatch: pytest.Mo
     assert claims == ["exit-time", "exit-cause", "goodput"]
     bench = _Bench(tmp_path, monkeypatch, profile, claims)
     assert flow.exit is not None
-    recorded = {
+    recorded: dict[str, float | str] = {
         "exit_time_s": flow.exit.time_s,
         "exit_cause": "loss",
         "goodput_bits_per_second": flow.goodput_bits_per_second,
     }
     bench.measures("first", **recorded)
     assert bench.trial(bench.tree).verdict == GOOD
-    later = {"exit_time_s": flow.exit.time_s + 0.2}
-    slower = {"goodput_bits_per_second": 0.8 * flow.goodput_bits_per_second}
-    for number, (claim, other) in enumerate(
-        (("exit-time", later), ("exit-cause", {"exit_cause": "delay"}), ("goodput", slower))
-    ):
+    others: dict[str, dict[str, float | str]] = {
+        "exit-time": {"exit_time_s": flow.exit.time_s + 0.2},
+        "exit-cause": {"exit_cause": "delay"},
+        "goodput": {"goodput_bits_per_second": 0.8 * flow.goodput_bits_per_second},
+    }
+    for number, (claim, other) in enumerate(others.items()):
         bench.measures(f"other-{number}", **{**recorded, **other})
         answer = bench.trial(bench.tree)
         assert answer.verdict == BAD and answer.why.startswith(claim), answer

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the kernel and of each host, before there are flows."""
+
+from __future__ import annotations
+
+from howdah.plan.memory import Sizes
+from howdah.plan.network import Network
+from howdah.plan.operation import operation
+from howdah.plan.plan import Operation
+from howdah.profile import Cell
+from howdah.profile.host import FIXED
+
+# Whole-kernel settings; every other name under net.ipv4 and net.ipv6 belongs to a network namespace.
+_GLOBAL_SYSCTLS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.tcp_max_orphans", "net.ipv4.route.")
+
+
+def kernel_settings(cell: Cell, size: Sizes) -> list[Operation]:
+    """Settings of the whole kernel, before there is a network."""
+    buffer_max = max(size.receive_buffer_bytes, size.send_buffer_bytes)
+    settings = {
+        # veth hands packets over through this backlog; a full one drops without any qdisc counter.
+        "net.core.netdev_max_backlog": str(size.backlog_packets),
+        "net.core.rmem_max": str(buffer_max),
+        "net.core.wmem_max": str(buffer_max),
+        "net.ipv4.tcp_mem": " ".join(str(pages) for pages in size.tcp_mem_pages),
+    }
+    operations = [operation("sysctl", node=None, name=name, value=value) for name, value in settings.items()]
+    for algorithm in cell.algorithms.values():
+        if algorithm.builtin and algorithm.module is not None:
+            operations += [
+                operation("module_parameter", module=algorithm.module, name=name, value=value)
+                for name, value in algorithm.parameters.items()
+            ]
+    return operations
+
+
+def host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]:
+    """Settings of each host's stack; the profile's own come last."""
+    host = cell.scenario.host
+    settings = {
+        "net.ipv4.tcp_no_metrics_save": "1",
+        **({"net.ipv4.tcp_ecn": "1"} if cell.scenario.path.ecn else {}),
+        "net.ipv4.tcp_rmem": _buffer(host.tcp_rmem, 131072, size.receive_buffer_bytes),
+        "net.ipv4.tcp_wmem": _buffer(host.tcp_wmem, 87380, size.send_buffer_bytes),
+    }
+    operations = []
+    for node, role in network.roles.items():
+        if role != "router":
+            operations += [operation("sysctl", node=node, name=name, value=value) for name, value in settings.items()]
+    for name, value in host.sysctls.items():
+        namespaced = name.startswith(("net.ipv4.", "net.ipv6.")) and not name.startswith(_GLOBAL_SYSCTLS)
+        nodes: list[str | None] = list(network.roles) if namespaced else [None]
+        operations += [operation("sysctl", node=node, name=name, value=value) for node in nodes]
+    return operations
+
+
+def _buffer(asked: str | None, initial_bytes: int, largest_bytes: int) -> str:
+    """Least, initial and largest size, as the sysctls have them."""
+    return asked if asked and asked != FIXED else f"4096 {largest_bytes if asked else initial_bytes} {largest_bytes}"
