@@ -30,6 +30,11 @@ Row = dict[str, Any]
 Measured = Callable[[Plan], Iterable[Row]]
 Verdict = Callable[[Plan], str]
 
+RTTS = "[20 ms, 40 ms]"
+CONTROLS = "controls:\n  without: {what: off, set: {host.sysctls.net.ipv4.tcp_recovery: 0}, at: {path.rtt: 40 ms}}\n"
+VALUE = "value: {metric: utilisation, at: {algorithm: cubic}}"
+GOOD = f"  - {{id: it, says: so, {VALUE}, expect: {{above: 50 %}}, each: path.rtt}}\n"
+
 
 def row(metric: str, value: float | str | None, unit: str = "", flow: int | None = None, **more: Any) -> Row:
     """One row of metrics.json, without what all rows of a run share."""

@@ -13,7 +13,7 @@ from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
-from howdah.linux.netlink.discipline.howdah_link import Link
+from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.linux.netlink.qdisc import RTM_NEWQDISC, TCA_KIND, TCA_STATS2, TCA_STATS_APP, TCMSG
 from howdah.record import table as store
 from howdah.record.schema import TEXT
@@ -43,7 +43,7 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
         raise MalformedMessageError(f"an answer of {end - start} bytes about a link")
     found = attributes(answer, start + TCMSG.size, end)
     name = text_of(answer, found.get(TCA_KIND)) or "?"
-    if name != Link.kind:
+    if name != TraceLink.kind:
         raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a link")
     offset, length = found[TCA_KIND]
     fixed = [*skeleton_of(found), (offset, offset + length)]

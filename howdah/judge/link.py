@@ -13,7 +13,7 @@ from howdah.measure.sampled import MISSING, Samples, node_samples
 from howdah.measure.trace import SECOND_NS
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from howdah.record.opportunities import Opportunities, opportunities
+from howdah.record.opportunities import LinkOpportunities, opportunities
 
 _COUNTED = ("passed", "used", "carried_bytes", "unused_bytes")
 
@@ -35,11 +35,11 @@ def link_checks(directory: RunDirectory, data: Measured, tolerance: Tolerance) -
     return checks
 
 
-def _name(link: Opportunities) -> str:
+def _name(link: LinkOpportunities) -> str:
     return f"link {link.node} opportunities"
 
 
-def _passed(link: Opportunities, found: Samples, tolerance: Tolerance) -> Check:
+def _passed(link: LinkOpportunities, found: Samples, tolerance: Tolerance) -> Check:
     """At every reading, the link has passed exactly as many opportunities as the trace has until that instant, and has
     used or lost all of their bytes; it followed the trace from the epoch to the end of the flows."""
     name = _name(link)
@@ -79,7 +79,7 @@ def _passed(link: Opportunities, found: Samples, tolerance: Tolerance) -> Check:
 
 
 def _carried(
-    data: Measured, link: Opportunities, sent: Samples | None, columns: tuple[str, str], tolerance: Tolerance
+    data: Measured, link: LinkOpportunities, sent: Samples | None, columns: tuple[str, str], tolerance: Tolerance
 ) -> Check:
     """Between any two readings of the kernel's own counter no more left than the opportunities carry, and no less where
     the queue never ran empty; to a frame, part of which the opportunity before or behind may have carried.

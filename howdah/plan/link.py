@@ -7,7 +7,7 @@ from howdah.errors import ProfileError
 from howdah.frame import ETHERNET_BYTES
 from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.discipline.gaps import packed
-from howdah.linux.netlink.discipline.howdah_link import Link
+from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.network import Interface
 from howdah.plan.operation import event, operation
@@ -51,7 +51,7 @@ def facts(trace: LinkTrace | None) -> LinkFacts | None:
 
 def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo) -> list[Operation]:
     """The link with its queue: a constant rate until an event begins the trace."""
-    link = Link(
+    link = TraceLink(
         rate_bits_per_second=trace.rate_bits_per_second,
         opportunity_bytes=OPPORTUNITY_BYTES,
         overhead_bytes_less=ETHERNET_BYTES - TUN_BYTES,

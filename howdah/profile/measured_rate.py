@@ -47,7 +47,7 @@ class _Point:
 def rates_of_csv(text: str, name: str, column: str | None) -> MeasuredRates:
     """Without a header the columns are seconds and Mbit/s. Raises ProfileError."""
     rows = csv.reader(io.StringIO(text))
-    header: _Header | None = None
+    header: _CsvHeader | None = None
     points: list[_Point] = []
     try:
         for row in rows:
@@ -85,7 +85,7 @@ def rates_of_iperf3(content: bytes, name: str) -> MeasuredRates:
 
 
 @dataclass(frozen=True)
-class _Header:
+class _CsvHeader:
     names: list[str]  # none where there is no header
     width: int
     time: int
@@ -94,12 +94,12 @@ class _Header:
     rate_factor: float | None  # None: the values have units
 
 
-def _header(cells: list[str], line: str, column: str | None) -> _Header:
+def _header(cells: list[str], line: str, column: str | None) -> _CsvHeader:
     if all(_number(cell) is not None for cell in cells):
         if len(cells) != 2 or column is not None:
             what = f"{len(cells)} columns without a header"
             raise ProfileError(what, where=line, hint=f"two are seconds and Mbit/s; or give them names: {COLUMNS}")
-        return _Header([], 2, 0, 1.0, 1, 1e6)
+        return _CsvHeader([], 2, 0, 1.0, 1, 1e6)
     names = [cell.lower() for cell in cells]
     times = [(number, factor) for number, name in enumerate(names) if (factor := _time_factor(name)) is not None]
     if not times:
@@ -110,7 +110,7 @@ def _header(cells: list[str], line: str, column: str | None) -> _Header:
             hint = f"did you mean {close}?" if close else f"the columns are {', '.join(cells)}"
             raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
         number = names.index(column.lower())
-        return _Header(names, len(names), *times[0], number, _rate_factor(names[number]))
+        return _CsvHeader(names, len(names), *times[0], number, _rate_factor(names[number]))
     rates = [number for number, name in enumerate(names) if _rate_factor(name) is not None]
     if not rates:
         rates = [number for number, name in enumerate(names) if name in ("rate", "throughput", "bandwidth")]
@@ -118,7 +118,7 @@ def _header(cells: list[str], line: str, column: str | None) -> _Header:
         what = f"{len(rates) or 'no'} column{'s' if len(rates) != 1 else ''} could be the rate"
         hint = f"name one with column: ({', '.join(cells)})" if rates else f"a trace has {COLUMNS}"
         raise ProfileError(what, where=line, hint=hint)
-    return _Header(names, len(names), *times[0], rates[0], _rate_factor(names[rates[0]]))
+    return _CsvHeader(names, len(names), *times[0], rates[0], _rate_factor(names[rates[0]]))
 
 
 def _time_factor(name: str) -> float | None:

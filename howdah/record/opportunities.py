@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.linux.netlink.discipline.gaps import unpacked
-from howdah.linux.netlink.discipline.howdah_link import Link
+from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.plan.plan import Plan
 
 Int64 = npt.NDArray[np.int64]
@@ -18,7 +18,7 @@ Times = npt.NDArray[np.int64] | npt.NDArray[np.float64] | int
 
 
 @dataclass(frozen=True)
-class Opportunities:
+class LinkOpportunities:
     """Each is of ``size_bytes`` as the link counts packets. ``once_ns`` are those of the first round, which lasts
     ``round_ns``; the first round alone may lack those behind the end of the flows, ``end_ns``.
 
@@ -40,7 +40,7 @@ class Opportunities:
         return np.asarray(np.where(rounds < 0, 0, rounds * self.once_ns.size + inside), dtype=np.int64)
 
 
-def opportunities(plan: Plan, *, reverse: bool = False) -> Opportunities | None:
+def opportunities(plan: Plan, *, reverse: bool = False) -> LinkOpportunities | None:
     """Of the link of one way; None where it follows no trace. Raises ValueError for a plan that is damaged."""
     facts = plan.path.reverse_link if reverse else plan.path.link
     if facts is None:
@@ -48,8 +48,8 @@ def opportunities(plan: Plan, *, reverse: bool = False) -> Opportunities | None:
     link = next((item for item in plan.operations if _is_link(plan, item.op, item.arguments, reverse)), None)
     if link is None:
         raise ValueError("the plan has no operation that makes the link of its path")
-    options = Link(**link.arguments["options"])
-    return Opportunities(
+    options = TraceLink(**link.arguments["options"])
+    return LinkOpportunities(
         node=str(link.arguments["node"]),
         once_ns=_once_ns(options.gaps),
         round_ns=options.round_us * 1000,
@@ -62,7 +62,7 @@ def opportunities(plan: Plan, *, reverse: bool = False) -> Opportunities | None:
 
 def _is_link(plan: Plan, op: str, arguments: dict[str, object], reverse: bool) -> bool:
     """The forward one is at the bottleneck."""
-    if op != "qdisc" or arguments["kind"] != Link.kind:
+    if op != "qdisc" or arguments["kind"] != TraceLink.kind:
         return False
     calibration = plan.calibration
     place = (calibration.bottleneck_node, calibration.bottleneck_interface)

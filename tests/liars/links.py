@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from howdah.linux.netlink.discipline.gaps import packed, unpacked
-from howdah.linux.netlink.discipline.howdah_link import Link
+from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.plan.plan import Event, Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
@@ -22,7 +22,7 @@ from tests.liars.doctor import change_column, doctored, rows
 from tests.liars.liar import Catch, RunLiar, check
 
 HONEST = "link"
-_LINK = named("qdisc", kind=Link.kind)
+_LINK = named("qdisc", kind=TraceLink.kind)
 _ANOTHER = check("during", "link left opportunities", "it follows another one")
 
 
@@ -83,7 +83,7 @@ LINKS = [
         "link-round-too-long",
         "The link begins again 100 ms after the end of its trace.",
         _ANOTHER,
-        options("qdisc", {"round_us": 2_100_000}, kind=Link.kind),
+        options("qdisc", {"round_us": 2_100_000}, kind=TraceLink.kind),
     ),
     _carried_out(
         "link-begins-late",
@@ -95,7 +95,7 @@ LINKS = [
         "link-carries-more",
         "Each opportunity of the link carries twice what it should.",
         check("during", "link left opportunities", "bytes more or less than its opportunities"),
-        options("qdisc", {"opportunity_bytes": 3008}, kind=Link.kind),
+        options("qdisc", {"opportunity_bytes": 3008}, kind=TraceLink.kind),
     ),
     doctored(
         "link-carries-nothing",

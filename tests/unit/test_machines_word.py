@@ -44,8 +44,9 @@ def test_a_lab_is_what_make_lab_makes_and_nothing_else() -> None:
     assert len(names) > 1000
     wrong = [name for name in names if name not in _MAY and _WORD.search(name)]
     for name in {*names} - _MAY:
-        text = (ROOT / name).read_text(encoding="utf-8", errors="ignore") if (ROOT / name).is_file() else ""
-        wrong += [f"{name}: {line}" for line in _found(text)]
+        content = (ROOT / name).read_bytes() if (ROOT / name).is_file() else b""
+        if b"\0" not in content:  # a picture has any three letters
+            wrong += [f"{name}: {line}" for line in _found(content.decode(errors="ignore"))]
     assert wrong == []
 
 

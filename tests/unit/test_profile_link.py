@@ -13,7 +13,7 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.gaps import packed, unpacked
-from howdah.linux.netlink.discipline.howdah_link import Link
+from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.plan.compile import compile_profile
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
@@ -36,7 +36,7 @@ def plan_of(place: Path, content: str | bytes, name: str = "t", more: str = "", 
 
 
 def times_us(plan: Plan) -> list[int]:
-    (link,) = [item for item in plan.operations if item.arguments.get("kind") == Link.kind]
+    (link,) = [item for item in plan.operations if item.arguments.get("kind") == TraceLink.kind]
     return list(accumulate(unpacked(link.arguments["options"]["gaps"])))
 
 
@@ -253,7 +253,7 @@ def test_packed_opportunities_come_back_and_damage_is_told() -> None:
 
 
 def test_the_kernel_gets_a_long_trace_in_parts() -> None:
-    link = Link(1000, 1504, 10, 40_000, 40_000, packed(array("I", [1] * 40_000)))
+    link = TraceLink(1000, 1504, 10, 40_000, 40_000, packed(array("I", [1] * 40_000)))
     parts = link.further()
     assert [len(part) for part in parts] == [60_004, 60_004, 40_004]
     assert all(len(part) < 1 << 16 for part in parts)

@@ -106,13 +106,13 @@ class NetlinkWiring:
 
     def follow(self, label: str, arguments: Arguments, began_ns: int) -> None:
         """A link follows its trace, which began then, or has its constant rate again; packets stay queued."""
-        from howdah.linux.netlink.discipline.howdah_link import Link, begin, end
+        from howdah.linux.netlink.discipline.howdah_link import TraceLink, begin, end
 
         namespace = self.namespaces[arguments["node"]]
         index = namespace.index(arguments["interface"])
         message = begin(began_ns) if arguments["follows"] else end()
         try:
-            qdisc.ask_qdisc(namespace.netlink, index, "root", arguments["handle"], Link.kind, message)
+            qdisc.ask_qdisc(namespace.netlink, index, "root", arguments["handle"], TraceLink.kind, message)
         except OSError as error:
             raise AgentError(f"{label} (link)", error.strerror or str(error)) from error
 

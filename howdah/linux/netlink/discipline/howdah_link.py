@@ -15,7 +15,7 @@ _GAPS_IN_A_MESSAGE = 15_000  # an attribute of netlink has 64 KiB at most
 
 
 @planned
-class Link(Discipline):
+class TraceLink(Discipline):
     """Of our own module, which tc does not know: its words are as they would be written."""
 
     kind: ClassVar[str] = "howdah_link"
