@@ -5,7 +5,8 @@ A series is one number of the runs of a profile: a metric, of a flow, at a point
 One of the others of the same metric must make the claim fail: of those of its profile, or where that has none, of those
 of its paper.
 A comparison gets another series on either side, and its sides exchanged.
-A trend is judged along other series over the same axis, or where there is none with its axis turned round.
+A trend, and an order that is compared with given numbers, is judged along other series over the same axis, or where
+there is none with its axis turned round.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from howdah.atlas.encoding import NeedsRunsError, holds
 from howdah.claim.comparison import spearman
-from howdah.claim.expectation import RANK_CORRELATION, is_flat, moves_by
+from howdah.claim.expectation import RANK_CORRELATION, correlated, is_flat, moves_by, other_number
 from howdah.claim.points import axis_order
 from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
@@ -46,9 +47,9 @@ class Curve:
 
 
 def series_of(claim: ClaimSection, row: dict[str, Any]) -> list[Series]:
-    """What is published with a claim, of both sides and of its control; nothing of a trend."""
+    """What is published with a claim, of both sides and of its control; nothing of what is judged along an axis."""
     found: dict[Series, None] = {}
-    if claim.value is None or claim.expect is None or claim.expect.trend is not None:
+    if claim.value is None or claim.expect is None or claim.expect.over is not None:
         return []
     for control, side in (("", row), (claim.control or "", row.get("control") or {})):
         for point in (side.get("measured") or {}).get("points") or []:
@@ -59,7 +60,7 @@ def series_of(claim: ClaimSection, row: dict[str, Any]) -> list[Series]:
 
 
 def curves_of(claim: ClaimSection, row: dict[str, Any]) -> Iterator[Curve]:
-    """The means of a trend, or of a claim that is judged at each value of an axis."""
+    """The means along the axis of a claim, or of one that is judged at each value of an axis."""
     if claim.value is None or claim.expect is None:
         return
     axis = claim.expect.over or (claim.each[0] if len(claim.each) == 1 else None)
@@ -74,7 +75,7 @@ def curves_of(claim: ClaimSection, row: dict[str, Any]) -> Iterator[Curve]:
 def _along(claim: ClaimSection, row: dict[str, Any], axis: str) -> Iterator[tuple[SelectorSection, list[Any]]]:
     measured = (row.get("measured") or {}).get("points") or []
     value, than = completed(claim)
-    if claim.expect is not None and claim.expect.trend is not None:
+    if claim.expect is not None and claim.expect.over is not None:
         for point in measured:
             yield value, [(each["axis"], each["mean"]) for each in point.get("trend") or []]
         return
@@ -91,8 +92,9 @@ def _key(selector: SelectorSection, at: dict[str, Any], control: str) -> Key:
 def can_fail(claim: ClaimSection, row: dict[str, Any], profile: Judged, paper: Judged) -> bool:
     """Whether a passing claim fails for another series that is published, of its profile or of its paper."""
     assert claim.expect is not None
-    if claim.expect.trend is not None:
-        return any(not _trend_holds(claim, curve) for curve in _other_curves(claim, row, profile))
+    if claim.expect.over is not None:
+        along = _trend_holds if claim.expect.trend is not None else _ranks_hold
+        return any(not along(claim, curve) for curve in _other_curves(claim, row, profile))
     own = series_of(claim, row)
     points = row["measured"]["points"]
     mutants: list[dict[str, Any]] = []
@@ -168,3 +170,13 @@ def _trend_holds(claim: ClaimSection, curve: Curve) -> bool:
     correlation = spearman([size for size, _ in points], means) or 0.0
     moved = sign * (means[-1] - means[0]) > 0 and sign * correlation >= RANK_CORRELATION - 1e-12
     return moved and moves_by(expect, means)
+
+
+def _ranks_hold(claim: ClaimSection, curve: Curve) -> bool:
+    expect = claim.expect
+    assert expect is not None
+    along = [
+        {"with": other_number(expect, value), "mean": mean}
+        for value, mean in zip(curve.values, curve.means, strict=True)
+    ]
+    return any(each["with"] is None for each in along) or correlated(expect, along)[0]

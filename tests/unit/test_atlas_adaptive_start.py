@@ -9,9 +9,9 @@ from tests.unit.atlas_paper import Paper, profile
 
 # Runs of the full atlas and of the quick one, controls included.
 RUNS = {
-    "adaptive-start-rtt": (270, 51),
+    "adaptive-start-rtt": (270, 34),
     "adaptive-start-table2": (50, 6),
-    "adaptive-start-rate": (310, 36),
+    "adaptive-start-rate": (310, 24),
     "adaptive-start-buffer": (160, 12),
     "adaptive-start-five-flows": (10, 3),
     "adaptive-start-reno": (10, 3),

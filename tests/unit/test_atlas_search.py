@@ -11,7 +11,7 @@ from tests.unit.atlas_paper import Paper, profile
 RUNS = {
     "search-geo": (80, 3),
     "search-concept": (30, 6),
-    "search-links": (120, 30),
+    "search-links": (120, 18),
     "search-wifi": (120, 30),
     "search-memory": (20, 4),
     "search-exit-queue": (60, 6),
