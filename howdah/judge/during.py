@@ -68,8 +68,8 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
     """The same for a rate that changes. Each time between two readings at which the queue never ran empty is compared
     with what the schedule lets pass in it. A frame at either end and at each change is allowed; the worst one counts.
 
-    A frame that is on its way when the rate rises ends at the old rate (htb does not set its timer again), so less
-    may be sent then, and in each further interval until that frame has ended.
+    A frame that is on its way when the rate rises ends at the old rate: htb does not set its timer again. So less may
+    be sent then, and in each further interval until that frame has ended.
     """
     path, bottleneck = data.plan.path, data.bottleneck
     if not (bottleneck.has("sent_bytes") and bottleneck.has("backlog_bytes")):
