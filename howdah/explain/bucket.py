@@ -35,7 +35,7 @@ class Arrived(Protocol):
 
 
 @dataclass(frozen=True)
-class SentFrames:
+class Departures:
     """What a tap saw leave; ``lost`` was sent again later, for a reason."""
 
     near_ns: Integers
@@ -43,7 +43,7 @@ class SentFrames:
     lost: Flags
 
     @classmethod
-    def of(cls, seen: Seen) -> SentFrames | None:
+    def of(cls, seen: Seen) -> Departures | None:
         """None where the tap is behind losses, or segments were sent again for nothing: which ones does not show."""
         sent = seen.sent
         if seen.spurious or not np.isin(sent.kind, (NEW, AGAIN)).all():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.bucket import Bucket, SentFrames, policer_of, policer_words
+from howdah.explain.bucket import Bucket, Departures, policer_of, policer_words
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
@@ -68,7 +68,7 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
         by, words = None, "away from the sender, segments without time stamps do not tell the delay before the losses"
     policer = None
     if lost and rate.value is not None:
-        passed = SentFrames.of(seen)
+        passed = Departures.of(seen)
         policer = policer_of(passed, rate.value) if passed is not None else None
     if policer is not None:
         by, words = POLICER, policer_words(policer)

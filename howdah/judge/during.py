@@ -66,7 +66,7 @@ def dequeue_rate(data: Measured, tolerance: Tolerance) -> Check:
 
 def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
     """The same for a rate that changes. Each time between two readings at which the queue never ran empty is compared
-    with what the schedule lets pass in it, to a frame at either end and at each change. The worst one counts.
+    with what the schedule lets pass in it. A frame at either end and at each change is allowed; the worst one counts.
 
     A frame that is on its way when the rate rises ends at the old rate: htb does not set its timer again. So less may
     be sent then, and in each further interval until that frame has ended.

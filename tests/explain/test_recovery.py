@@ -6,21 +6,26 @@ Six runs by default; HOWDAH_RECOVERY_RUNS=300 makes as many. ``python -m tests.e
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import struct
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from howdah.command.main import main
+from howdah.errors import ExitCode
 from howdah.explain.opened import Opened
 from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
 from tests.explain.damage import HARMLESS, Packet, pcap, read
-from tests.explain.drawn import profile
+from tests.explain.drawn import kind_of, profile
 from tests.explain.recovery import RIGHT, WRONG, Truth, explained, outcomes, recorded
 
 pytestmark = pytest.mark.guest
@@ -36,7 +41,9 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> list[Truth]:
     for seed in SEEDS:
         file = place / f"drawn-{seed}.yaml"
         file.write_text(profile(seed), encoding="utf-8")
-        assert main(["run", str(file), "--runs", str(place / "runs"), "--no-report"]) == 0
+        # A shallow buffer holds more than the plan says where packets have several segments, and the judge says so.
+        accepted = {ExitCode.DONE} | ({ExitCode.INVALID} if kind_of(seed) == "super-segments" else set())
+        assert main(["run", str(file), "--runs", str(place / "runs"), "--no-report"]) in accepted, seed
     return list(recorded(place / "runs"))
 
 
@@ -93,9 +100,10 @@ def test_a_twin_lies_over_the_recording_and_a_wrong_one_does_not(
     file = tmp_path / "twin.yaml"
     file.write_text(twin_text(explained(each.taps["sender"], "none", tmp_path), "twin"), encoding="utf-8")
     over = []
-    for more in ([], ["--set", f"path.rtt={each.plan['path']['rtt_us'] // 2} us"]):
+    half = ["--set", f"path.rtt={each.plan['path']['rtt_us'] // 2} us"]
+    for more, expected in (([], ExitCode.DONE), (half, ExitCode.DIFFERS)):  # the claims do not hold, either
         capsys.readouterr()
-        assert main(["run", str(file), "--runs", str(tmp_path / f"runs{len(more)}"), "--json", *more]) == 0
+        assert main(["run", str(file), "--runs", str(tmp_path / f"runs{len(more)}"), "--json", *more]) == expected
         over.append(json.loads(capsys.readouterr().out)["twin"])
     (right,), (wrong,) = (each["runs"] for each in over)
     assert right["not_explained"] == [] and right["distance"] < 0.1
@@ -141,20 +149,24 @@ def test_a_pack_of_a_twin_s_runs_has_no_address_and_no_payload_of_the_recording(
     runs = tmp_path / "runs"
     assert main(["run", str(twin), "--runs", str(runs)]) == 0
     assert main(["pack", "twin", "--runs", str(runs), "--output", str(tmp_path / "twin.howdah")]) == 0
+    assert main(["unpack", str(tmp_path / "twin.howdah"), str(tmp_path / "there")]) == 0
     words = (
         secret,
-        b"198.18.",
-        b"198.19.",
+        b"198.18.77.1",
+        b"198.19.77.2",
         bytes((198, 18, 77, 1)),
         bytes((198, 19, 77, 2)),
         b"someone-s-name",
         b":48123",
     )
-    assert main(["unpack", str(tmp_path / "twin.howdah"), str(tmp_path / "there")]) == 0
     files = [path for path in (tmp_path / "there").rglob("*") if path.is_file()]
     assert len(files) > 10 and any(path.name == "profile.yaml" for path in files)
-    for path in files:
-        assert [word for word in words if word in _content(path)] == [], path.name
+    assert {path.name: found for path in files if (found := _found(path, words))} == {}
+    # The search sees what it is for, wherever a pack could have it.
+    for name, content in _leaks(packets):
+        leak = tmp_path / name
+        content(leak)
+        assert {secret, words[3], words[4]} <= set(_found(leak, words)), name
 
 
 def _renamed(packet: Packet, payload: bytes) -> Packet:
@@ -167,10 +179,28 @@ def _renamed(packet: Packet, payload: bytes) -> Packet:
     return replace(packet, data=frame + payload if len(frame) + len(payload) <= packet.wire else frame)
 
 
+def _leaks(packets: list[Packet]) -> Iterator[tuple[str, Callable[[Path], object]]]:
+    """Ways in which the recording could be in a file of a run."""
+    recording = pcap(packets)
+    yield "plain.pcap", lambda path: path.write_bytes(recording)
+    yield "packed.pcap.zst", lambda path: path.write_bytes(zstandard.compress(recording))
+    yield "packed.gz", lambda path: path.write_bytes(gzip.compress(recording))
+    table = pa.table({"frame": [packet.data for packet in packets]})
+    yield "frames.parquet", lambda path: pq.write_table(table, path)
+
+
+def _found(path: Path, words: Sequence[bytes]) -> list[bytes]:
+    content = _content(path)
+    return [word for word in words if word in content]
+
+
 def _content(path: Path) -> bytes:
     """All that a file says, whatever it is compressed with."""
     if path.suffix == ".parquet":
-        return str(pq.read_table(path).to_pydict()).encode()
+        table = pq.read_table(path)
+        cells = (cell for column in table.columns for cell in column.unique().to_pylist())
+        said = (cell if isinstance(cell, bytes) else str(cell).encode() for cell in cells)
+        return str(table.schema).encode() + b"\n".join(said)
     opened = Opened(path)
     try:
         return opened.read_all(1 << 30)
