@@ -2,12 +2,13 @@
 #ifndef HOWDAH_LINK_H
 #define HOWDAH_LINK_H
 
+#include <linux/bits.h>
 #include <linux/skbuff.h>
 #include <linux/types.h>
 #include <net/pkt_sched.h>
 
 #define LINK_KIND "howdah_link"
-#define LINK_MOST_OPPORTUNITIES (1 << 25)
+#define LINK_MOST_OPPORTUNITIES BIT(25)
 
 /* Each TCA_OPTIONS begins with one; howdah/linux/netlink/discipline/howdah_link.py writes them. */
 enum link_message {

@@ -196,7 +196,7 @@ static int change(struct Qdisc *sch, struct nlattr *given, struct netlink_ext_ac
 		end(link);
 		break;
 	default:
-		NL_SET_ERR_MSG_MOD(extack, "it does not change in that way");
+		NL_SET_ERR_MSG_MOD(extack, "no such message");
 		error = -EINVAL;
 	}
 	if (!error && sch->q.qlen)

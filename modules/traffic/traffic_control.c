@@ -321,8 +321,8 @@ static enum traffic_state traffic_state_of(const struct traffic_socket *traffic)
 	struct sock *sk = traffic->sock->sk;
 
 	/*
-	 * A reset tells neither callback. A sink that closed first is closed when the FIN has come, too: TIME_WAIT has a
-	 * socket of its own. Until the tasklet has seen that FIN the sink is open, and not reset.
+	 * A reset tells neither callback. A sink that closed first is closed when the FIN has come, too: TIME_WAIT has
+	 * a socket of its own. Until the tasklet has seen that FIN the sink is open, and not reset.
 	 */
 	if (state != TRAFFIC_OPEN)
 		return state;

@@ -29,7 +29,17 @@ NOT_FOR = {
     "trace.h": NOT_FOR_TRACE,
     "slow_start_parameter.h": NOT_FOR_PARAMETER,
     **dict.fromkeys(
-        ("receiver.h", "qdisc.c", "backlog.c", "processor.h", "wire.h", "wire_qdisc.c", "wire_line.c", "wire_ring.c"),
+        (
+            "receiver.h",
+            "qdisc.c",
+            "backlog.c",
+            "processor.h",
+            "link.h",
+            "wire.h",
+            "wire_qdisc.c",
+            "wire_line.c",
+            "wire_ring.c",
+        ),
         NOT_FOR_QDISC,
     ),
 }

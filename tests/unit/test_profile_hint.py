@@ -61,6 +61,8 @@ def in_path(field: str) -> str:
         (in_path("delay: 20 ms"), "", 3, "did you mean rtt?"),
         (in_path("bandwidth: 20 Mbit/s"), "", 3, "did you mean rate?"),
         (in_path("bufer: 1 bdp"), "", 3, "did you mean buffer?"),
+        (in_path("policers: {rate: 10 Mbit/s, burst: 30 kB}"), "", 3, "did you mean policer?"),
+        (in_path("txqueuelen: 100"), "", 3, "did you mean queue?"),
         (in_path("queue: codell"), "", 3, "did you mean codel?"),
         (PATH, "flows: [{initcwnd: 10}]\n", 4, "did you mean initial_window?"),
         (
@@ -84,20 +86,17 @@ def test_a_name_that_nothing_is_like_gets_the_fields_of_its_section(tmp_path: Pa
 @pytest.mark.parametrize(
     ("path", "text", "what", "nearest"),
     [
-        (in_path("policer: 10 Mbit/s"), "", "policer", "path.buffer"),
-        (in_path("policers: 10 Mbit/s"), "", "policer", "path.buffer"),
         (in_path("loss: 1 % in bursts"), "", "burst loss in which", "path.loss_burst"),
         (in_path("loss: gemodel 1% 16.7%"), "", "burst loss in which", "path.loss_burst"),
         (in_path("limit: 1000 packets"), "", "limit of a delay line", "path.buffer"),
         (in_path("queue: dualpi2"), "", "dualpi2", "path.queue: fq_codel"),
-        (in_path("reverse_queue: fq_codel, reverse_loss: 1 %"), "", "of the way back", "path.reverse_buffer"),
-        (in_path("queue: {kind: cake, ack_filter: true}"), "", "of the way back", "stretch-ack"),
+        (in_path("reverse_queue: fq_codel, reverse_loss: 1 %"), "", "of the way back", "path.reverse_queue"),
+        (in_path("reverse_loss: 1 %"), "", "of the way back", "stretch-ack"),
         (in_path("hops: [{rate: 50 Mbit/s, mtu: 1420}]"), "", "MTU of one of several hops", "path.middlebox.mtu"),
         (in_path("receiver_gro: true"), "", "offload", "path.gso_max_segs"),
         (in_path("jitter_distribution: pareto"), "", "jitter that reorders", "path.reorder"),
         (in_path("trace: [a.csv, b.csv]"), "", "sweep over several traces", "path.like"),
         (in_path("trace: {file: [a.csv, b.csv]}"), "", "sweep over several traces", "path.like"),
-        (in_path("txqueuelen: 100"), "", "queue of the bottleneck that counts packets", "50 packets"),
         (PATH, "flows: [{protocol: mptcp, subflows: 2}]\n", "MPTCP", "several flows"),
         (PATH, "flows: [{size: pareto}]\n", "distribution of sizes", "groups[…].mix"),
         (

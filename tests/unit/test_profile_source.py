@@ -168,7 +168,7 @@ def _read(parse: Callable[[str], tuple[Any, dict[Path_, str]]], text: str) -> ob
 
 
 def _parsed_in_python(text: str) -> tuple[Any, dict[Path_, str]]:
-    return source._parse_with(YAML(typ="rt", pure=True), text, "x", True)
+    return source._parse_with(YAML(typ="safe", pure=True), text, "x", True)
 
 
 def test_both_parsers_read_every_text_the_same_way() -> None:
