@@ -188,6 +188,11 @@ class Data:
         return self.table("sack_block")
 
     @property
+    def opportunities(self) -> Rows:
+        """What each link that follows a trace let pass, read at intervals."""
+        return self.table("opportunities")
+
+    @property
     def axes(self) -> list[str]:
         """Columns that distinguish runs; the swept fields are the last of them."""
         return axes_of_all(self._gathered)
