@@ -124,6 +124,11 @@ BITS: dict[str, dict[str, int]] = {
             64,
         ),
     },
+    # struct link_stats of modules/link/link.h
+    "opportunities": {
+        **dict.fromkeys(["time_ns", "began_ns", "until_ns"], OURS),
+        **dict.fromkeys(["passed", "used", "carried_bytes", "unused_bytes", "sent_packets"], 64),
+    },
     "segment": {
         "time_ns": OURS,
         "flags": 9,
