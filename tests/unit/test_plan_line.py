@@ -46,7 +46,9 @@ def plan(*changes: tuple[str, str, dict[str, Any]], **first: Any) -> Plan:
         Operation("qdisc", other),
         Operation("class", {**other, "kind": "netem"}),
     ]
-    timeline = [Event(5, op, {**place, "handle": handle, "options": told}) for op, handle, told in changes]
+    timeline = [
+        Event(5, op, {**place, "handle": handle, "kind": "netem", "options": told}) for op, handle, told in changes
+    ]
     return dataclasses.replace(base, operations=operations, timeline=timeline)
 
 
