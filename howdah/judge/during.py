@@ -69,7 +69,7 @@ def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
     with what the schedule lets pass in it, to a frame at either end and at each change. The worst one counts.
 
     A frame that is on its way when the rate rises ends at the old rate (htb does not set its timer again), so less
-    may be sent then, and in each further interval until that frame has ended.
+    may be sent then. That goes on in each further interval until that frame has ended.
     """
     path, bottleneck = data.plan.path, data.bottleneck
     if not (bottleneck.has("sent_bytes") and bottleneck.has("backlog_bytes")):
