@@ -144,7 +144,7 @@ class _Unpacking:
         elif member.isreg():
             source = archive.extractfile(member)
             assert source is not None
-            with Path(target).open("xb", buffering=0) as written:
+            with Path(target).open("xb") as written:
                 while part := source.read(_BUFFER_BYTES):
                     written.write(part)
                 os.fchmod(written.fileno(), member.mode & 0o777)

@@ -126,6 +126,8 @@ class Judging:
                 along.append((value, found))
         if len(along) < (2 if self.expect.trend else LEAST_RANKS):
             return None
+        if self.expect.rank_correlation and len({other_number(self.expect, value) for value, _ in along}) < 2:
+            return None  # of what was made the other numbers are all the same, and have no order
         if self.expect.trend:
             trend = judge_trend(self.expect, self.metric, point, along, axis_order([value for value, _ in along]))
         else:

@@ -11,10 +11,11 @@ from howdah.number import duration, rate
 from howdah.report.table import cause_text
 
 
-def claim_lines(flow: Explained) -> list[str]:
+def claim_lines(flow: Explained, duration_s: float) -> list[str]:
+    """``duration_s`` is the twin's: of what the recording had behind it nothing is claimed."""
     lines: list[str] = []
     leaves = flow.exit
-    if leaves is not None and leaves.time_s > 0 and flow.base_rtt_us.value is not None:
+    if leaves is not None and 0 < leaves.time_s < duration_s and flow.base_rtt_us.value is not None:
         trips = flow.parts[1] if flow.parts is not None else None
         queue_ns = int(trips.queue_ns.max()) if trips is not None and trips.queue_ns.size else 0
         round_trip_us = flow.base_rtt_us.value + queue_ns / 1e3
@@ -28,7 +29,8 @@ def claim_lines(flow: Explained) -> list[str]:
         if leaves.cause not in (None, UNKNOWN):
             says = f"The flow leaves slow start by {cause_text(leaves.cause)}."
             lines += _claim("exit-cause", says, "exit_cause", f"{{is: {leaves.cause}}}")
-    if flow.goodput_bits_per_second >= 1 and not (flow.limit == "application" and leaves is None):
+    as_long = flow.duration_s == duration_s
+    if flow.goodput_bits_per_second >= 1 and as_long and not (flow.limit == "application" and leaves is None):
         lines += _claim(
             "goodput",
             f"The flow carries {rate(flow.goodput_bits_per_second)}.",

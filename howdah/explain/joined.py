@@ -172,8 +172,8 @@ def _tell(flows: list[Explained], joined: Joined) -> None:
     if len(lossy) != 1 or lossy[0].loss_by is None:
         return
     for flow in flows:
-        flow.loss_by = lossy[0].loss_by
-        flow.loss_words = f"between {lossy[0].near} and {lossy[0].far} {lossy[0].loss_words}"
+        flow.loss_by, flow.policer = lossy[0].loss_by, lossy[0].bucket
+        flow.loss_words = f"between two of the captures, {lossy[0].loss_words}"
 
 
 def leg_rows(leg: Leg) -> list[tuple[str, str]]:

@@ -51,7 +51,8 @@ def twin_text(flow: Explained, name: str) -> str:
     twin = _Twin()
     _add_path(twin, flow)
     _add_ends(twin, flow)
-    _add_size(twin, flow)
+    duration_s = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
+    _add_size(twin, flow, duration_s)
     lines = [
         "# The twin of a recorded transfer: howdah wrote it, each number with how it was estimated.",
         "# It holds no address, no name and no payload of the recording.",
@@ -73,7 +74,8 @@ def twin_text(flow: Explained, name: str) -> str:
         for each, what, where, values in twin.unknown:
             lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
             lines += [f"      values: [{', '.join(values)}]"]
-    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms", "", *claim_lines(flow), *recorded_lines(flow)]
+    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms", "", *claim_lines(flow, duration_s)]
+    lines += recorded_lines(flow)
     return "\n".join(tidy(line) for line in lines) + "\n"
 
 
@@ -184,13 +186,12 @@ def _add_ends(twin: _Twin, flow: Explained) -> None:
         twin.host.append(f"tcp_rmem: 4096 {begin} {max(space, begin)} # a window of {most} bytes held it back")
 
 
-def _add_size(twin: _Twin, flow: Explained) -> None:
+def _add_size(twin: _Twin, flow: Explained, duration_s: float) -> None:
     ended = flow.limit == "application" and flow.exit is None
     size = min(flow.data_bytes, _MOST_SIZE_BYTES)
     if ended:
         twin.flow.append(f"size: {size} B # what was transferred")
-    duration = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
-    twin.rest.append(f"duration: {significant_plain(duration, 3)} s # as long as it was recorded")
+    twin.rest.append(f"duration: {significant_plain(duration_s, 3)} s # as long as it was recorded")
     twin.rest.append("repetitions: 1 # one run is the path as it is")
 
 

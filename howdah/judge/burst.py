@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from howdah.judge.check import DURING, Check
-from howdah.judge.loss_readings import Changes, changes_of, delay_lines, loss_readings
+from howdah.judge.loss_readings import Changes, changes_of, delay_lines, hidden_by, loss_readings
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.sampled import Samples
 from howdah.plan.burst import in_bursts, transitions
@@ -36,6 +36,8 @@ def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> l
     path = plan.path
     if path.loss_burst_packets is None:
         return []
+    if (why := hidden_by(plan)) is not None:
+        return [Check("loss bursts", DURING, None, why, unit="readings")]
     table = store.read(directory, "qdisc")
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
     changes = changes_of(path.forward_loss_steps)

@@ -15,6 +15,7 @@ from howdah.plan.line import HOP_HANDLE
 from howdah.plan.plan import Plan
 
 _DROPS = "drops_packets"
+_OWN_DROPS = "own_drops_packets"  # without those of a middlebox below
 _READ = ("sent_packets", _DROPS, "backlog_packets")
 
 Changes = list[tuple[int, float]]  # when, in nanoseconds, and the ratio from then on
@@ -54,10 +55,16 @@ def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], 
 
 
 def _without_hop(line: Samples, hop: Samples) -> Samples:
-    """The line's readings without what the hop below it dropped, which the line counts, too."""
+    """The line's readings with its drops apart from those of the hop below it, which the line counts, too."""
     if len(hop) != len(line) or not line.has(_DROPS) or not hop.has(_DROPS):
         return line
-    return Samples(line.time_ns, {**line.columns, _DROPS: line[_DROPS] - hop[_DROPS]})
+    return Samples(line.time_ns, {**line.columns, _OWN_DROPS: line[_DROPS] - hop[_DROPS]})
+
+
+def hidden_by(plan: Plan) -> str | None:
+    """Why its delay lines do not tell how many packets entered them; None where they do."""
+    middlebox = plan.path.middlebox
+    return "copies that a middlebox makes leave it, too" if middlebox and middlebox.duplicate_ratio else None
 
 
 def loss_readings(samples: Samples, base: float, changes: Changes) -> LossReadings | None:
@@ -69,4 +76,5 @@ def loss_readings(samples: Samples, base: float, changes: Changes) -> LossReadin
     last = np.maximum(np.searchsorted(times, samples.time_ns[1:], side="left"), first)
     entered = np.asarray(sum(np.diff(samples[column]) for column in _READ))
     ratios = [base, *(ratio for _, ratio in changes)]
-    return LossReadings(entered, np.diff(samples["drops_packets"]), ratios, first, last)
+    dropped = np.diff(samples[_OWN_DROPS if _OWN_DROPS in samples.columns else _DROPS])
+    return LossReadings(entered, dropped, ratios, first, last)

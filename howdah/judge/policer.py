@@ -81,7 +81,7 @@ def _replay(policer: Policer, hook: Samples, queue: Samples, frame: int, share: 
     passed = np.diff((queue["sent_bytes"] + queue["backlog_bytes"])[its]).tolist()
     refused = np.diff(queue["drops_packets"][its]).tolist()  # they had passed the policer, and their sizes are unknown
     burst = float(policer.burst_bytes)
-    most, least = burst, 0.0
+    most = least = burst  # full when the flows start
     for number, span_ns in enumerate(np.diff(time_ns).tolist()):
         filled = policer.rate_bits_per_second * span_ns / 8 / SECOND_NS
         at_s = time_ns[number] / SECOND_NS

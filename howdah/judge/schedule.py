@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.judge.burst import allowed_losses
 from howdah.judge.check import DURING, Check
-from howdah.judge.loss_readings import Changes, changes_of, delay_lines, loss_readings
+from howdah.judge.loss_readings import Changes, changes_of, delay_lines, hidden_by, loss_readings
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Plan
@@ -19,6 +19,8 @@ def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Toleran
     path = plan.path
     if not (path.forward_loss_steps or path.reverse_loss_steps):
         return []
+    if (why := hidden_by(plan)) is not None:
+        return [Check("loss schedule", DURING, None, why, unit="packets")]
     table = store.read(directory, "qdisc")
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
     reverse = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}

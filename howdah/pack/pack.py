@@ -98,7 +98,8 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
             shown = _shown([home] if whole else [run.path for run in runs])
             page = _page(shown)
             commands += figure_commands(shown, kind)
-            senders |= dict.fromkeys(drawn(home))
+            # One that names a place of this machine works nowhere else.
+            senders |= dict.fromkeys(each for each in drawn(home) if hidden.replaced(each.encode()) == each.encode())
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
     figures, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (commands, senders))

@@ -49,8 +49,10 @@ def calibration(
     filled_bytes = part_bytes or path.buffer_bytes
     fill_us = _fill_us(path, filled_bytes, len({sender for sender, _ in crossing}))
     phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + fill_us
-    phase_us += path.policer.measuring_us if path.policer is not None else 0
     settle_us = SETTLE_US + rtt_us + drain_us
+    if path.policer is not None:
+        phase_us += path.policer.measuring_us
+        settle_us += path.policer.full_us  # its last train leaves the bucket empty
     linger_us = SETTLE_US + extra_us + path.leaving_us(rtt_us) + (SEPARATE_US if several_clocks else 0)
     linger_us += PUT_AWAY_US * ((1 << processor_shift) - 1)
     targets = []

@@ -102,6 +102,10 @@ def _check(cell: Cell, plan: Plan, where: str) -> None:
     if plan.path.middlebox is not None:
         what = "a middlebox stands where kernels are joined"
         raise ProfileError(what, where=cell.place("path", "middlebox"), hint="leave it out, or use one kernel")
+    if plan.path.link is not None or plan.path.reverse_link is not None:
+        field = "link" if plan.path.link is not None else "reverse_link"
+        what = "each kernel would have a link that follows the trace, and one of them carries the data"
+        raise ProfileError(what, where=cell.place("path", field), hint="leave split out")
     if plan.path.policer is not None:
         what = "no train measures a policer where kernels are apart"
         raise ProfileError(what, where=cell.place("path", "policer"), hint="leave it out, or use one kernel")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from howdah.errors import ProfileError
 from howdah.frame import ETHERNET_BYTES
 from howdah.linux.netlink.discipline.discipline import HopQueue
@@ -13,7 +15,7 @@ from howdah.plan.network import Interface
 from howdah.plan.operation import event, operation
 from howdah.plan.path import LinkFacts
 from howdah.plan.plan import Event, Operation
-from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, ROOT_HANDLE, qdisc_arguments
+from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, ROOT_HANDLE, mark_filter, qdisc_arguments
 from howdah.profile import Cell
 from howdah.profile.link import OPPORTUNITY_BYTES, TUN_BYTES, LinkTrace, read_link
 from howdah.trait import Traits
@@ -62,7 +64,17 @@ def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo)
     return [
         operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, link)),
         operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
+        *mark_filter(interface, leaf),
     ]
+
+
+def most_bytes(trace: LinkTrace, window_us: int) -> int:
+    """The most that the link carries within any time of that length."""
+    rounds, rest_us = divmod(window_us, trace.round_us)
+    times_us = np.cumsum(np.frombuffer(trace.gaps_us, np.uint32), dtype=np.int64)
+    twice_us = np.concatenate([times_us, times_us + trace.round_us])
+    until = np.searchsorted(twice_us, times_us + rest_us, side="right")
+    return (rounds * times_us.size + int((until - np.arange(times_us.size)).max())) * OPPORTUNITY_BYTES
 
 
 def link_events(interface: Interface, duration_us: int) -> list[Event]:

@@ -10,6 +10,7 @@ from howdah.plan.plan import Flow
 from howdah.plan.quic import STACKS
 
 PAGE_BYTES = 4096
+OPPORTUNITY_MEMORY_BYTES = 20  # 4 in the kernel; the agent holds a few copies while it sets the link up
 BASE_MEMORY_BYTES = 256 << 20  # kernel, tmpfs, agent
 LEAST_BUFFER_MAXIMUM_BYTES = 268435456
 LARGEST_SYSCTL = 2**31 - 1
@@ -74,7 +75,9 @@ def sizes(
     pages = -(-socket_bytes // PAGE_BYTES) + 16384
     receive_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, 2 * window * truesize), LARGEST_SYSCTL)
     trace = _trace_bytes(path, duration_us)
+    links = sum(link.opportunities for link in (path.link, path.reverse_link) if link is not None)
     held = _packets(path, duration_us) * max(STACKS[flow.quic].held_packet_bytes if flow.quic else 0 for flow in flows)
+    held += links * OPPORTUNITY_MEMORY_BYTES
     return Sizes(
         window_packets=window,
         backlog_packets=max(10_000, 2 * together),

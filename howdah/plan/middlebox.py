@@ -19,6 +19,7 @@ from howdah.profile.middlebox import MOST_LOST, lost_packets
 from howdah.trait import Traits
 
 HOP_MODULE = MiddleHop.kind
+MIN_PMTU_BYTES = 552  # DEFAULT_MIN_PMTU of net/ipv4/route.c: with less, a host clears DF and sends as before
 
 
 def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
@@ -31,6 +32,12 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
     if not kind.own_kernel:
         what = "a middlebox is a kernel module of howdah's, which this engine's kernel does not have"
         raise ProfileError(what, where=cell.place(*place), hint="run it with the uml engine, or leave it out")
+    if kind.several_machines:
+        what = "a middlebox answers while its queue is held, which locks up a machine of several processors"
+        raise ProfileError(what, where=cell.place(*place), hint="run it with the uml engine, or leave it out")
+    if path.reorder is not None:
+        what = "packets that overtake others pass a middlebox by, because netem sends them on itself"
+        raise ProfileError(what, where=cell.place(*place), hint="leave path.reorder or path.middlebox out")
     if asked.forward and path.gso_max_segs != 1:
         name = next(name for name in ("corrupt", "duplicate", "lose") if getattr(asked, name))
         what = (
@@ -41,6 +48,11 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
         mtu_bytes = asked.mtu_bytes(path.mtu)
     except FieldError as error:
         raise ProfileError(str(error), where=cell.place(*place, *error.path)) from None
+    if 0 < mtu_bytes < MIN_PMTU_BYTES and asked.icmp:
+        what = f"an MTU of {mtu_bytes} bytes that ICMP tells of: hosts take none below {MIN_PMTU_BYTES} (min_pmtu)"
+        hint = f"give {MIN_PMTU_BYTES} at least, or icmp: false"
+        name = "mtu" if asked.mtu is not None else "overhead"
+        raise ProfileError(what, where=cell.place(*place, name), hint=hint)
     lost: set[int] = set()
     for index, written in enumerate(asked.lose):
         at = (*place, "lose", index)

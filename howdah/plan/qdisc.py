@@ -98,19 +98,20 @@ def rate_limit(
 ) -> list[Operation]:
     """htb with one class and the leaf; what reads the mark for one that looks at it."""
     rate = class_arguments(interface, rate_bits_per_second, burst, frame_bytes)
-    filtered = []
-    if isinstance(leaf, HopQueue) and (dscp := leaf.marked()) is not None:
-        place = {"node": interface.node, "interface": interface.name}
-        filtered = [
-            hook(interface),
-            operation("filter", **place, dscp=dscp, queue=MARKED_QUEUE),
-        ]
     return [
         operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, Htb(default_class=1))),
         operation("class", **rate),
         operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
-        *filtered,
+        *mark_filter(interface, leaf),
     ]
+
+
+def mark_filter(interface: Interface, leaf: HopQueue | Pfifo) -> list[Operation]:
+    """What reads the mark of packets, for a queue that looks at it."""
+    if not isinstance(leaf, HopQueue) or (dscp := leaf.marked()) is None:
+        return []
+    place = {"node": interface.node, "interface": interface.name}
+    return [hook(interface), operation("filter", **place, dscp=dscp, queue=MARKED_QUEUE)]
 
 
 def hook(interface: Interface) -> Operation:

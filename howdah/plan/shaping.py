@@ -10,7 +10,7 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.flow import Delays
-from howdah.plan.link import follow_trace, link_events
+from howdah.plan.link import follow_trace, link_events, most_bytes
 from howdah.plan.middlebox import install
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
@@ -126,7 +126,7 @@ def shape(
     if path.reverse_rate_bits_per_second is not None:
         reverse = path.reverse_rate_bits_per_second
         operations += _limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(cell, path), links[1])
-    lines = _delay_lines(cell, network, path, delays, varying)
+    lines = _delay_lines(cell, network, path, delays, varying, links)
     operations += [delay(network, line) for line in lines]
     below, switched = install(cell, network, path.middlebox)
     operations += below
@@ -168,7 +168,14 @@ def _interface(network: Network, node: str, name: str) -> Interface:
     return next(link.at(node) for link in network.links_of(node) if link.at(node).name == name)
 
 
-def _delay_lines(cell: Cell, network: Network, path: Path, delays: Delays, varying: Schedule) -> list[DelayLine]:
+def _delay_lines(
+    cell: Cell,
+    network: Network,
+    path: Path,
+    delays: Delays,
+    varying: Schedule,
+    links: tuple[LinkTrace | None, LinkTrace | None],
+) -> list[DelayLine]:
     lines = []
     reorder = cell.scenario.path.reorder
     for role, steps, largest, losses in (
@@ -178,7 +185,9 @@ def _delay_lines(cell: Cell, network: Network, path: Path, delays: Delays, varyi
         for host in network.nodes(role):
             loss = path.loss_ratio if role == "receiver" else 0.0
             held_us = delays.of_host[host] + largest
-            bdp = path.largest_bdp_bytes(max(held_us, path.rtt_us))
+            within_us = max(held_us, path.rtt_us)
+            peaks = [most_bytes(link, within_us) for link in links if link is not None]
+            bdp = max([path.largest_bdp_bytes(within_us), *peaks])
             buffer = path.buffer_bytes + (path.reverse_buffer_bytes or 0) + sum(hop.buffer_bytes for hop in path.hops)
             overtake = reorder if role == "receiver" else None
             random = bool(loss or losses or overtake)

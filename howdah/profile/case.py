@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from howdah.errors import ProfileError
-from howdah.profile.dotted import keys_of
+from howdah.profile.dotted import canonical, keys_of
 from howdah.profile.source import Document
 
 CASE = "case"
@@ -50,11 +50,11 @@ def case_names(document: Document) -> tuple[str, ...]:
 
 def set_by_case(data: dict[str, Any], field: str) -> tuple[str, str] | None:
     """A case, and its field, that decides all or a part of the field of that dotted name; None if none does."""
-    wanted = keys_of(field)
+    wanted = keys_of(canonical(data, field))
     cases = data.get(CASE)
     for name, settings in cases.items() if isinstance(cases, dict) else ():
         for each in settings if isinstance(settings, dict) else ():
-            keys = keys_of(str(each))
+            keys = keys_of(canonical(data, str(each)))
             shared = min(len(keys), len(wanted))
             if keys[:shared] == wanted[:shared]:
                 return str(name), str(each)

@@ -9,6 +9,7 @@ from typing import Any
 
 from howdah.errors import ProfileError, nearest
 from howdah.metric import RATIO, Metric, known_entries, known_metrics, read_share
+from howdah.profile.case import set_by_case
 from howdah.profile.claim import ClaimSection, ExpectSection, RangeSection, SelectorSection
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
 from howdah.profile.hint import SURE
@@ -195,6 +196,8 @@ class ClaimCheck:
         return [] if value is None or isinstance(value, dict | list) else [str(value)]
 
     def _point(self, name: str, wanted: Any, side: str, field: str = "at") -> None:
+        if set_by_case(self.document.data, name) is not None:
+            raise self._error(f"case decides {name}", side, field, name, hint="give the case instead")
         known = self._values(name)
         if not known:
             names = [*(axis.name for axis in self.axes), *([CONTROL_AXIS] if self.controls else [])]

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.case import Settings
+from howdah.profile.case import Settings, set_by_case
+from howdah.profile.dotted import canonical
 from howdah.profile.field import Section, Text, fixed
 from howdah.profile.figure import AxisValues
-from howdah.profile.override import canonical, field_value, set_field
+from howdah.profile.override import field_value, set_field
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import Axis, Point, Points, find_axes, slug_of
 
@@ -110,6 +111,8 @@ def check_at(document: Document, written: list[Axis], at: AxisValues, place: Pat
     axes = {axis.name: [str(value) for value in axis.values] for axis in written}
     for axis, wanted in at.items():
         where = document.place((*place, axis))
+        if set_by_case(document.data, axis) is not None:
+            raise ProfileError(f"case decides {axis}", where=where, hint="give the case instead")
         single = _single(document, axis)
         known = axes.get(axis) or ([] if single is None or isinstance(single, dict | list) else [str(single)])
         if not known:

@@ -55,3 +55,19 @@ def position(members: list[Any], key: str, name: str) -> int:
     raise NoFieldError(
         f"{name} is a list; expected a number from 1 to {len(members) + 1} (the last adds one){named}, not {key!r}"
     )
+
+
+def canonical(data: Any, name: str) -> str:
+    """The name with numbers for members' names: ``flows.second.start`` is ``flows.2.start``."""
+    found: list[str] = []
+    for key in keys_of(name):
+        if isinstance(data, list):
+            try:
+                at = position(data, key, name)
+            except NoFieldError:
+                return name
+            key, data = str(at + 1), data[at] if at < len(data) else None
+        else:
+            data = data.get(key) if isinstance(data, dict) else None
+        found.append(key)
+    return ".".join(found)

@@ -22,6 +22,7 @@ COLUMNS = (
 _TIME_NAMES = ("t", "time", "seconds", "second", "sec", "timestamp", "elapsed", "datetime", "date")
 _TIME_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _RATE_NAME = re.compile(r"(?:^|[^a-z])([kmg]?)(?:bps|bits?(?:[ /_-]|_?per_?)?s(?:ec(?:ond)?)?)(?:$|[^a-z])")
+_BYTES_NAME = re.compile(r"(?:^|[^A-Za-z])[KkMG]i?B(?:ps|[ /_-]?s)(?:$|[^A-Za-z])")
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _WITH_UNIT = re.compile(r"[0-9.]\s*[A-Za-zµμ]")
 _LONGEST_S = 86_400.0
@@ -100,6 +101,10 @@ def _header(cells: list[str], line: str, column: str | None) -> _CsvHeader:
             what = f"{len(cells)} columns without a header"
             raise ProfileError(what, where=line, hint=f"two are seconds and Mbit/s; or give them names: {COLUMNS}")
         return _CsvHeader([], 2, 0, 1.0, 1, 1e6)
+    for cell in cells:
+        if _BYTES_NAME.search(cell):
+            what = f"the column {cell!r} has bytes a second"
+            raise ProfileError(what, where=line, hint="give a rate in bits, such as a column throughput_mbps")
     names = [cell.lower() for cell in cells]
     times = [(number, factor) for number, name in enumerate(names) if (factor := _time_factor(name)) is not None]
     if not times:

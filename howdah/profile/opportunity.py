@@ -137,12 +137,14 @@ def _of_rates(
         raise ProfileError(what, where=name, hint="is its unit right?")
     times = array("q")
     passed_bits = 0.0
+    first_us: int | None = None
     for begin_s, length_s, begin, end in pieces:
-        if begin_s * 1e6 > duration_us:
+        if times and begin_s * 1e6 > duration_us:
             break
         piece_bits = (begin + end) / 2 * length_s
         while len(times) < count and (lacking := (len(times) + 1) * bits - passed_bits) <= piece_bits + 1e-6:
             at_us = min(round((begin_s + _after(lacking, begin, end, length_s)) * 1e6), round_us)
+            first_us = at_us if first_us is None else first_us
             if at_us > duration_us:
                 break
             times.append(at_us)
@@ -150,8 +152,9 @@ def _of_rates(
                 what = f"the trace has more than {MOST_OPPORTUNITIES} opportunities until the run ends"
                 raise ProfileError(what, where=name, hint="make duration shorter, or use path.trace")
         passed_bits += piece_bits
-    first_us = times[0] if times else duration_us + 1
-    return Opportunities(times, count, first_us, round_us, digest)
+        if first_us is not None and first_us > duration_us:
+            break
+    return Opportunities(times, count, round_us if first_us is None else first_us, round_us, digest)
 
 
 def _pieces(rates: MeasuredRates, linear: bool) -> Iterator[tuple[float, float, float, float]]:

@@ -65,22 +65,6 @@ def field_value(data: Any, name: str) -> Any:
     return data
 
 
-def canonical(data: Any, name: str) -> str:
-    """The name with numbers for members' names: ``flows.second.start`` is ``flows.2.start``."""
-    found: list[str] = []
-    for key in keys_of(name):
-        if isinstance(data, list):
-            try:
-                at = position(data, key, name)
-            except NoFieldError:
-                return name
-            key, data = str(at + 1), data[at] if at < len(data) else None
-        else:
-            data = data.get(key) if isinstance(data, dict) else None
-        found.append(key)
-    return ".".join(found)
-
-
 def _store(data: dict[str, Any], keys: list[str], value: Any) -> Path_:
     """Where it was stored. Raises NoFieldError."""
     parent: Any = data

@@ -39,16 +39,17 @@ def apply_quick(document: Document) -> int | None:
         places = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
         where = document.place(place)
         before = field_value(document.data, name)
-        set_field(document, name, _as_written(before, value), places or {(): where}, where)
+        set_field(document, name, _as_written(name, before, value), places or {(): where}, where)
     return left
 
 
-def _as_written(before: Any, value: Any) -> Any:
+def _as_written(name: str, before: Any, value: Any) -> Any:
     """A part of a sweep stays a sweep, and its values are spelled as the sweep spells them: plans hold both."""
-    if not isinstance(before, list | dict):
+    cases = name == CASE and isinstance(before, dict)
+    if not isinstance(before, list) and not cases:
         return copy.deepcopy(value)
     wanted = [axis_key(item) for item in (value if isinstance(value, list) else [value])]
-    if isinstance(before, dict):  # cases
+    if cases:
         return {name: settings for name, settings in before.items() if axis_key(name) in wanted}
     return [item for item in before if axis_key(item) in wanted]
 

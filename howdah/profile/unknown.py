@@ -17,9 +17,10 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from howdah.errors import ProfileError
 from howdah.profile.case import Settings
 from howdah.profile.control import ControlName, axis_key, changed_document, control_axes
+from howdah.profile.dotted import canonical
 from howdah.profile.field import FieldError, Section, Text, fixed
 from howdah.profile.figure import AxisName, AxisValues
-from howdah.profile.override import canonical, field_value
+from howdah.profile.override import field_value
 from howdah.profile.source import Document
 from howdah.profile.sweep import Axis, Point, Points, count_cells, find_axes, slug_of
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from contextlib import suppress
 from pathlib import Path
@@ -11,20 +10,34 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
-from howdah.record.directory import write_json
+from howdah.record.directory import parse_json, write_json
 
 DRAWN_NAME = "drawn.json"
 _MOST = 200  # the latest
+_LONGEST = 4096
+_MOST_BYTES = 1 << 20
+_BEGINNINGS = [["howdah", verb, "--runs", "."] for verb in ("figure", "table")]
 
 
 def drawn(home: Path) -> list[str]:
     """The commands in the order in which they were first given; none where the file is missing or damaged."""
     try:
-        value = json.loads(read_foreign(home / DRAWN_NAME))
+        value = parse_json(read_foreign(home / DRAWN_NAME, _MOST_BYTES), home / DRAWN_NAME)
     except (OSError, ValueError, HowdahError):
         return []
     listed: Any = value.get("commands") if isinstance(value, dict) else None
-    return [each for each in listed if isinstance(each, str) and each.isprintable()] if isinstance(listed, list) else []
+    return [each for each in listed if _is_ours(each)][-_MOST:] if isinstance(listed, list) else []
+
+
+def _is_ours(command: object) -> bool:
+    """Whether it is one command of ours and nothing else: a person may give it to a shell."""
+    if not isinstance(command, str) or len(command) > _LONGEST or not command.isprintable():
+        return False
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return shlex.join(words) == command and words[:4] in _BEGINNINGS
 
 
 def add_drawn(paths: list[Path], verb: str, options: list[str]) -> None:

@@ -6,10 +6,13 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.judge.loss_readings import _without_hop, hidden_by, loss_readings
 from howdah.linux.netlink.discipline.howdah_hop import COUNTERS, MiddleHop
+from howdah.measure.sampled import Samples
 from howdah.plan.plan import Event, Plan
 from howdah.plan.text import render
 from howdah.profile.middlebox import MOST_LOST
@@ -102,6 +105,8 @@ def test_packets_are_named_in_a_file(tmp_path: Path) -> None:
     ("asked", "words"),
     [
         ("{mtu: 67}", "every hop forwards packets of 68"),
+        ("{mtu: 551}", "hosts take none below 552"),
+        ("{overhead: 1000}", "an MTU of 500 bytes that ICMP tells of"),
         ("{mtu: 1500}", "nothing is larger than 1500 bytes where path.mtu is 1500"),
         ("{overhead: 1433}", "leave 67 of path.mtu, 1500; 68 must be left"),
         ("{mtu: 1400, overhead: 20}", "mtu and overhead are both given"),
@@ -127,3 +132,30 @@ def test_what_cannot_be_is_refused_with_its_line(asked: str, words: str, tmp_pat
 def test_a_packet_of_several_frames_is_not_damaged(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="corrupt is of one"):
         make_one(tmp_path, overrides=["path.middlebox={corrupt: 1 %}", "path.gso_max_segs=kernel"])
+
+
+def test_a_small_black_hole_is_one(tmp_path: Path) -> None:
+    path = make_one(tmp_path, overrides=["path.middlebox={mtu: 400, icmp: false}"]).path
+    assert path.middlebox is not None
+    assert path.middlebox.mtu_bytes == 400
+
+
+def test_packets_that_overtake_pass_no_middlebox(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="pass a middlebox by"):
+        make_one(tmp_path, overrides=["path.middlebox={mtu: 1400}", "path.reorder={share: 1 %}"])
+
+
+def test_drops_of_a_middlebox_are_not_those_of_its_line(tmp_path: Path) -> None:
+    """The line's own drops are lost, and what the middlebox dropped had entered the line, too."""
+    time_ns = np.array([0, 1])
+    line = Samples(
+        time_ns,
+        {"sent_packets": np.array([0, 90]), "drops_packets": np.array([0, 10]), "backlog_packets": np.array([0, 0])},
+    )
+    hop = Samples(time_ns, {"drops_packets": np.array([0, 6])})
+    read = loss_readings(_without_hop(line, hop), 0.04, [])
+    assert read is not None
+    assert (read.entered.tolist(), read.dropped.tolist()) == ([100], [4])
+    (plan,) = [make_one(tmp_path, overrides=["path.middlebox={duplicate: 2 %}"])]
+    assert "copies" in str(hidden_by(plan))
+    assert hidden_by(make_one(tmp_path, overrides=["path.middlebox={mtu: 1400}"])) is None

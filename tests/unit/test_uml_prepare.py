@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,9 @@ NO_PACKAGE = HowdahError("the guest tree cannot be had: no mirror answers")
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UmlEngine:
     """One that builds nothing: a directory is no kernel tree, and no mirror has further packages."""
 
+    entry = tmp_path / "entry"
+    entry.mkdir()
+
     def build(
         kernel: str, _modules: Any, _progress: Any, _cache: Any, _wiring: str, packages: tuple[str, ...], _extras: Any
     ) -> Any:
@@ -39,9 +43,10 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UmlEngine:
         modules = SimpleNamespace(unused=lambda *_: UNUSED)
         return SimpleNamespace(
             module_set=modules,
-            tree=SimpleNamespace(sha256="tree"),
-            tools=SimpleNamespace(key="tools"),
-            kernel=SimpleNamespace(image_sha256=kernel),
+            tree=SimpleNamespace(sha256="tree", root=entry),
+            tools=SimpleNamespace(key="tools", directory=entry),
+            kernel=SimpleNamespace(image_sha256=kernel, image=entry),
+            agent=entry,
         )
 
     monkeypatch.setattr(engine_module, "build", build)
@@ -150,6 +155,13 @@ def test_what_is_built_once_serves_every_later_plan_and_run(
     assert len(asked) == 2
     UmlEngine(engine.cache).prepare(plans, lambda *_: None)  # a new one looks: sources may have been edited
     assert len(asked) == 4
+    own = dataclasses.replace(plans[0], modules=[str(tmp_path / "own.ko")])
+    for _ in range(2):
+        engine._built(own, lambda *_: None)
+    assert len(asked) == 6, "a ready module is the user's own file, and may be another one by now"
+    (tmp_path / "entry").rmdir()
+    engine._built(plans[1], lambda *_: None)
+    assert len(asked) == 7, "what left the cache is looked for again"
 
 
 def test_runs_are_made_with_the_engine_that_was_prepared_last(

@@ -126,6 +126,8 @@ class UmlEngine:
         parts = (kernel, *plan.modules, repr(plan.module_builds), *packages)
         if parts in refused:
             return refused[parts]
+        if parts in self._made and not (_is_whole(self._made[parts]) and _are_ours(plan)):
+            del self._made[parts]
         if parts not in self._made:
             try:
                 self._made[parts] = build(
@@ -245,3 +247,13 @@ def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str
         "modules": {module.name: module.described(loaded.get(module.name, {})) for module in modules},
         "confinement": ending.bounds and ending.bounds.described(),
     }
+
+
+def _is_whole(built: Built) -> bool:
+    """Whether nothing of it has left the cache since it was built."""
+    return all(place.exists() for place in (built.kernel.image, built.tree.root, built.tools.directory, built.agent))
+
+
+def _are_ours(plan: Plan) -> bool:
+    """Whether its modules lie in the cache: a ready one is the user's own file, and may be another one by now."""
+    return not any(file.endswith(".ko") for file in plan.modules)
