@@ -86,7 +86,7 @@ _prepared: dict[str, Engine] = {}
 def keep(name: str, engine: Engine) -> None:
     """Have this process, and those that it forks, make their runs with an engine that has built what they need.
 
-    An engine of an installed package is made anew for each run: it may hold a file or a socket, which a fork closes.
+    An engine of an installed package is made again for each run: it may hold a file or a socket, which a fork closes.
     """
     if name in _FACTORIES:
         _prepared[name] = engine

@@ -49,7 +49,7 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
     except FieldError as error:
         raise ProfileError(str(error), where=cell.place(*place, *error.path)) from None
     if 0 < mtu_bytes < MIN_PMTU_BYTES and asked.icmp:
-        what = f"an MTU of {mtu_bytes} bytes that ICMP tells of: hosts take none below {MIN_PMTU_BYTES} (min_pmtu)"
+        what = f"an MTU of {mtu_bytes} bytes that ICMP reports: hosts take none below {MIN_PMTU_BYTES} (min_pmtu)"
         hint = f"give {MIN_PMTU_BYTES} at least, or icmp: false"
         name = "mtu" if asked.mtu is not None else "overhead"
         raise ProfileError(what, where=cell.place(*place, name), hint=hint)

@@ -30,7 +30,7 @@ def drawn(home: Path) -> list[str]:
 
 
 def _is_ours(command: object) -> bool:
-    """Whether it is one command of ours and nothing else: a person may give it to a shell."""
+    """Whether it is one figure or table command and nothing else: a person may give it to a shell."""
     if not isinstance(command, str) or len(command) > _LONGEST or not command.isprintable():
         return False
     try:

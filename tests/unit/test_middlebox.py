@@ -106,7 +106,7 @@ def test_packets_are_named_in_a_file(tmp_path: Path) -> None:
     [
         ("{mtu: 67}", "every hop forwards packets of 68"),
         ("{mtu: 551}", "hosts take none below 552"),
-        ("{overhead: 1000}", "an MTU of 500 bytes that ICMP tells of"),
+        ("{overhead: 1000}", "an MTU of 500 bytes that ICMP reports"),
         ("{mtu: 1500}", "nothing is larger than 1500 bytes where path.mtu is 1500"),
         ("{overhead: 1433}", "leave 67 of path.mtu, 1500; 68 must be left"),
         ("{mtu: 1400, overhead: 20}", "mtu and overhead are both given"),

@@ -255,5 +255,5 @@ def _is_whole(built: Built) -> bool:
 
 
 def _are_ours(plan: Plan) -> bool:
-    """Whether its modules lie in the cache: a ready one is the user's own file, and may be another one by now."""
+    """Whether its modules are in the cache: a ready one is the user's own file, and may be another one by now."""
     return not any(file.endswith(".ko") for file in plan.modules)
