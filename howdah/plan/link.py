@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from howdah.errors import ProfileError
 from howdah.frame import ETHERNET_BYTES
 from howdah.linux.netlink.discipline.discipline import HopQueue
@@ -70,6 +68,8 @@ def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo)
 
 def most_bytes(trace: LinkTrace, window_us: int) -> int:
     """The most that the link carries within any time of that length."""
+    import numpy as np  # a plan without a link loads none
+
     rounds, rest_us = divmod(window_us, trace.round_us)
     times_us = np.cumsum(np.frombuffer(trace.gaps_us, np.uint32), dtype=np.int64)
     twice_us = np.concatenate([times_us, times_us + trace.round_us])
