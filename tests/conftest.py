@@ -29,6 +29,13 @@ _processor_at = 0.0  # of this process and its children, when the last phase of 
 _collections_s: list[float] = []  # of each worker, in the process that hands out the tests
 
 
+@pytest.fixture(autouse=True)
+def no_engine_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command keeps the engine that it prepared for the process: a test must not get that of another one."""
+    if (registry := sys.modules.get("howdah.engine.registry")) is not None:
+        monkeypatch.setattr(registry, "_prepared", {})
+
+
 @pytest.fixture(autouse=True, scope="session")
 def json_has_its_shape() -> Iterator[None]:
     """Whatever test lets a command print JSON: the object is of the shape that it names (docs/json.schema.json)."""
