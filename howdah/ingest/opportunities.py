@@ -6,15 +6,16 @@ Layout: struct tcmsg, TCA_KIND and, in TCA_STATS2, TCA_STATS_APP: struct link_st
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 
 from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
-from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
+from howdah.ingest.own_qdisc import locate_counters
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
-from howdah.linux.netlink.qdisc import RTM_NEWQDISC, TCA_KIND, TCA_STATS2, TCA_STATS_APP, TCMSG
 from howdah.record import table as store
 from howdah.record.schema import TEXT
 
@@ -33,35 +34,14 @@ SCHEMA = pa.schema(
     ]
 )
 _NAMES = ("began_ns", "until_ns", "passed", "used", "carried_bytes", "unused_bytes", "sent_packets")
-
-
-def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
-    """Map one answer; there is one link at a node, so nothing else tells them apart."""
-    if kind != RTM_NEWQDISC:
-        return None
-    if end - start < TCMSG.size:
-        raise MalformedMessageError(f"an answer of {end - start} bytes about a link")
-    found = attributes(answer, start + TCMSG.size, end)
-    name = text_of(answer, found.get(TCA_KIND)) or "?"
-    if name != TraceLink.kind:
-        raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a link")
-    offset, length = found[TCA_KIND]
-    fixed = [*skeleton_of(found), (offset, offset + length)]
-    slots: dict[str, Slot] = {}
-    if TCA_STATS2 in found:
-        offset, length = found[TCA_STATS2]
-        inner = attributes(answer, offset, offset + length)
-        fixed += skeleton_of(inner)
-        offset, length = inner.get(TCA_STATS_APP, (0, 0))
-        slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(_NAMES) if 8 * (n + 1) <= length}
-    return Item((name,), slots, fixed)
+_LOCATE = partial(locate_counters, TraceLink.kind, "link", _NAMES)
 
 
 def ingest_opportunities(context: Context) -> tuple[pa.Table, SourceReport]:
     """One row a reading and link."""
     report = SourceReport()
     frames = read_frames(context.directory.raw / "opportunities.bin")
-    records = parse(frames, locate, _NAMES)
+    records = parse(frames, _LOCATE, _NAMES)
     report.problems.extend(str(item) for item in frames.damage)
     begun = records.columns["began_ns"] != 0
     columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}

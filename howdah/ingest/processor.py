@@ -7,14 +7,15 @@ modules/processor/processor.h.
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 
 from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
-from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
+from howdah.ingest.own_qdisc import locate_counters
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
-from howdah.linux.netlink.qdisc import RTM_NEWQDISC, TCA_KIND, TCA_STATS2, TCA_STATS_APP, TCMSG
 from howdah.record import table as store
 from howdah.record.schema import TEXT
 
@@ -47,35 +48,14 @@ _NAMES = (
     "busy_ns",
     "rests",
 )
-
-
-def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
-    """Map one answer; there is one processor at a node, so nothing else tells them apart."""
-    if kind != RTM_NEWQDISC:
-        return None
-    if end - start < TCMSG.size:
-        raise MalformedMessageError(f"an answer of {end - start} bytes about a processor")
-    found = attributes(answer, start + TCMSG.size, end)
-    name = text_of(answer, found.get(TCA_KIND)) or "?"
-    if name != HostProcessor.kind:
-        raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a processor")
-    offset, length = found[TCA_KIND]
-    fixed = [*skeleton_of(found), (offset, offset + length)]
-    slots: dict[str, Slot] = {}
-    if TCA_STATS2 in found:
-        offset, length = found[TCA_STATS2]
-        inner = attributes(answer, offset, offset + length)
-        fixed += skeleton_of(inner)
-        offset, length = inner.get(TCA_STATS_APP, (0, 0))
-        slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(_NAMES) if 8 * (n + 1) <= length}
-    return Item((name,), slots, fixed)
+_LOCATE = partial(locate_counters, HostProcessor.kind, "processor", _NAMES)
 
 
 def ingest_processor(context: Context) -> tuple[pa.Table, SourceReport]:
     """One row a reading and host."""
     report = SourceReport()
     frames = read_frames(context.directory.raw / "processor.bin")
-    records = parse(frames, locate, _NAMES)
+    records = parse(frames, _LOCATE, _NAMES)
     report.problems.extend(str(item) for item in frames.damage)
     columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}
     columns |= {"node": texts(records.node, context.node_names()), "time_ns": records.time_ns - context.epoch_ns}
