@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an entry of the cache holds: written when it is whole, and compared each time before it is used.
+"""What an entry of the cache holds: written when it is whole, and compared when it is looked for.
+
+A command looks once for what its runs are made of: its workers inherit that.
 
 A seal is a file beside the entry. It names each file with its size and SHA-256, each link with its target. Comparing
 contents each time would cost as much as a short run, so the seal remembers the sizes, times and inodes that the files
