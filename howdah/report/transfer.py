@@ -51,7 +51,7 @@ def ideal_s(flow: Flow, path: Path) -> float | None:
     rate of the bottleneck. None where there is no one rate on its way, or that changes."""
     reverse = flow.direction == "reverse"
     rate = path.reverse_rate_bits_per_second if reverse else path.rate_bits_per_second
-    if flow.size_bytes is None or rate is None or (path.reverse_link if reverse else path.rate_changes):
+    if flow.size_bytes is None or rate is None or (path.reverse_rate_changes if reverse else path.rate_changes):
         return None
     frames = -(-flow.size_bytes // path.mss_bytes)
     on_wire_bytes = flow.size_bytes + frames * (path.frame_bytes - path.mss_bytes)
