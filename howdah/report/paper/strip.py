@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from howdah.errors import HowdahError
 from howdah.record.result import Run
 from howdah.report.ackwindow import exit_of
+from howdah.report.exitstrip import strip_ends
 from howdah.report.paper.legend import broken
 from howdah.report.paper.sheet import FigureSheet
 from howdah.report.variant import Variants
@@ -65,7 +66,10 @@ def draw_rows(rows: list[StripRow], sheet: FigureSheet) -> Figure:
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlim(0, max(max([row.full * 1.06, *(mark.share * 1.04 for mark in row.marks)]) for row in rows))
+    shares = [mark.share for row in rows for mark in row.marks]
+    least, most, logarithmic = strip_ends(shares, max(row.full for row in rows))
+    axes.set_xscale("log" if logarithmic else "linear")
+    axes.set_xlim(least, most)
     _names(axes, rows[0].full)
     axes.set_xlabel("Window at the slow-start exit / BDP")
     _legend(figure, [mark for row in rows for mark in row.marks])
@@ -129,9 +133,9 @@ def _ground(axes: Axes, rows: list[StripRow]) -> None:
 
 def _names(axes: Axes, full: float) -> None:
     """The names of both limits above the rows; that of the buffer is to the right of its line where there is room."""
-    most = axes.get_xlim()[1]
-    right = full / most < _ROOM
-    raised = not right and (full - 1) / most < 1 - _ROOM  # too close to the other name
+    one, far = (axes.transLimits.transform(axes.transScale.transform((share, 0)))[0] for share in (1, full))
+    right = far < _ROOM
+    raised = not right and far - one < 1 - _ROOM  # too close to the other name
     for share, words, align in ((1.0, "BDP", "right"), (full, "BDP + buffer", "left" if right else "right")):
         axes.annotate(
             words,
