@@ -12,6 +12,7 @@ from howdah.plan.plan import BACKGROUND
 from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import exit_of
 from howdah.report.axis import ABSENT, RunAxis
+from howdah.report.dotplot import UNPLACED
 from howdah.report.drawing import line, svg, text
 from howdah.report.plot.scale import Scale, thinned, ticks
 from howdah.report.plot.swept import place_title
@@ -116,7 +117,7 @@ def _arranged(
     for title, rows in strips.items():
         drawn = [_row(name, rows[name], variants) for name in sorted(rows, key=lambda name: order.get(name, 0))]
         if drawn := [row for row in drawn if row.marks or row.without]:
-            found.append(ExitStrip(title, drawn))
+            found.append(ExitStrip(title or (UNPLACED if len(strips) > 1 else ""), drawn))
     return Arrangement(label, found)
 
 

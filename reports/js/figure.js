@@ -235,7 +235,7 @@ howdah.Figure = (() => {
       }
       const limits = lines.limits(this.description).map((limit) => limit.value);
       const high = Math.max(most, ...limits.filter((value) => value <= 1.8 * most));
-      const low = this.description.unit === "ms" ? 0.85 * Math.min(least, ...limits.slice(0, 1)) : 0;
+      const low = this.description.unit === "ms" ? 0.75 * Math.min(least, ...limits.slice(0, 1)) : 0;
       return [low, high > low ? high + (high - low) * 0.07 : low + 1];
     }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from xml.etree import ElementTree
@@ -24,6 +25,7 @@ from howdah.report.paper.legend import broken, columns, entries, lines_of_legend
 from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
 from howdah.report.paper.reference import figure_list
 from howdah.report.paper.reference import main as reference
+from howdah.report.paper.sheet import plain_logarithm
 from howdah.report.sequence import ACKED, SENT, WINDOW, sequence_curves
 from howdah.work.results import read_results
 from tests.unit import figured_experiment as figured
@@ -239,6 +241,24 @@ def test_nothing_that_is_written_leaves_the_sheet_or_lies_on_something_else(expe
             if wrong:
                 found[name] = wrong
     assert found == {}
+
+
+@pytest.mark.parametrize("ends", [(0.25, 7.5), (0.06, 7.5), (1.0, 4.0), (3.0, 4000.0)])
+def test_numbers_of_a_logarithmic_axis_stand_apart(ends: tuple[float, float]) -> None:
+    with FigureSheet(3.4).styled():
+        figure = FigureSheet(3.4).figure(1.5)
+        axes = figure.subplots()
+        axes.set_xscale("log")
+        axes.set_xlim(*ends)
+        plain_logarithm(axes.xaxis)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+        labels = [each for each in axes.get_xticklabels(which="both") if each.get_text()]
+        boxes = [each.get_window_extent(renderer) for each in labels]
+    assert len(boxes) >= 2
+    assert all(before.x1 < after.x0 for before, after in pairwise(boxes))
+    assert axes.get_xlim() == ends
 
 
 def test_a_long_name_is_broken_between_words_and_not_before_a_unit() -> None:

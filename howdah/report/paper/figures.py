@@ -13,6 +13,7 @@ import numpy as np
 from howdah.errors import HowdahError, UsageError, nearest
 from howdah.plan.plan import Flow
 from howdah.profile.sweep import slug_of
+from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.sample import Float64
 from howdah.report.ackwindow import exit_of, flow_start_ns
@@ -31,10 +32,12 @@ from howdah.report.paper.plotted import (
     draw_plotted,
 )
 from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt
-from howdah.report.paper.sheet import FigureSheet, write
+from howdah.report.paper.sheet import FigureSheet, plain_logarithm, write
 from howdah.report.paper.strip import draw_strip
 from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
+from howdah.report.plot.swept import place_words
 from howdah.report.sequence import ACKED, AGAIN, ALLOWED, POINTS, SACKED, SENT, WINDOW, sequence_curves
+from howdah.report.shown import shown_flows
 from howdah.report.source import Curve
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
@@ -289,7 +292,7 @@ def lines_of(
         if found is None or not len(found[0]):
             continue
         words = [key] if several_keys or not several_points else []
-        words += [point] if several_points else []
+        words += [place_words(swept(run.axes)) or point] if several_points else []
         colour = colours[key] if colours[key] not in used else "#404040"
         used.add(colour)
         exit_ = exit_of(run, flow)
@@ -306,7 +309,7 @@ def lines_of(
 
 def _flow(run: Run, name: str | None) -> Flow:
     assert run.plan is not None
-    own = [flow for flow in run.plan.flows if flow.group is None] or run.plan.flows
+    own = [flow for flow in run.plan.flows if flow.group is None] or shown_flows(run.plan)
     if name is None:
         return own[0]
     for flow in run.plan.flows:
@@ -345,7 +348,15 @@ def _draw_course(
     highest += [float(np.nanmax(band.high)) for _line, band in bands]
     for name, (x, y, low) in beside_of(course, lines, choice).items():
         if name in POINTS:
-            axes.plot(x, y, linestyle="none", marker="+" if name == AGAIN else "x", color="#202020", label=name)
+            axes.plot(
+                x,
+                y,
+                linestyle="none",
+                marker="+" if name == AGAIN else "x",
+                markersize=2.4,
+                color="#202020",
+                label=name,
+            )
         elif low is not None:
             axes.vlines(x, low, y, color="#808080", linewidth=0.8, label=name)
         else:
@@ -355,6 +366,7 @@ def _draw_course(
     if course.exits and span_decades(lines):
         axes.set_yscale("log")
         axes.set_ylim(0.8 * min(float(np.min(line.y[line.y > 0])) for line in lines), max(highest) * 1.4)
+        plain_logarithm(axes.yaxis)
     _limits(axes, course, lines)
     axes.set_xlabel("Time since the flow’s start (s)")
     axes.set_ylabel(f"{course.title} ({course.unit})")

@@ -18,7 +18,7 @@ from howdah.report.contrast import contrasts, leading
 from howdah.report.ending import results
 from howdah.report.paper.legend import broken, columns, entries
 from howdah.report.paper.line import DASHES, MARKS
-from howdah.report.paper.sheet import FigureSheet
+from howdah.report.paper.sheet import FigureSheet, plain_logarithm
 from howdah.report.plot.cdf import distributions
 from howdah.report.plot.draw import title_of
 from howdah.report.plot.grid import counts_of, gather
@@ -350,6 +350,9 @@ def _draw_lines(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
         axes.set_ylim(*panel.ends)
     if panel.ends_across:
         axes.set_xlim(*panel.ends_across)
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log" and not (panel.ticks and axis is axes.xaxis):
+            plain_logarithm(axis)
     draw_limits(axes, panel.limits)
 
 
