@@ -5,41 +5,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.delay import Reals
 from howdah.explain.explained import Explained
 from howdah.explain.seen import AGAIN, FILLS
 from howdah.ingest.source import Integers
-from howdah.number import significant, size
-from howdah.report.drawing import line, svg, text
+from howdah.report.drawing import line
+from howdah.report.plot.canvas import Canvas, Size
 
 START_UP, WHOLE = "start-up", "whole"
-_WIDTH, _NARROW, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 400, 360, 70, 40, 12
+SIZES = (Size(900, 360, "wide"), Size(400, 330, "narrow"))
 _MOST_POINTS = 2500
 _AFTER_EXIT = 4  # round trips
-_TICKS = 6
+# By the class of what is drawn: a sample of it, and its name.
+_KEYS = {
+    "sent": ("M3 6h2v2h-2zM12 6h2v2h-2zM21 6h2v2h-2z", "sent"),
+    "again": ("M10 4l6 6M16 4l-6 6", "sent again"),
+    "acked": ("M0 7H26", "acknowledged"),
+    "sacked": ("M13 3v8", "reported by SACK"),
+    "window": ("M0 7H26", "what the receive window allows"),
+    "left": ("M13 0V14", "end of the start-up"),
+    "recorded": ("M0 7H26", "recorded"),
+    "reproduced": ("M0 7H26", "reproduced by the twin"),
+}
 
 
-@dataclass(frozen=True)
-class _Canvas:
-    begin_ns: int
-    end_ns: int
-    most: float
-    width: int
-
-    def x(self, time_ns: Integers | int) -> Reals:
-        share = (np.asarray(time_ns, np.float64) - self.begin_ns) / max(self.end_ns - self.begin_ns, 1)
-        return np.asarray(_LEFT + share * (self.width - _LEFT - 10))
-
-    def y(self, offset: Integers | float) -> Reals:
-        share = np.asarray(offset, np.float64) / max(self.most, 1.0)
-        return np.asarray(_HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP))
+def keys(drawing: str) -> list[tuple[str, str]]:
+    """Samples and names of what is on a drawing."""
+    return [
+        (
+            f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true"><path d="{d}" class="{css}"/></svg>',
+            name,
+        )
+        for css, (d, name) in _KEYS.items()
+        if f'class="{css}"' in drawing
+    ]
 
 
-def time_sequence(flow: Explained, part: str, *, narrow: bool) -> str:
+def time_sequence(flow: Explained, part: str, size: Size) -> str:
     """Empty where there are no packets, or the start-up is the whole flow."""
     if flow.parts is None:
         return ""
@@ -55,73 +59,51 @@ def time_sequence(flow: Explained, part: str, *, narrow: bool) -> str:
         end = until
     sent = (seen.sent.time_ns >= begin) & (seen.sent.time_ns <= end)
     acks = seen.acks.time_ns <= end
-    if not sent.any() or not acks.any():
+    if not sent.any() or not acks.any() or end <= begin:
         return ""
-    frame = _Canvas(begin, end, 1.05 * float(seen.sent.end[sent].max()), _NARROW if narrow else _WIDTH)
-    parts = list(_axes(frame))
+    most_bytes = 1.05 * float(seen.sent.end[sent].max())
+    unit, bytes_each = ("MB", 1e6) if most_bytes >= 1e6 else ("kB", 1e3)
+    titles = ("seconds since the first packet", f"bytes from the first one ({unit})")
+    canvas = Canvas(size, (0.0, (end - begin) / 1e9, False), (0.0, most_bytes / bytes_each, False), titles)
+    canvas.ground()
+
+    def at(time_ns: Integers, offset: Integers) -> Iterator[tuple[float, float]]:
+        rows = slice(None, None, max(math.ceil(time_ns.size / _MOST_POINTS), 1))
+        for time, value in zip(((time_ns[rows] - begin) / 1e9).tolist(), offset[rows].tolist(), strict=True):
+            yield canvas.x.at(time), canvas.y.at(value / bytes_each)
+
+    def add(css: str, shapes: Iterator[str]) -> None:
+        if path := "".join(shapes):
+            canvas.parts.append(f'<path d="{path}" class="{css}"/>')
+
     window = seen.acks.una + seen.acks.window_bytes
     if seen.acks.window_bytes.min() >= 0:
-        parts.append(_steps(frame, seen.acks.time_ns[acks], np.minimum(window[acks], round(frame.most)), "window"))
-    fresh = np.flatnonzero(sent & ~np.isin(seen.sent.kind, (AGAIN, FILLS)))
-    parts.append(_points(frame, seen.sent.time_ns[_some(fresh)], seen.sent.end[_some(fresh)]))
-    parts += _sacked(frame, seen.acks.time_ns, seen.acks.una, seen.acks.sack_top, acks)
-    parts.append(_steps(frame, seen.acks.time_ns[acks], seen.acks.una[acks], "acked"))
-    again = _some(np.flatnonzero(sent & np.isin(seen.sent.kind, (AGAIN, FILLS))))
-    parts.append(_crosses(frame, seen.sent.time_ns[again], seen.sent.begin[again]))
+        add("window", _steps(at(seen.acks.time_ns[acks], window[acks])))
+    fresh = sent & ~np.isin(seen.sent.kind, (AGAIN, FILLS))
+    add(
+        "sent",
+        (f"M{x - 0.9:.1f} {y - 0.9:.1f}h1.8v1.8h-1.8z" for x, y in at(*_rows(seen.sent.time_ns, seen.sent.end, fresh))),
+    )
+    told = acks & (seen.acks.sack_top > seen.acks.una)
+    add("sacked", (f"M{x:.1f} {y:.1f}v3" for x, y in at(*_rows(seen.acks.time_ns, seen.acks.sack_top, told))))
+    add("acked", _steps(at(seen.acks.time_ns[acks], seen.acks.una[acks])))
+    again = sent & np.isin(seen.sent.kind, (AGAIN, FILLS))
+    crosses = at(*_rows(seen.sent.time_ns, seen.sent.begin, again))
+    add("again", (f"M{x - 3:.1f} {y - 3:.1f}l6 6M{x + 3:.1f} {y - 3:.1f}l-6 6" for x, y in crosses))
     if start.at is not None and int(way.time_ns[start.at]) <= end:
-        x = float(frame.x(int(way.time_ns[start.at])))
-        parts.append(line(x, _TOP, x, _HEIGHT - _BOTTOM, "left"))
-    css = "narrow" if narrow else "wide"
-    return svg(frame.width, _HEIGHT, f"Sequence numbers of the flow over time, {part}", parts, css)
+        x = canvas.x.at((int(way.time_ns[start.at]) - begin) / 1e9)
+        canvas.parts.append(line(x, canvas.top, x, canvas.bottom, "left"))
+    return canvas.svg(
+        f"Sequence numbers of the flow over time, {part}", ", ".join(name for _, name in keys("".join(canvas.parts)))
+    )
 
 
-def _some(rows: Integers) -> Integers:
-    return rows[:: max(math.ceil(rows.size / _MOST_POINTS), 1)]
+def _rows(time_ns: Integers, value: Integers, keep: np.ndarray) -> tuple[Integers, Integers]:
+    return time_ns[keep], value[keep]
 
 
-def _axes(frame: _Canvas) -> Iterator[str]:
-    step = tick_step((frame.end_ns - frame.begin_ns) / 1e9)
-    for number in range(int((frame.end_ns - frame.begin_ns) / 1e9 / step) + 1):
-        x = float(frame.x(frame.begin_ns + round(number * step * 1e9)))
-        yield line(x, _HEIGHT - _BOTTOM, x, _HEIGHT - _BOTTOM + 4, "tick")
-        yield text(x, _HEIGHT - _BOTTOM + 18, significant(number * step), "note")
-    yield text(frame.width - 10, _HEIGHT - 4, "seconds since the first packet", "note", "end")
-    step = tick_step(frame.most)
-    for number in range(int(frame.most / step) + 1):
-        y = float(frame.y(number * step))
-        yield line(_LEFT, y, frame.width - 10, y, "rail")
-        yield text(_LEFT - 6, y + 4, size(number * step) if number else "0", "note", "end")
-
-
-def tick_step(span: float) -> float:
-    """Between ticks: 1, 2 or 5 of a power of ten."""
-    raw = max(span, 1e-9) / _TICKS
-    power = 10.0 ** math.floor(math.log10(raw))
-    return next(each * power for each in (1, 2, 5, 10) if each * power >= raw)
-
-
-def _steps(frame: _Canvas, time_ns: Integers, value: Integers, css: str) -> str:
-    rows = _some(np.arange(time_ns.size))
-    x, y = frame.x(time_ns[rows]), frame.y(value[rows])
-    parts = [f"M{x[0]:.1f} {y[0]:.1f}"]
-    parts += [f"H{a:.1f}V{b:.1f}" for a, b in zip(x[1:].tolist(), y[1:].tolist(), strict=True)]
-    return f'<path d="{"".join(parts)}" class="{css}"/>'
-
-
-def _points(frame: _Canvas, time_ns: Integers, value: Integers) -> str:
-    pairs = zip(frame.x(time_ns).tolist(), frame.y(value).tolist(), strict=True)
-    return f'<path d="{"".join(f"M{x - 0.9:.1f} {y - 0.9:.1f}h1.8v1.8h-1.8z" for x, y in pairs)}" class="sent"/>'
-
-
-def _crosses(frame: _Canvas, time_ns: Integers, value: Integers) -> str:
-    pairs = zip(frame.x(time_ns).tolist(), frame.y(value).tolist(), strict=True)
-    shapes = "".join(f"M{x - 3:.1f} {y - 3:.1f}l6 6M{x + 3:.1f} {y - 3:.1f}l-6 6" for x, y in pairs)
-    return f'<path d="{shapes}" class="again"/>'
-
-
-def _sacked(frame: _Canvas, time_ns: Integers, una: Integers, top: Integers, acks: np.ndarray) -> Iterator[str]:
-    rows = _some(np.flatnonzero(acks & (top > una)))
-    pairs = zip(frame.x(time_ns[rows]).tolist(), frame.y(top[rows]).tolist(), strict=True)
-    shapes = "".join(f"M{x:.1f} {y:.1f}v3" for x, y in pairs)
-    if shapes:
-        yield f'<path d="{shapes}" class="sacked"/>'
+def _steps(places: Iterator[tuple[float, float]]) -> Iterator[str]:
+    first = next(places, None)
+    if first is not None:
+        yield f"M{first[0]:.1f} {first[1]:.1f}"
+        yield from (f"H{x:.1f}V{y:.1f}" for x, y in places)
