@@ -52,8 +52,8 @@ def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[li
         ]
     for name, (times, values, low) in beside_of(course, lines, choice).items():
         ends = {name: values} if low is None else {f"{name}, from": low, f"{name}, to": values}
-        for label, numbers in ends.items():
+        for label, column in ends.items():
             rows += [
-                [label, lines[0].run.name, repr(float(x)), repr(float(y))] for x, y in zip(times, numbers, strict=True)
+                [label, lines[0].run.name, repr(float(x)), repr(float(y))] for x, y in zip(times, column, strict=True)
             ]
     return rows
