@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from howdah.record.result import Experiment, without_controls
 from howdah.report.ackwindow import exit_of
-from howdah.report.paper.figures import COURSES, NAMES, Choice, beside_of, chosen_runs, is_plotted, lines_of, plotted_of
+from howdah.report.paper.choice import Choice, chosen_runs
+from howdah.report.paper.figures import COURSES, NAMES, beside_of, is_plotted, lines_of, plotted_of
 from howdah.report.paper.plotted import declared_sections
 from howdah.report.plot.draw import title_of
 from howdah.report.variant import Variants
