@@ -20,6 +20,7 @@ from howdah.counterexample.written import profile_text
 from howdah.errors import HowdahError
 from howdah.number import significant
 from howdah.record.directory import write_json, write_whole
+from howdah.work.display import HONEST_SHARE, left_words
 
 SEARCH_NAME = "search.json"
 COUNTEREXAMPLE_NAME = "counterexample.yaml"
@@ -112,11 +113,10 @@ class SearchSession:
         spent = max(time.monotonic() - self._begun, 1e-3)
         tried, wanted = len(found.tried), self.space.search.budget.candidates
         rate = tried / spent * 60
-        left = (wanted - tried) / rate
         best = found.best
         shown = f"best: {best.score.text} at {words(best.candidate)}" if best else "no run says anything yet"
-        late = f", about {significant(left, 2)} min left" if tried < wanted else ""
-        self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late}; {shown}")
+        late = left_words(spent * (wanted - tried) / tried) if tried >= HONEST_SHARE * wanted else ""
+        self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late.replace('  ', ', ')}; {shown}")
 
     def _prove(self, found: SearchResult) -> None:
         """Confirm the best by all repetitions, make the best of these simple, and prove it with all its data."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError, nearest
+from howdah.number import counted
 from howdah.record.result import Experiment
 from howdah.report.build import source_for
 from howdah.report.difference import difference_text
@@ -54,8 +55,15 @@ def compare(
         title = f"Comparison: {names}"
         page = render(title, "", experiments, source, note)
         found = results(experiments, source)
-        text = "\n\n".join(filter(None, (ending(found, width), difference_text(subjects(found), width))))
+        parts = (ending(found, width), difference_text(subjects(found), width), _not_made(experiments))
+        text = "\n\n".join(filter(None, parts))
     return ComparisonPage(write(page, target), text, result_data(experiments))
+
+
+def _not_made(experiments: list[Experiment]) -> str:
+    """A side without runs would only be missing from the table."""
+    lacking = [(each.name, len(each.pending)) for each in experiments if each.pending]
+    return "\n".join(f"not made: {counted(count, 'run')} of {name}" for name, count in lacking)
 
 
 def _merged(experiments: list[Experiment]) -> list[Experiment]:

@@ -48,9 +48,8 @@ def whole(text: str) -> str:
 
 
 def framed(styles: Sequence[Path]) -> dict[str, Any]:
-    """What a page that stands alone has around its content: version, styles, and two scripts, that of the theme before
-    anything is shown and what binds its button and boxes that scroll at the end, with the policy that lets these alone
-    run."""
+    """What a page that stands alone has around its content: version, styles, and two scripts with the policy that lets
+    these alone run. ``theme`` runs before anything is shown; ``bind`` is for the end, and has boxes that scroll."""
     theme, scroll = ((REPORTS / "js" / name).read_text(encoding="utf-8") for name in ("theme.js", "scroll.js"))
     scripts = [Script(theme), Script(f"{scroll}\n{_BIND}")]
     return {

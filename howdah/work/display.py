@@ -19,7 +19,7 @@ _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
 _MOST_BARS = 16
 _LINE_EVERY_S = 60.0  # of a log, which has no bars
 _LEAST_SHARE = 0.1  # of a run, from which on its pace tells something
-_HONEST_SHARE = 0.25  # of the whole work in expected core seconds, or of the parts of a step, that a promise needs
+HONEST_SHARE = 0.25  # of the whole work in expected core seconds, or of the parts of a step, that a promise needs
 _LEAST_TOLD_S = 1.0  # less is not said: nobody waits for it
 
 
@@ -30,7 +30,8 @@ def _clock(seconds: float) -> str:
     )
 
 
-def _left_words(seconds: float) -> str:
+def left_words(seconds: float) -> str:
+    """``  about 1:20 left``; nothing where nobody waits for it."""
     return f"  about {_clock(seconds)} left" if seconds >= _LEAST_TOLD_S else ""
 
 
@@ -103,9 +104,9 @@ class Display:
         begun = self._step_begun.setdefault(what, time.monotonic())
         if done >= total:
             self._step_begun.pop(what)
-        if not total or done < _HONEST_SHARE * total:
+        if not total or done < HONEST_SHARE * total:
             return ""
-        return _left_words((time.monotonic() - begun) * (total - done) / done)
+        return left_words((time.monotonic() - begun) * (total - done) / done)
 
     def single(self, phase: str, done_us: int, of_us: int) -> None:
         """The one run of a command that makes one run."""
@@ -132,7 +133,7 @@ class Display:
         if self.quiet:
             return
         left = time_left(active, outcomes, rest)
-        note = f"{done}/{rest.total}" + (_left_words(left) if left is not None else "")
+        note = f"{done}/{rest.total}" + (left_words(left) if left is not None else "")
         note += (
             f"  {failed} failed"
             if (failed := rest.past.failed + sum(each.error is not None for each in outcomes))
@@ -220,7 +221,7 @@ def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float 
         if work.share >= _LEAST_SHARE:
             spent += now - work.started
             expected += work.share * work.job.expected_core_s
-    if not expected or expected < _HONEST_SHARE * whole:
+    if not expected or expected < HONEST_SHARE * whole:
         return None
     pace = spent / expected
     begun = [_run_left(work, pace, now) for work in active]

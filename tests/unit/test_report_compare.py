@@ -47,6 +47,16 @@ def test_two_runs_of_one_experiment(tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["cubic", "reno"]
 
 
+def test_a_side_whose_runs_were_not_made_is_named(tmp_path: Path) -> None:
+    made = make_experiment(tmp_path, Scenario(name="made", algorithms=("cubic",), repetitions=1, flows=1))
+    other = make_experiment(tmp_path, Scenario(name="other", algorithms=("cubic",), repetitions=1, flows=1))
+    for run in other.glob("cubic-*"):
+        shutil.rmtree(run)
+    text = compare([made, other], tmp_path / "page.html", "off").text
+    assert text.endswith("not made: 1 run of other")
+    assert "not made" not in compare([made], tmp_path / "page.html", "off").text
+
+
 def test_few_repetitions_stand_below_their_median(tmp_path: Path) -> None:
     experiment = make_experiment(tmp_path, Scenario(repetitions=2, duration_s=2.0, flows=1, algorithms=("reno",)))
     text = compare([experiment], tmp_path / "compare.html", "off").text

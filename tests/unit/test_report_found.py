@@ -24,6 +24,7 @@ from howdah.report.paper.strip import rows_of as paper_rows
 from howdah.report.plot.draw import title_of
 from howdah.report.plot.scale import Scale
 from howdah.report.source import TableSource
+from howdah.report.template import whole
 from howdah.report.variant import Variants
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -185,7 +186,7 @@ def test_page_run_and_compare_begin_with_the_same_words(tmp_path: Path) -> None:
     text = " ".join(sentences)
     page = report(experiment.path, prometheus="off").read_text(encoding="utf-8")
     body = page[page.index("<body>") :]
-    assert f"<p>{'</p><p>'.join(sentences)}</p>" in body
+    assert f"<p>{'</p><p>'.join(map(whole, sentences))}</p>" in body
     order = [body.index(mark) for mark in ('class="found"', 'id="exits"', 'id="path"', 'id="results"', 'id="figures"')]
     assert order == sorted(order)
     compared = compare([experiment.path], tmp_path / "compare.html", "off")

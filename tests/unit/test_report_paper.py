@@ -24,7 +24,7 @@ from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.report.ackwindow import exit_of, measured
 from howdah.report.paper import NAMES, Choice, FigureSheet, draw, parse_length_inches
-from howdah.report.paper.figures import at_point
+from howdah.report.paper.choice import at_point
 from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
 from howdah.report.paper.strip import Mark, StripRow, draw_rows
 from howdah.work.results import read_results

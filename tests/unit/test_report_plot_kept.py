@@ -11,11 +11,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from howdah.place import PROFILES
+from howdah.profile import load
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, load_experiment
 from howdah.report.plot import draw
+from howdah.report.plot.draw import title_of
 from howdah.report.plot.kept import kept_figure
-from howdah.report.plot.stored import StoredExperiment, StoredPoint
+from howdah.report.plot.stored import StoredExperiment, StoredPoint, points_of
 from tests.experiment_factory import Scenario, make_experiment
 
 SOURCE = "Drawn from what is stored."
@@ -122,3 +125,12 @@ def test_what_is_not_told_is_not_drawn(tmp_path: Path) -> None:
     for fields in ({"kind": "time", "series": ["cwnd"]}, {"kind": "cdf", "metric": "completion_time_s"}):
         stored = StoredExperiment([StoredPoint(run.name, run.algorithm, {}, single=False) for run in experiment.runs])
         assert "no points of it are published" in draw(_figure(**fields), stored)
+
+
+def test_a_title_of_which_nothing_is_stored_has_the_times_of_the_profile() -> None:
+    """``in the first {duration}`` would else say "in the first the run"."""
+    profile = load(PROFILES / "atlas" / "adaptive-start-table2.yaml")
+    figure = next(each for each in profile.figures if "{duration}" in each.title)
+    title = title_of(figure, StoredExperiment(points_of(profile)))
+    assert re.search(r"in the first \d+ s ", title)
+    assert "{" not in title

@@ -2,7 +2,8 @@
 """Figures for papers: a column wide, in print, the same bytes each time."""
 
 from howdah.report.paper.beside import caption_of, data_of, shows
-from howdah.report.paper.figures import NAMES, Choice, available, check_choice, draw, needs_records
+from howdah.report.paper.choice import Choice, check_choice
+from howdah.report.paper.figures import NAMES, available, draw, needs_records
 from howdah.report.paper.sheet import FORMATS, FigureSheet, parse_length_inches
 
 __all__ = [

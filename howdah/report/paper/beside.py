@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from howdah.record.result import Experiment, without_controls
 from howdah.report.ackwindow import exit_of
-from howdah.report.paper.figures import COURSES, NAMES, Choice, beside_of, chosen_runs, is_plotted, lines_of, plotted_of
+from howdah.report.paper.choice import Choice, chosen_runs
+from howdah.report.paper.figures import COURSES, NAMES, beside_of, is_plotted, lines_of, plotted_of
 from howdah.report.paper.plotted import declared_sections
 from howdah.report.plot.draw import title_of
 from howdah.report.variant import Variants
@@ -52,8 +53,8 @@ def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[li
         ]
     for name, (times, values, low) in beside_of(course, lines, choice).items():
         ends = {name: values} if low is None else {f"{name}, from": low, f"{name}, to": values}
-        for label, numbers in ends.items():
+        for label, column in ends.items():
             rows += [
-                [label, lines[0].run.name, repr(float(x)), repr(float(y))] for x, y in zip(times, numbers, strict=True)
+                [label, lines[0].run.name, repr(float(x)), repr(float(y))] for x, y in zip(times, column, strict=True)
             ]
     return rows

@@ -12,13 +12,13 @@ import numpy as np
 
 from howdah.errors import HowdahError, UsageError, nearest
 from howdah.plan.plan import Flow
-from howdah.profile.sweep import slug_of
 from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.sample import Float64
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
+from howdah.report.paper.choice import Choice, chosen_runs
 from howdah.report.paper.extent import last_s, until_s
 from howdah.report.paper.legend import columns, entries, lines_of_legend
 from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part, span_decades, thinned
@@ -49,18 +49,6 @@ _BESIDE = {SENT: (0, (1.2, 1.2)), SACKED: "-", WINDOW: (0, (6, 1.4, 1.2, 1.4)), 
 _GOLDEN = 0.5  # height of the axes for their width
 _SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
 _LEGEND_ROW_IN = 0.145
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What of the experiments is drawn. None stands for: the first flow, the first repetition, all that fits."""
-
-    algorithms: tuple[str, ...] = ()
-    point: str | None = None
-    flow: str | None = None
-    repetition: int | None = None
-    whole: bool = False
-    measure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -167,27 +155,6 @@ def draw(
         return write(figure, target, format_, title)
 
 
-def check_choice(experiments: list[Experiment], choice: Choice) -> None:
-    """Raises UsageError for a choice that no run fits, whatever is drawn."""
-    runs = [run for experiment in without_controls(experiments) for run in experiment.runs if run.plan]
-    if not runs:
-        return
-    for asked in choice.algorithms:
-        known = [run.algorithm for run in runs]
-        if asked not in known:
-            raise UsageError.unknown(f"no run has the algorithm {asked!r}", asked, known, "they have")
-    numbers = {run.repetition for run in runs}
-    if choice.repetition is not None and choice.repetition not in numbers:
-        what = f"no run is repetition {choice.repetition}"
-        raise UsageError(what, hint=f"they are counted from 0, and the last is {max(numbers)}")
-    if choice.point is not None:
-        at_point(runs, choice.point)
-    flows = [flow for run in runs if run.plan for flow in run.plan.flows]
-    if choice.flow is not None and not any(choice.flow in (flow.name, str(flow.id)) for flow in flows):
-        names = [flow.name for flow in flows]
-        raise UsageError.unknown(f"no run has the flow {choice.flow!r}", choice.flow, names, "their flows are")
-
-
 def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | None]:
     """Every figure, and why it cannot be drawn (None: it can)."""
     found: dict[str, str | None] = {}
@@ -231,33 +198,6 @@ def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plot
         return SUMMED[name](kept, choice)
     section, experiment = declared_sections(kept)[name]
     return declared(section, experiment)
-
-
-def chosen_runs(experiments: list[Experiment], choice: Choice, *, with_data: bool) -> list[Run]:
-    """The runs that are chosen and have something to draw from: tables, or measures alone."""
-    every = [run for experiment in experiments for run in experiment.runs if run.plan]
-    runs = [run for run in every if run.data_kept or not with_data]
-    if choice.algorithms:
-        runs = [run for run in runs if run.algorithm in choice.algorithms]
-    if choice.point is not None:
-        runs = at_point(runs, choice.point)
-    if not runs:
-        raise HowdahError("no run is left to draw", hint="'howdah list runs' shows what there is.")
-    return runs
-
-
-def at_point(runs: list[Run], text: str) -> list[Run]:
-    """Those at the points with that value, as profiles or names of runs spell it, else those whose point has the text.
-
-    Raises UsageError.
-    """
-    words = f"-{slug_of({'': text})}-"
-    found = [run for run in runs if words in f"-{slug_of({'': run.point})}-"] if words != "-none-" else []
-    found = found or [run for run in runs if text in run.point]
-    if not found:
-        points = filter(None, (run.point for run in runs))
-        raise UsageError.unknown(f"no run is at the point {text!r}", text, points, "their points are")
-    return found
 
 
 def lines_of(

@@ -66,13 +66,17 @@ def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
 def title_of(figure: FigureSection, experiment: AnyExperiment) -> str:
     """The title with the duration and the measurement window of the runs that were made, whatever the profile says."""
     if isinstance(experiment, StoredExperiment):
-        return str(experiment.stored(figure).get("title") or PLACES.sub("the run", figure.title))
-    plans = [run.plan for run in experiment.runs if run.plan]
-    times = {
-        "duration": [plan.duration_us for plan in plans],
-        "window": [plan.measure_window_us[1] - plan.measure_window_us[0] for plan in plans],
-    }
-    return PLACES.sub(lambda place: spread(times[place[1]], duration) if plans else "the run", figure.title)
+        if title := experiment.stored(figure).get("title"):
+            return str(title)
+        found = [each.times_us for each in experiment.runs if each.times_us]
+        times = {name: [each[name] for each in found] for name in ("duration", "window")}
+    else:
+        plans = [run.plan for run in experiment.runs if run.plan]
+        times = {
+            "duration": [plan.duration_us for plan in plans],
+            "window": [plan.measure_window_us[1] - plan.measure_window_us[0] for plan in plans],
+        }
+    return PLACES.sub(lambda place: spread(times[place[1]], duration) if times[place[1]] else "the run", figure.title)
 
 
 def _legend(drawn: Drawn) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from howdah.measure.statistics import FEW, Spread
 from howdah.profile import Profile
 from howdah.profile.figure import FigureSection, Take
+from howdah.profile.model import Scenario
 
 # A measure, of which flow, taken how; and the line that it is relative to, empty for a number as it was measured.
 Key = tuple[str, int | str | None, Take | None, str]
@@ -43,6 +44,7 @@ class StoredPoint:
     numbers: dict[Key, Mean | dict[str, int]] = field(default_factory=dict)
     missing: dict[Key, list[str]] = field(default_factory=dict)  # why repetitions have none, a reason for each
     units: dict[str, str] = field(default_factory=dict)
+    times_us: dict[str, int] = field(default_factory=dict)  # how long a run and its measurement window are
 
     def key(self, metric: str, flow: int | str | None, take: Take | None, to: str = "") -> Key:
         """Under which a number stands."""
@@ -70,6 +72,12 @@ def points_of(profile: Profile) -> list[StoredPoint]:
             str(point.scenario.algorithm),
             dict(point.axes),
             len(point.scenario.flows) == 1 and not point.scenario.groups,
+            times_us=_times_us(point.scenario),
         )
         for point in profile.points
     ]
+
+
+def _times_us(scenario: Scenario) -> dict[str, int]:
+    window = scenario.measure.window
+    return {"duration": scenario.duration, "window": (window.stop or scenario.duration) - window.start}

@@ -66,8 +66,8 @@ class TimeLines:
 
 @dataclass(frozen=True)
 class PanelGround:
-    """What the curves of a panel lie on: words and unit of the vertical axis, the factor from the unit of the series to
-    it, the ends of the scale, and what the path can hold, the most first."""
+    """What the curves of a panel lie on. ``words`` and ``unit`` are those of the vertical axis, ``factor`` leads to it
+    from the unit of the series. ``limits`` are what the path can hold, the most first."""
 
     words: str
     unit: str
