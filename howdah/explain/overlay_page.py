@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,13 +11,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from howdah.explain.chart import WIDTHS, Chart
 from howdah.explain.delay import Reals
 from howdah.explain.overlay import CURVES, Overlay
-from howdah.explain.picture import tick_step
 from howdah.foreign import visible
 from howdah.number import significant
 from howdah.place import REPORTS
-from howdah.report.drawing import line, svg, text
 from howdah.report.page import write
 from howdah.report.template import framed, templates_of
 
@@ -25,7 +24,7 @@ _PLACE = REPORTS / "explain"
 _SHARED = ("tokens.css", "page.css", "table.css", "print.css")
 _STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/explain.css")
 _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
-_WIDE, _NARROW, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 400, 240, 70, 40, 12
+_HEIGHT = 240
 _SCALES = {"in_flight_packets": (1.0, "packets"), "acknowledged_bytes": (1e-6, "MB"), "rtt_s": (1e3, "ms")}
 
 
@@ -70,40 +69,18 @@ def _pictures(overlay: Overlay) -> Iterator[OverlayPicture]:
         curves = [("recorded", mine.time_s, getattr(mine, field) * factor)]
         if theirs is not None:
             curves.append(("reproduced", theirs.time_s, getattr(theirs, field) * factor))
-        drawings = [_drawn(f"{title}, {unit}", curves, width) for width in (_WIDE, _NARROW)]
+        drawings = [_drawn(f"{title}, {unit}", curves, css) for css in WIDTHS]
         yield OverlayPicture(f"{title[0].upper()}{title[1:]}, {unit}", Markup("".join(drawings)))
 
 
-def _drawn(label: str, curves: list[tuple[str, Reals, Reals]], width: int) -> str:
+def _drawn(label: str, curves: list[tuple[str, Reals, Reals]], css: str) -> str:
     end = float(curves[0][1].max())
     most = 1.05 * max(float(value.max()) for _, _, value in curves if value.size) or 1.0
-
-    def x(time_s: float) -> float:
-        return _LEFT + time_s / end * (width - _LEFT - 10)
-
-    def y(value: float) -> float:
-        return _HEIGHT - _BOTTOM - value / most * (_HEIGHT - _BOTTOM - _TOP)
-
-    parts = list(_axes(end, most, x, y, width))
-    for css, times, values in curves:
-        pairs = [f"{x(time):.1f} {y(value):.1f}" for time, value in zip(times.tolist(), values.tolist(), strict=True)]
-        if pairs:
-            parts.append(f'<path d="M{"L".join(pairs)}" class="{css}"/>')
-    return svg(
-        width, _HEIGHT, f"{label}: recorded and reproduced over time", parts, "narrow" if width < _WIDE else "wide"
-    )
-
-
-def _axes(
-    end: float, most: float, x: Callable[[float], float], y: Callable[[float], float], width: int
-) -> Iterator[str]:
-    step = tick_step(end)
-    for number in range(int(end / step) + 1):
-        at = x(number * step)
-        yield line(at, _HEIGHT - _BOTTOM, at, _HEIGHT - _BOTTOM + 4, "tick")
-        yield text(at, _HEIGHT - _BOTTOM + 18, significant(number * step), "note")
-    yield text(width - 10, _HEIGHT - 4, "seconds since it began to connect", "note", "end")
-    step = tick_step(most)
-    for number in range(int(most / step) + 1):
-        yield line(_LEFT, y(number * step), width - 10, y(number * step), "rail")
-        yield text(_LEFT - 6, y(number * step) + 4, significant(number * step), "note", "end")
+    chart = Chart(end, most, _HEIGHT, css)
+    parts = []
+    for name, times, values in curves:
+        pairs = zip(chart.x(times).tolist(), chart.y(values).tolist(), strict=True)
+        points = [f"{x:.1f} {y:.1f}" for x, y in pairs]
+        if points:
+            parts.append(f'<path d="M{"L".join(points)}" class="{name}"/>')
+    return chart.drawn(f"{label}: recorded and reproduced over time", parts, "it began to connect")

@@ -3,43 +3,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from howdah.explain.chart import Chart, some
 from howdah.explain.delay import Reals
 from howdah.explain.explained import Explained
-from howdah.explain.seen import AGAIN, FILLS
+from howdah.explain.seen import AGAIN, FILLS, Flags
 from howdah.ingest.source import Integers
-from howdah.number import significant, size
-from howdah.report.drawing import line, svg, text
+from howdah.number import size
 
 START_UP, WHOLE = "start-up", "whole"
-_WIDTH, _NARROW, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 400, 360, 70, 40, 12
-_MOST_POINTS = 2500
+_HEIGHT = 360
 _AFTER_EXIT = 4  # round trips
-_TICKS = 6
 
 
-@dataclass(frozen=True)
-class _Canvas:
-    begin_ns: int
-    end_ns: int
-    most: float
-    width: int
-
-    def x(self, time_ns: Integers | int) -> Reals:
-        share = (np.asarray(time_ns, np.float64) - self.begin_ns) / max(self.end_ns - self.begin_ns, 1)
-        return np.asarray(_LEFT + share * (self.width - _LEFT - 10))
-
-    def y(self, offset: Integers | float) -> Reals:
-        share = np.asarray(offset, np.float64) / max(self.most, 1.0)
-        return np.asarray(_HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP))
-
-
-def time_sequence(flow: Explained, part: str, *, narrow: bool) -> str:
+def time_sequence(flow: Explained, part: str, css: str) -> str:
     """Empty where there are no packets, or the start-up is the whole flow."""
     if flow.parts is None:
         return ""
@@ -57,71 +37,34 @@ def time_sequence(flow: Explained, part: str, *, narrow: bool) -> str:
     acks = seen.acks.time_ns <= end
     if not sent.any() or not acks.any():
         return ""
-    frame = _Canvas(begin, end, 1.05 * float(seen.sent.end[sent].max()), _NARROW if narrow else _WIDTH)
-    parts = list(_axes(frame))
+    left_s, heard_s = (seen.sent.time_ns - begin) / 1e9, (seen.acks.time_ns - begin) / 1e9
+    chart = Chart((end - begin) / 1e9, 1.05 * float(seen.sent.end[sent].max()), _HEIGHT, css)
+    parts = []
     window = seen.acks.una + seen.acks.window_bytes
     if seen.acks.window_bytes.min() >= 0:
-        parts.append(_steps(frame, seen.acks.time_ns[acks], np.minimum(window[acks], round(frame.most)), "window"))
-    fresh = np.flatnonzero(sent & ~np.isin(seen.sent.kind, (AGAIN, FILLS)))
-    parts.append(_points(frame, seen.sent.time_ns[_some(fresh)], seen.sent.end[_some(fresh)]))
-    parts += _sacked(frame, seen.acks.time_ns, seen.acks.una, seen.acks.sack_top, acks)
-    parts.append(_steps(frame, seen.acks.time_ns[acks], seen.acks.una[acks], "acked"))
-    again = _some(np.flatnonzero(sent & np.isin(seen.sent.kind, (AGAIN, FILLS))))
-    parts.append(_crosses(frame, seen.sent.time_ns[again], seen.sent.begin[again]))
+        parts.append(_steps(chart, heard_s[acks], np.minimum(window[acks], round(chart.most)), "window"))
+    fresh = some(np.flatnonzero(sent & ~np.isin(seen.sent.kind, (AGAIN, FILLS))))
+    parts.append(chart.points(left_s[fresh], seen.sent.end[fresh], "sent"))
+    parts += _sacked(chart, heard_s, seen.acks.una, seen.acks.sack_top, acks)
+    parts.append(_steps(chart, heard_s[acks], seen.acks.una[acks], "acked"))
+    again = some(np.flatnonzero(sent & np.isin(seen.sent.kind, (AGAIN, FILLS))))
+    parts.append(chart.crosses(left_s[again], seen.sent.begin[again], "again"))
     if start.at is not None and int(way.time_ns[start.at]) <= end:
-        x = float(frame.x(int(way.time_ns[start.at])))
-        parts.append(line(x, _TOP, x, _HEIGHT - _BOTTOM, "left"))
-    css = "narrow" if narrow else "wide"
-    return svg(frame.width, _HEIGHT, f"Sequence numbers of the flow over time, {part}", parts, css)
+        parts.append(chart.upright((int(way.time_ns[start.at]) - begin) / 1e9, "left"))
+    return chart.drawn(f"Sequence numbers of the flow over time, {part}", parts, "the first packet", size)
 
 
-def _some(rows: Integers) -> Integers:
-    return rows[:: max(math.ceil(rows.size / _MOST_POINTS), 1)]
-
-
-def _axes(frame: _Canvas) -> Iterator[str]:
-    step = tick_step((frame.end_ns - frame.begin_ns) / 1e9)
-    for number in range(int((frame.end_ns - frame.begin_ns) / 1e9 / step) + 1):
-        x = float(frame.x(frame.begin_ns + round(number * step * 1e9)))
-        yield line(x, _HEIGHT - _BOTTOM, x, _HEIGHT - _BOTTOM + 4, "tick")
-        yield text(x, _HEIGHT - _BOTTOM + 18, significant(number * step), "note")
-    yield text(frame.width - 10, _HEIGHT - 4, "seconds since the first packet", "note", "end")
-    step = tick_step(frame.most)
-    for number in range(int(frame.most / step) + 1):
-        y = float(frame.y(number * step))
-        yield line(_LEFT, y, frame.width - 10, y, "rail")
-        yield text(_LEFT - 6, y + 4, size(number * step) if number else "0", "note", "end")
-
-
-def tick_step(span: float) -> float:
-    """Between ticks: 1, 2 or 5 of a power of ten."""
-    raw = max(span, 1e-9) / _TICKS
-    power = 10.0 ** math.floor(math.log10(raw))
-    return next(each * power for each in (1, 2, 5, 10) if each * power >= raw)
-
-
-def _steps(frame: _Canvas, time_ns: Integers, value: Integers, css: str) -> str:
-    rows = _some(np.arange(time_ns.size))
-    x, y = frame.x(time_ns[rows]), frame.y(value[rows])
+def _steps(chart: Chart, time_s: Reals, value: Integers, css: str) -> str:
+    rows = some(np.arange(time_s.size))
+    x, y = chart.x(time_s[rows]), chart.y(value[rows])
     parts = [f"M{x[0]:.1f} {y[0]:.1f}"]
     parts += [f"H{a:.1f}V{b:.1f}" for a, b in zip(x[1:].tolist(), y[1:].tolist(), strict=True)]
     return f'<path d="{"".join(parts)}" class="{css}"/>'
 
 
-def _points(frame: _Canvas, time_ns: Integers, value: Integers) -> str:
-    pairs = zip(frame.x(time_ns).tolist(), frame.y(value).tolist(), strict=True)
-    return f'<path d="{"".join(f"M{x - 0.9:.1f} {y - 0.9:.1f}h1.8v1.8h-1.8z" for x, y in pairs)}" class="sent"/>'
-
-
-def _crosses(frame: _Canvas, time_ns: Integers, value: Integers) -> str:
-    pairs = zip(frame.x(time_ns).tolist(), frame.y(value).tolist(), strict=True)
-    shapes = "".join(f"M{x - 3:.1f} {y - 3:.1f}l6 6M{x + 3:.1f} {y - 3:.1f}l-6 6" for x, y in pairs)
-    return f'<path d="{shapes}" class="again"/>'
-
-
-def _sacked(frame: _Canvas, time_ns: Integers, una: Integers, top: Integers, acks: np.ndarray) -> Iterator[str]:
-    rows = _some(np.flatnonzero(acks & (top > una)))
-    pairs = zip(frame.x(time_ns[rows]).tolist(), frame.y(top[rows]).tolist(), strict=True)
+def _sacked(chart: Chart, time_s: Reals, una: Integers, top: Integers, acks: Flags) -> Iterator[str]:
+    rows = some(np.flatnonzero(acks & (top > una)))
+    pairs = zip(chart.x(time_s[rows]).tolist(), chart.y(top[rows]).tolist(), strict=True)
     shapes = "".join(f"M{x:.1f} {y:.1f}v3" for x, y in pairs)
     if shapes:
         yield f'<path d="{shapes}" class="sacked"/>'
