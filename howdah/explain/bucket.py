@@ -11,7 +11,7 @@ import numpy as np
 from howdah.explain.delay import Reals
 from howdah.explain.seen import AGAIN, FILLS, LATE, Flags, Seen
 from howdah.ingest.source import Integers
-from howdah.number import rate, significant, size
+from howdah.number import rate, roundest, significant, size
 
 _FITS = 0.9  # of the drops, and of the packets that passed
 _ROOM = 2  # packets
@@ -21,7 +21,7 @@ _MOST_PACKETS = 200_000
 _FEW_DROPS, _FEWEST_DROPS = 5, 3  # the latter to know that there is no bucket
 _FASTER = tuple(1.25**step for step in range(1, 16))
 _SPANS, _RATES = (0.03, 0.0006, 0.00003), 101  # of a search for the best rate, and its steps
-_MOST_REFINED = 20_000  # packets
+_MOST_REFINED, _HALVINGS = 20_000, 16  # packets; of the space between a speed that fits and one that does not
 
 
 class Arrived(Protocol):
@@ -187,16 +187,36 @@ class _Arrivals:
         return int(wrong[best]), float(edges[best]), float(edges[min(best + 1, edges.size - 1)])
 
     def refined(self, found: Bucket) -> Bucket:
-        """The bucket near to one that fits which errs about the fewest packets; the middle of several. It drops what it
-        has too few tokens for, to the byte, so that each packet bounds rate and size."""
+        """The bucket near to one that fits which errs about the fewest packets. It drops what it has too few tokens
+        for, to the byte, so that each packet bounds rate and size. Of those that err alike, the roundest numbers:
+        somebody chose them."""
         most = slice(_MOST_REFINED)
         part = _Arrivals(self.time[most], self.size[most], self.lost[most], self.passed[most])
-        rate, burst = found.rate_bits_per_second / 8, found.burst_bytes
-        for span in _SPANS if part.lost.any() else ():
-            rates = rate * np.linspace(1 - span, 1 + span, _RATES)
-            fits = [part._fewest_errors(part.needs(each)) for each in rates.tolist()]
-            errors = np.array([wrong for wrong, _, _ in fits])
+        if not part.lost.any():
+            return found
+        speed = found.rate_bits_per_second
+        for span in _SPANS:
+            speeds = speed * np.linspace(1 - span, 1 + span, _RATES)
+            errors = np.array([part._errors(each) for each in speeds.tolist()])
             good = np.flatnonzero(errors == errors.min())
-            best = int(good[good.size // 2])
-            rate, burst = float(rates[best]), (fits[best][1] + fits[best][2]) / 2
-        return Bucket(rate * 8, burst, found.agrees)
+            speed = float(speeds[good[good.size // 2]])
+        fewest = part._errors(speed)
+        ends = [part._edge(speed, speed * (1 + sign * _SPANS[0]), fewest) for sign in (-1, 1)]
+        chosen = roundest(*ends)
+        speed = chosen if part._errors(chosen) <= fewest else speed
+        _, low, high = part._fewest_errors(part.needs(speed / 8))
+        return Bucket(speed, roundest(low, high), found.agrees)
+
+    def _errors(self, speed: float) -> int:
+        """At so many bits a second, by the best size."""
+        return self._fewest_errors(self.needs(speed / 8))[0]
+
+    def _edge(self, within: float, beyond: float, fewest: int) -> float:
+        """As far from one speed towards another as no more errors are made."""
+        for _ in range(_HALVINGS):
+            middle = (within + beyond) / 2
+            if self._errors(middle) <= fewest:
+                within = middle
+            else:
+                beyond = middle
+        return within
