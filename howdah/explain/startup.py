@@ -218,14 +218,20 @@ def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> 
     steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes
     step = float(np.percentile(steps, 90)) if steps.size else 1.0
     rows = np.flatnonzero(course.exact)
+    if first_again is not None:
+        rows = rows[rows <= first_again]
+    if not rows.size:
+        return first_again
+    # Many ACKs at once are answered when all are read: what D comes back to it has not lost.
+    gain = gain.copy()
+    gain[rows] = np.maximum.accumulate(gain[rows][::-1])[::-1]
     most = np.maximum.accumulate(gain[rows])
     slack = np.maximum(3.0, step)
     below = most - gain[rows]
     fallen = rows[below > np.maximum(slack + _LEAST_FALL_PACKETS, _FALL * flight[rows])]
     until = int(fallen[0]) if fallen.size else None
     if first_again is not None and (until is None or first_again < until):
-        before = np.flatnonzero(rows <= first_again)
-        if not before.size or below[before[-1]] <= slack + _FEW_PACKETS:
+        if below[-1] <= slack + _FEW_PACKETS:
             return first_again
         until = first_again
     if until is None:
