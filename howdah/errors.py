@@ -86,6 +86,12 @@ def explain(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
+def place_of(error: OSError) -> str | None:
+    """The file that an OSError is about. Of a copy's two it is the target where there is no room for it."""
+    name = error.filename2 if error.filename2 and error.errno in (errno.ENOSPC, errno.EDQUOT) else error.filename
+    return str(name) if name else None
+
+
 def remedy(error: OSError) -> str | None:
     """What to do about an error of the file system, where its number says so."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -12,6 +12,8 @@ import os
 import sys
 from pathlib import Path
 
+from howdah.errors import HowdahError
+
 # How a process of howdah's own begins, before ``-m MODULE``: what lies in the user's directory is no module.
 OWN_PYTHON = (sys.executable, "-P")
 PACKAGE = Path(__file__).resolve().parent
@@ -32,7 +34,7 @@ DOCS = PROJECT / "docs"
 # What reads a plan with the standard library alone, as guests and hosts of several machines do.
 PLAN_FILES = (
     *("howdah/codec.py", "howdah/frame.py", "howdah/traffic.py", "howdah/trait.py", "howdah/plan/__init__.py"),
-    *(f"howdah/plan/{name}.py" for name in ("kernel", "path", "plan", "policer", "shares", "traffic")),
+    *(f"howdah/plan/{name}.py" for name in ("jitter", "kernel", "path", "plan", "policer", "shares", "traffic")),
 )
 
 
@@ -60,11 +62,20 @@ def cache_place() -> Path:
     """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``, whether or not it can be used."""
     named = os.environ.get("HOWDAH_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
-    root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
+    root = Path(named) if named else (Path(base) if base else _home("HOWDAH_CACHE") / ".cache") / "howdah"
     return root.resolve() if ".." in root.parts else root.absolute()  # programs that run there name it without ".."
 
 
 def state_place() -> Path:
     """``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``: what this user has said and must stay."""
     base = os.environ.get("XDG_STATE_HOME")
-    return ((Path(base) if base else Path.home() / ".local" / "state") / "howdah").absolute()
+    return ((Path(base) if base else _home("XDG_STATE_HOME") / ".local" / "state") / "howdah").absolute()
+
+
+def _home(variable: str) -> Path:
+    """Containers run programs as users that nobody wrote down. Raises HowdahError."""
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        hint = f"Set HOME, or {variable}, to a directory you can write to."
+        raise HowdahError(f"the user {os.getuid()} has no home directory", hint=hint) from error

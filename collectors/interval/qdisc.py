@@ -26,13 +26,21 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
         found.setdefault(hop.node, []).append((hop.interface, calibration.bottleneck_handle))
     if plan.path.policer is not None:  # the hook that it hangs on counts what came to it and what it dropped
         found[calibration.bottleneck_node].append((calibration.bottleneck_interface, INGRESS_HANDLE))
-    for operation in plan.operations:
-        arguments = operation.arguments
-        if operation.op == "qdisc" and arguments["kind"] in _WATCHED:
-            place = (arguments["interface"], arguments["handle"])
-            places = found.setdefault(arguments["node"], [])
-            if place not in places:
-                places.append(place)
+    others = [
+        (each.arguments["node"], each.arguments["interface"], each.arguments["handle"])
+        for each in plan.operations
+        if each.op == "qdisc" and each.arguments["kind"] in _WATCHED
+    ]
+    # The queue of the way back, too, where its rate changes.
+    others += [
+        (each.arguments["node"], each.arguments["interface"], calibration.bottleneck_handle)
+        for each in plan.timeline
+        if each.op == "class"
+    ]
+    for node, interface, handle in others:
+        places = found.setdefault(node, [])
+        if (interface, handle) not in places:
+            places.append((interface, handle))
     return found
 
 

@@ -17,6 +17,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +29,7 @@ MANIFEST, SIGNATURE, PIECES = "bundle.json", "bundle.json.sig", "pieces"
 FORMAT = 1
 MACHINE = "x86_64"
 _MOST_BYTES = 16 << 20  # of bundle.json, a signature or a document
-_FETCH = "Fetch it again, and compare its digest with the one that was published with it."
+FETCH = "Fetch it again, and compare its digest with the one that was published with it."
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KINDS = ("kernel", "tree", "agent", "module", "tool", "headers")
 
@@ -78,6 +79,14 @@ class BundleFile:
     def title(self) -> str:
         return f"bundle {self.digest[:12]} of {self.made}"
 
+    def read(self, name: str) -> bytes:
+        """One of its documents. Raises HowdahError where the bundle is cut off or has it not."""
+        try:
+            with member(self.place, name) as source:
+                return source.read(_MOST_BYTES)
+        except (KeyError, FileNotFoundError, tarfile.TarError, EOFError) as error:
+            raise self._cut_off(name) from error
+
     def extract(self, name: str, into: Path) -> None:
         """Write one of its files. Raises HowdahError where the bundle is cut off or has it not."""
         try:
@@ -87,7 +96,7 @@ class BundleFile:
             raise self._cut_off(name) from error
 
     def _cut_off(self, name: str) -> HowdahError:
-        return HowdahError(f"this bundle is cut off: {name} is missing", where=str(self.place), hint=_FETCH)
+        return HowdahError(f"this bundle is cut off: {name} is missing", where=str(self.place), hint=FETCH)
 
     @contextmanager
     def extracted(self, name: str, beside: Path) -> Iterator[Path]:
@@ -131,13 +140,25 @@ def read_bundle(place: Path) -> BundleFile:
     try:
         with member(place, MANIFEST) as file:
             text = file.read(_MOST_BYTES)
-    except FileNotFoundError as error:
-        raise HowdahError("there is no such bundle", where=str(place)) from error
     except (KeyError, OSError, tarfile.TarError, EOFError) as error:
+        if not place.exists():
+            raise HowdahError("there is no such bundle", where=str(place), hint="Name its file.") from error
         raise HowdahError(
-            f"this is not a bundle of howdah: it has no {MANIFEST}", where=str(place), hint=_FETCH
+            f"this is not a bundle of howdah, or it is cut off: it has no whole {MANIFEST}",
+            where=str(place),
+            hint=FETCH,
         ) from error
     return _parsed(place, text)
+
+
+def _is_whole(piece: Ready) -> bool:
+    words, sizes = (piece.recipe, piece.about), (piece.size, piece.unpacked)
+    return (
+        piece.kind in _KINDS
+        and _DIGEST.fullmatch(piece.sha256) is not None
+        and all(isinstance(each, str) for each in words)
+        and all(isinstance(each, int) and each >= 0 for each in sizes)
+    )
 
 
 def _parsed(place: Path, text: bytes) -> BundleFile:
@@ -146,7 +167,7 @@ def _parsed(place: Path, text: bytes) -> BundleFile:
         value: dict[str, Any] = json.loads(text)
         number = value["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise HowdahError(f"the {MANIFEST} of this bundle cannot be read", where=where, hint=_FETCH) from error
+        raise HowdahError(f"the {MANIFEST} of this bundle cannot be read", where=where, hint=FETCH) from error
     if number != FORMAT:
         raise HowdahError(
             f"this bundle has format {number!r}, and this howdah reads {FORMAT}",
@@ -163,10 +184,11 @@ def _parsed(place: Path, text: bytes) -> BundleFile:
         pieces = tuple(Ready(**piece) for piece in value["pieces"])
         documents = {str(name): str(digest) for name, digest in value["documents"].items()}
         found = BundleFile(place, hashlib.sha256(text).hexdigest(), value["made"], value["howdah"], pieces, documents)
-        wrong = [piece.kind for piece in pieces if piece.kind not in _KINDS or not _DIGEST.fullmatch(piece.sha256)]
+        wrong = [str(piece.kind) for piece in pieces if not _is_whole(piece)]
         wrong += [name for name in documents if not all(is_plain(part) for part in name.split("/"))]
-        if wrong or not re.fullmatch(r"\d{4}-\d\d-\d\d", found.made):
-            raise ValueError(", ".join(wrong) or "made")
+        if wrong:
+            raise ValueError(", ".join(wrong))
+        date.fromisoformat(found.made)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise HowdahError(f"the {MANIFEST} of this bundle is not whole ({error})", where=where, hint=_FETCH) from error
+        raise HowdahError(f"the {MANIFEST} of this bundle is not whole ({error})", where=where, hint=FETCH) from error
     return found

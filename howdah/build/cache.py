@@ -21,7 +21,7 @@ from pathlib import Path
 from howdah.build.lock import locked
 from howdah.build.plain_path import require_plain
 from howdah.build.seal import problem_of, write_seal
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, place_of
 from howdah.place import cache_place
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
@@ -58,7 +58,7 @@ def file_sha256(path: Path) -> str:
 
 def explain(error: OSError, doing: str, where: Path) -> HowdahError:
     """An error of the file system as a person meets it."""
-    place = str(error.filename or where)
+    place = place_of(error) or str(where)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = _free_bytes(where) // 2**20
         return HowdahError(
@@ -73,7 +73,8 @@ def explain(error: OSError, doing: str, where: Path) -> HowdahError:
             where=place,
             hint="Set HOWDAH_CACHE to a directory you can write to.",
         )
-    return HowdahError(f"{error.strerror or error} while {doing}", where=place)
+    hint = "Is that a directory where files can be made? HOWDAH_CACHE names another one."
+    return HowdahError(f"{error.strerror or error} while {doing}", where=place, hint=hint)
 
 
 def _free_bytes(path: Path) -> int:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from howdah.build.bundle_file import BundleFile, member
+from howdah.build.bundle_file import FETCH, BundleFile
 from howdah.build.cache import Progress
 from howdah.build.guest_tree import SUITE
 from howdah.build.mirror import debian_mirror, security_mirror
@@ -22,12 +22,15 @@ _KERNEL = re.compile(r"^linux-source-\S+ (\S+?),? ")
 
 
 def sources_of(bundle: BundleFile) -> list[tuple[str, str]]:
-    """Name and version of each source package, by what the bundle's inventory says."""
-    with member(bundle.place, INVENTORY) as file:
-        listed = json.loads(file.read())["packages"]
+    """Name and version of each source package, by what the bundle's inventory says. Raises HowdahError."""
+    text = bundle.read(INVENTORY)
+    try:
+        notes = [str(package.get("comment", "")) for package in json.loads(text)["packages"]]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        where = str(bundle.place)
+        raise HowdahError(f"the {INVENTORY} of this bundle cannot be read", where=where, hint=FETCH) from error
     found: set[tuple[str, str]] = set()
-    for package in listed:
-        note = package.get("comment", "")
+    for note in notes:
         if match := _SOURCE.search(note):
             found.add((match[1], match[2]))
         elif match := _KERNEL.match(note):

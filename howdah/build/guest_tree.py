@@ -20,7 +20,7 @@ from howdah.build.mirror import configured_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.supply import supplied
 from howdah.build.tools import Tools, build_tools
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from howdah.plan.plan import Plan
 from howdah.plan.quic import STACKS
 from howdah.traffic import TRAFFIC
@@ -246,13 +246,13 @@ def _index_libraries(root: Path, log: Path) -> None:
 def further_of(traffic: str) -> list[tuple[str, ...]]:
     """The further packages of each tree that this traffic may need: ``flent``, ``quic`` or a QUIC stack.
 
-    Raises HowdahError for a traffic that needs none.
+    Raises UsageError for a traffic that needs none.
     """
     known: dict[str, list[tuple[str, ...]]] = {kind.name: [kind.packages] for kind in TRAFFIC.values() if kind.packages}
     known |= {"quic": [tuple(sorted(stack.packages)) for stack in STACKS.values()]}
     known |= {name: [tuple(sorted(stack.packages))] for name, stack in STACKS.items()}
     if traffic not in known:
-        raise HowdahError(f"no guest tree has packages for {traffic!r}", hint=f"There are: {', '.join(known)}.")
+        raise UsageError.unknown(f"no guest tree has packages for {traffic!r}", traffic, known, "there are")
     return known[traffic]
 
 

@@ -29,7 +29,7 @@ from howdah.cluster.result import pack_run, results_sha256
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.store import Store
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
-from howdah.errors import HowdahError, explain
+from howdah.errors import HowdahError, explain, place_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import agent_sha256, analysis_sha256
@@ -93,7 +93,7 @@ async def _told(function: Any, *arguments: Any) -> Any:
     except HowdahError as error:
         return {"error": error.what, "where": error.where, "hint": error.hint}
     except OSError as error:
-        return {"error": explain(error), "where": error.filename and str(error.filename), "hint": None}
+        return {"error": explain(error), "where": place_of(error), "hint": None}
 
 
 async def take_chunk(packed_piece: PackedPiece, offset: int, chunk: bytes) -> Any:
@@ -192,7 +192,7 @@ def make_run(order: Order) -> Failure | Unready:
     except HowdahError as error:
         return Failure(order.key, worker.address, host, error.what, error.where, error.hint)
     except OSError as error:
-        where = error.filename and str(error.filename)
+        where = place_of(error)
         return Failure(order.key, worker.address, host, explain(error), where, errno=error.errno)
     raise MadeError(delivery)
 

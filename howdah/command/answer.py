@@ -19,6 +19,7 @@ VERSIONS = {
     "bisect": 1,
     "build": 1,
     "bundle": 1,
+    "bundle-sources": 1,
     "claims": 1,
     "compare": 1,
     "doctor": 1,

@@ -14,7 +14,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build_all
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from howdah.layout import write_stderr, write_stdout
 from howdah.scratch import scratch
 from howdah.verify.signature import ssh_signer
@@ -40,6 +40,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def execute(options: argparse.Namespace) -> int:
+    if options.bundle is None and (options.digest or options.allowed_signers or options.trust):
+        raise UsageError(f"--digest, --allowed-signers and {ANSWER} are about a bundle: name it with --from FILE")
     with Display(quiet=options.json) as display:
         if options.bundle is not None:
             bundle = read_bundle(options.bundle.absolute())

@@ -16,3 +16,9 @@ class BundleWritten(Shape):
     bundle: str = Field(description="the file, or the directory that was filled")
     digest: str = Field(description="SHA-256 of its bundle.json, which names all other files with theirs")
     bytes: int
+
+
+class BundleSources(Shape):
+    bundle: str
+    sources: str = Field(description="the directory that they were fetched into")
+    missing: list[str] = Field(description="what the mirror has not, with apt's reason")

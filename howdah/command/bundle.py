@@ -12,10 +12,10 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.bundling import make_bundle
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from howdah.layout import write_stderr, write_stdout
 from howdah.number import size
-from howdah.verify.signature import sign_file
+from howdah.verify.signature import require_key, sign_file
 from howdah.work.display import Display
 
 INCOMPLETE = 4
@@ -50,6 +50,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     if options.sources is not None:
         return _sources(options)
+    if options.key is not None:
+        require_key(options.key)  # before a minute is spent on packing
     traffic = [name for name in options.traffic.split(",") if name]
     with Display(quiet=options.json) as display:
         sign = None if options.key is None else lambda manifest: sign_file(manifest, options.key)
@@ -64,12 +66,19 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _sources(options: argparse.Namespace) -> int:
+    if options.kernel or options.traffic or options.key:
+        raise UsageError("--sources makes no bundle: --kernel, --with and --key do not go with it")
+    bundle = read_bundle(options.output)
     try:
         options.sources.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HowdahError(f"cannot be made: {error.strerror}", where=str(options.sources)) from error
     with Display(quiet=options.json) as display:
-        missing = collect(read_bundle(options.output), options.sources.absolute(), display.build)
+        missing = collect(bundle, options.sources.absolute(), display.build)
+    if options.json:
+        found = {"bundle": str(options.output), "sources": str(options.sources), "missing": missing}
+        answer("bundle-sources", found)
+        return INCOMPLETE if missing else 0
     for each in missing:
         write_stderr(f"howdah: not to be had: {each}\n")
     write_stdout(f"{options.sources}: the sources of {options.output}\n")

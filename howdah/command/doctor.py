@@ -98,20 +98,20 @@ def _within(limit_s: float, groups: list[tuple[str, Callable[[], list[EngineChec
         thread.join(max(end - time.monotonic(), 0.0))
     found: list[EngineCheck] = []
     for (engine, _checks), answered in zip(groups, answers, strict=True):
-        if isinstance(answered, BaseException):
+        if isinstance(answered, HowdahError):
+            what = f"{answered.where}: {answered.what}" if answered.where else answered.what
+            found.append(EngineCheck(engine, "checks", MISSING, what, answered.hint))
+        elif isinstance(answered, BaseException):
             raise answered
-        said = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
-        found += [EngineCheck(engine, "checks", NOTE, said, "Run it again.")] if answered is None else answered
-    return found
+        else:
+            said = f"no answer within {limit_s:.0f} s: this machine is busy, or something hangs"
+            found += [EngineCheck(engine, "checks", NOTE, said, "Run it again.")] if answered is None else answered
+    return list(dict.fromkeys(found))  # an engine's checks meet the same bundle
 
 
 def _bundles(cache: Cache) -> list[EngineCheck]:
-    """What was built elsewhere: how old it is, and who vouches for it."""
-    try:
-        found = bundles(cache)
-    except HowdahError as error:
-        return [EngineCheck("uml", "bundle", MISSING, error.what, error.hint)]
-    return [_bundle(each) for each in found]
+    """What was built elsewhere: how old it is, and who vouches for it. Raises HowdahError for one that is not whole."""
+    return [_bundle(each) for each in bundles(cache)]
 
 
 def _bundle(bundle: BundleFile) -> EngineCheck:
@@ -121,7 +121,7 @@ def _bundle(bundle: BundleFile) -> EngineCheck:
     try:
         signer = signer_of(bundle) or "not signed"
     except HowdahError as error:
-        return EngineCheck("uml", "bundle", MISSING, f"{said}: {error.what}", "Install or take it again.")
+        return EngineCheck("uml", "bundle", MISSING, f"{said}: {error.what}", error.hint or "Install or take it again.")
     if days > _OLD_DAYS:
         remedy = "pip install --upgrade howdah-guest, or take a newer one with 'howdah build --from'."
         return EngineCheck("uml", "bundle", NOTE, f"{package}: {said}, {signer}; its packages are old", remedy)

@@ -24,7 +24,7 @@ from howdah.command.answer import answer
 from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
-from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, remedy
+from howdah.errors import LARGER_FILES, ExitCode, HowdahError, explain, place_of, remedy
 from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
@@ -160,9 +160,12 @@ def _in_words(error: Exception) -> HowdahError:
         return HowdahError("there is not enough memory", hint=hint)
     if isinstance(error, OverflowError):
         return HowdahError(f"the clock cannot be read: {error}", hint="Set it right (date).")
+    if isinstance(error, ImportError) and error.name in sys.stdlib_module_names:
+        lacking = f"this Python was built without its module {(error.name or '').lstrip('_')}, which howdah needs"
+        return HowdahError(lacking, where=sys.executable, hint="Install howdah with another Python.")
     if not isinstance(error, OSError):
         return HowdahError(f"howdah cannot be loaded: {error}", hint="Install it again.")
-    return HowdahError(explain(error), where=str(error.filename) if error.filename else None, hint=remedy(error))
+    return HowdahError(explain(error), where=place_of(error), hint=remedy(error))
 
 
 def _end(options: argparse.Namespace, error: HowdahError) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
-from howdah.command.build_shapes import Build, BundleWritten
+from howdah.command.build_shapes import Build, BundleSources, BundleWritten
 from howdah.command.explain_shapes import Explain
 from howdah.command.list_shapes import (
     ListAlgorithms,
@@ -266,6 +266,7 @@ SHAPES: dict[str, type[Shape]] = {
     "search": Search,
     "build": Build,
     "bundle": BundleWritten,
+    "bundle-sources": BundleSources,
     "claims": ClaimsShape,
     "compare": Compare,
     "doctor": Doctor,

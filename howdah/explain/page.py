@@ -11,29 +11,30 @@ from typing import Any
 
 from markupsafe import Markup
 
-from howdah.explain.chart import WIDTHS
 from howdah.explain.explained import Explained
 from howdah.explain.joined import Joined, Leg, leg_rows, leg_sentence
-from howdah.explain.leg_picture import leg_pictures
-from howdah.explain.picture import START_UP, WHOLE, time_sequence
+from howdah.explain.leg_picture import LEG_SIZES, leg_pictures
+from howdah.explain.picture import SIZES, START_UP, WHOLE, keys, time_sequence
 from howdah.explain.words import rows, sentence
 from howdah.foreign import visible
 from howdah.place import REPORTS
-from howdah.report.exitstrip import ExitMark, ExitRow, ExitStrip, StripScale, exit_strip
+from howdah.report.exitstrip import ExitMark, ExitRow, ExitStrip, StripScale, exit_strip, strip_ends
 from howdah.report.page import write
 from howdah.report.table import cause_text
 from howdah.report.template import framed, templates_of
 
 _PLACE = REPORTS / "explain"
-_SHARED = ("tokens.css", "page.css", "table.css", "print.css")
+_SHARED = ("tokens.css", "page.css", "chart.css", "table.css", "print.css")
 _STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/explain.css")
-_BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 @dataclass(frozen=True)
 class Picture:
+    """``keys`` are samples of what is drawn, with their names."""
+
     title: str
     drawing: Markup
+    keys: list[tuple[Markup, str]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def write_page(flows: list[Explained], joined: list[Joined], problems: list[str]
         problems=[visible(problem) for problem in problems],
         views=[_view(flow) for flow in flows],
         legs=[_leg(each.name, leg) for each in joined for leg in each.legs],
-        **framed(_STYLES, _BIND),
+        **framed(_STYLES),
     )
     return write(page, target)
 
@@ -80,9 +81,9 @@ def _view(flow: Explained) -> FlowView:
     wide, narrow = (Markup(_strip(flow, narrow=each)) for each in (False, True))
     pictures = []
     for title, part in (("Start-up", START_UP), ("The whole flow", WHOLE)):
-        drawings = [time_sequence(flow, part, css) for css in WIDTHS]
-        if drawings[0]:
-            pictures.append(Picture(title, Markup("".join(drawings))))
+        drawing = "".join(time_sequence(flow, part, size) for size in SIZES)
+        if drawing:
+            pictures.append(Picture(title, Markup(drawing), [(Markup(key), name) for key, name in keys(drawing)]))
     return FlowView(
         visible(flow.name),
         visible(sentence(flow)),
@@ -94,15 +95,17 @@ def _view(flow: Explained) -> FlowView:
 
 
 def _leg(name: str, leg: Leg) -> LegView:
-    drawn = [leg_pictures(leg, css) for css in WIDTHS]
+    drawn = [leg_pictures(leg, size) for size in LEG_SIZES]
     titles = (f"Delay there, from {leg.near} to {leg.far}", f"Delay back, from {leg.far} to {leg.near}")
+    pictures = []
+    for title, *each in zip(titles, *drawn, strict=False):
+        drawing = "".join(each)
+        shown = [(Markup(key), name) for key, name in keys(drawing)]
+        pictures.append(Picture(visible(title), Markup(drawing), shown))
     return LegView(
         visible(f"{name}, from {leg.near} to {leg.far}"),
         visible(leg_sentence(leg)),
-        [
-            Picture(visible(f"{title}, ms beyond the least"), Markup("".join(each)))
-            for title, *each in zip(titles, *drawn, strict=False)
-        ],
+        pictures,
         [(what, visible(value)) for what, value in leg_rows(leg)],
     )
 
@@ -119,4 +122,4 @@ def _strip(flow: Explained, *, narrow: bool) -> str:
     cause = cause_text(leaves.cause) if leaves.cause else "why does not show"
     mark = ExitMark(share, "recorded", 0, "flow", True, cause, leaves.packets.value, True, 0)
     strip = ExitStrip("", [ExitRow("recorded", full, [mark], 0)])
-    return exit_strip(strip, StripScale(max(full * 1.06, share * 1.04), 90.0), narrow=narrow)
+    return exit_strip(strip, StripScale(*strip_ends([share], full), 90.0), narrow=narrow)

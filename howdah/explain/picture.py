@@ -3,23 +3,49 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from howdah.explain.chart import Chart, some
-from howdah.explain.delay import Reals
 from howdah.explain.explained import Explained
-from howdah.explain.seen import AGAIN, FILLS, Flags
+from howdah.explain.seen import AGAIN, FILLS
 from howdah.ingest.source import Integers
-from howdah.number import size
+from howdah.report.drawing import line
+from howdah.report.plot.canvas import Canvas, Size
 
 START_UP, WHOLE = "start-up", "whole"
-_HEIGHT = 360
+SIZES = (Size(900, 360, "wide"), Size(400, 330, "narrow"))
+_MOST_POINTS = 2500
 _AFTER_EXIT = 4  # round trips
+# By the class of what is drawn: a sample of it, and its name.
+_KEYS = {
+    "sent": ("M3 6h2v2h-2zM12 6h2v2h-2zM21 6h2v2h-2z", "sent"),
+    "again": ("M10 4l6 6M16 4l-6 6", "sent again"),
+    "acked": ("M0 7H26", "acknowledged"),
+    "sacked": ("M13 3v8", "reported by SACK"),
+    "window": ("M0 7H26", "what the receive window allows"),
+    "left": ("M13 0V14", "end of the start-up"),
+    "passed": ("M3 6h2v2h-2zM12 6h2v2h-2zM21 6h2v2h-2z", "passed both taps"),
+    "gone": ("M10 4l6 6M16 4l-6 6", "lost between them"),
+    "recorded": ("M0 7H26", "recorded"),
+    "reproduced": ("M0 7H26", "reproduced by the twin"),
+}
 
 
-def time_sequence(flow: Explained, part: str, css: str) -> str:
+def keys(drawing: str) -> list[tuple[str, str]]:
+    """Samples and names of what is on a drawing."""
+    return [
+        (
+            f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true"><path d="{d}" class="{css}"/></svg>',
+            name,
+        )
+        for css, (d, name) in _KEYS.items()
+        if f'class="{css}"' in drawing
+    ]
+
+
+def time_sequence(flow: Explained, part: str, size: Size) -> str:
     """Empty where there are no packets, or the start-up is the whole flow."""
     if flow.parts is None:
         return ""
@@ -35,36 +61,51 @@ def time_sequence(flow: Explained, part: str, css: str) -> str:
         end = until
     sent = (seen.sent.time_ns >= begin) & (seen.sent.time_ns <= end)
     acks = seen.acks.time_ns <= end
-    if not sent.any() or not acks.any():
+    if not sent.any() or not acks.any() or end <= begin:
         return ""
-    left_s, heard_s = (seen.sent.time_ns - begin) / 1e9, (seen.acks.time_ns - begin) / 1e9
-    chart = Chart((end - begin) / 1e9, 1.05 * float(seen.sent.end[sent].max()), _HEIGHT, css)
-    parts = []
+    most_bytes = 1.05 * float(seen.sent.end[sent].max())
+    unit, bytes_each = ("MB", 1e6) if most_bytes >= 1e6 else ("kB", 1e3)
+    titles = ("seconds since the first packet", f"bytes from the first one ({unit})")
+    canvas = Canvas(size, (0.0, (end - begin) / 1e9, False), (0.0, most_bytes / bytes_each, False), titles)
+    canvas.ground()
+
+    def at(time_ns: Integers, offset: Integers) -> Iterator[tuple[float, float]]:
+        rows = slice(None, None, max(math.ceil(time_ns.size / _MOST_POINTS), 1))
+        for time, value in zip(((time_ns[rows] - begin) / 1e9).tolist(), offset[rows].tolist(), strict=True):
+            yield canvas.x.at(time), canvas.y.at(value / bytes_each)
+
+    def add(css: str, shapes: Iterator[str]) -> None:
+        if path := "".join(shapes):
+            canvas.parts.append(f'<path d="{path}" class="{css}"/>')
+
     window = seen.acks.una + seen.acks.window_bytes
     if seen.acks.window_bytes.min() >= 0:
-        parts.append(_steps(chart, heard_s[acks], np.minimum(window[acks], round(chart.most)), "window"))
-    fresh = some(np.flatnonzero(sent & ~np.isin(seen.sent.kind, (AGAIN, FILLS))))
-    parts.append(chart.points(left_s[fresh], seen.sent.end[fresh], "sent"))
-    parts += _sacked(chart, heard_s, seen.acks.una, seen.acks.sack_top, acks)
-    parts.append(_steps(chart, heard_s[acks], seen.acks.una[acks], "acked"))
-    again = some(np.flatnonzero(sent & np.isin(seen.sent.kind, (AGAIN, FILLS))))
-    parts.append(chart.crosses(left_s[again], seen.sent.begin[again], "again"))
+        add("window", _steps(at(seen.acks.time_ns[acks], window[acks])))
+    fresh = sent & ~np.isin(seen.sent.kind, (AGAIN, FILLS))
+    add(
+        "sent",
+        (f"M{x - 0.9:.1f} {y - 0.9:.1f}h1.8v1.8h-1.8z" for x, y in at(*_rows(seen.sent.time_ns, seen.sent.end, fresh))),
+    )
+    told = acks & (seen.acks.sack_top > seen.acks.una)
+    add("sacked", (f"M{x:.1f} {y:.1f}v3" for x, y in at(*_rows(seen.acks.time_ns, seen.acks.sack_top, told))))
+    add("acked", _steps(at(seen.acks.time_ns[acks], seen.acks.una[acks])))
+    again = sent & np.isin(seen.sent.kind, (AGAIN, FILLS))
+    crosses = at(*_rows(seen.sent.time_ns, seen.sent.begin, again))
+    add("again", (f"M{x - 3:.1f} {y - 3:.1f}l6 6M{x + 3:.1f} {y - 3:.1f}l-6 6" for x, y in crosses))
     if start.at is not None and int(way.time_ns[start.at]) <= end:
-        parts.append(chart.upright((int(way.time_ns[start.at]) - begin) / 1e9, "left"))
-    return chart.drawn(f"Sequence numbers of the flow over time, {part}", parts, "the first packet", size)
+        x = canvas.x.at((int(way.time_ns[start.at]) - begin) / 1e9)
+        canvas.parts.append(line(x, canvas.top, x, canvas.bottom, "left"))
+    return canvas.svg(
+        f"Sequence numbers of the flow over time, {part}", ", ".join(name for _, name in keys("".join(canvas.parts)))
+    )
 
 
-def _steps(chart: Chart, time_s: Reals, value: Integers, css: str) -> str:
-    rows = some(np.arange(time_s.size))
-    x, y = chart.x(time_s[rows]), chart.y(value[rows])
-    parts = [f"M{x[0]:.1f} {y[0]:.1f}"]
-    parts += [f"H{a:.1f}V{b:.1f}" for a, b in zip(x[1:].tolist(), y[1:].tolist(), strict=True)]
-    return f'<path d="{"".join(parts)}" class="{css}"/>'
+def _rows(time_ns: Integers, value: Integers, keep: np.ndarray) -> tuple[Integers, Integers]:
+    return time_ns[keep], value[keep]
 
 
-def _sacked(chart: Chart, time_s: Reals, una: Integers, top: Integers, acks: Flags) -> Iterator[str]:
-    rows = some(np.flatnonzero(acks & (top > una)))
-    pairs = zip(chart.x(time_s[rows]).tolist(), chart.y(top[rows]).tolist(), strict=True)
-    shapes = "".join(f"M{x:.1f} {y:.1f}v3" for x, y in pairs)
-    if shapes:
-        yield f'<path d="{shapes}" class="sacked"/>'
+def _steps(places: Iterator[tuple[float, float]]) -> Iterator[str]:
+    first = next(places, None)
+    if first is not None:
+        yield f"M{first[0]:.1f} {first[1]:.1f}"
+        yield from (f"H{x:.1f}V{y:.1f}" for x, y in places)

@@ -194,7 +194,7 @@ def _softnet(state: Snapshots) -> Check:
 
 
 def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Check]:
-    """A delay line drops what the path's loss asks for, forward, and no more; else its limit is too small."""
+    """A delay line drops what the path's loss asks for, and no more; else its limit is too small."""
     checks = []
     forward = {(hop.node, hop.interface) for hops in _ways(plan, "forward") for hop in hops}
     for operation in plan.operations:
@@ -202,18 +202,17 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
         if operation.op != "qdisc" or arguments["kind"] != Netem.kind:
             continue
         node, interface = arguments["node"], arguments["interface"]
-        ahead = (node, interface) in forward
-        if plan.path.forward_loss_steps if ahead else plan.path.reverse_loss_steps:
-            continue  # judged by its schedule, howdah/judge/schedule.py
-        ratio = plan.path.loss_ratio if ahead else 0.0
+        loss = plan.path.losses(ahead=(node, interface) in forward)
+        if loss.steps or (plan.path.delay_limit_packets is not None and (node, interface) in forward):
+            continue  # judged by its schedule or its limit, howdah/judge/schedule.py and delay_limit.py
         for item in state.qdiscs(node, interface):
             if item["handle"] != arguments["handle"]:
                 continue
             # A delay line counts as its own what the hop below it drops, and what that lets pass twice.
             drops = item["drops"] - state.hop_counts(node, interface, "drops")
             offered = item["packets"] + item["drops"] - state.hop_counts(node, interface, "duplicated")
-            mean = ratio * offered
-            allowed = allowed_losses(drops, offered, ratio, plan.path.loss_burst_packets, tolerance.deviations)
+            mean = loss.ratio * offered
+            allowed = allowed_losses(drops, offered, loss.ratio, loss.burst_packets, tolerance.deviations)
             ok = abs(drops - mean) <= allowed
             message = f"the delay line at {node}:{interface} dropped {drops} of {offered} packets"
             if not ok:

@@ -32,20 +32,20 @@ def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float
 
 
 def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
-    """One check of each delay line, forward; nothing where the plan has no bursts."""
-    path = plan.path
-    if path.loss_burst_packets is None:
+    """One check of each delay line of a way that loses packets in bursts."""
+    if all(plan.path.losses(ahead=ahead).burst_packets is None for ahead in (True, False)):
         return []
     if (why := hidden_by(plan)) is not None:
         return [Check("loss bursts", DURING, None, why, unit="readings")]
     table = store.read(directory, "qdisc")
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
-    changes = changes_of(path.forward_loss_steps)
-    return [
-        bursts(":".join(place), samples, path.loss_ratio, changes, path.loss_burst_packets, tolerance)
-        for place, samples in delay_lines(table, plan)
-        if place in forward
-    ]
+    checks = []
+    for place, samples in delay_lines(table, plan):
+        loss = plan.path.losses(ahead=place in forward)
+        if loss.burst_packets is not None:
+            changes = changes_of(loss.steps)
+            checks.append(bursts(":".join(place), samples, loss.ratio, changes, loss.burst_packets, tolerance))
+    return checks
 
 
 def bursts(

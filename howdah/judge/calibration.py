@@ -157,12 +157,20 @@ def _loss(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -
     """Packets lost on a path whose buffer does not overflow: none, or a binomial count of the configured ratio."""
     counts = found.get("loss") or {}
     sent, received = counts.get("sent"), counts.get("received")
-    ratio = plan.path.loss_ratio
+    ahead, back = plan.path.losses(ahead=True), plan.path.losses(ahead=False)
     if not sent or received is None:
-        return Check("loss", stage, False, "the loss of the path was not measured", ratio, None, None, "ratio")
+        return Check("loss", stage, False, "the loss of the path was not measured", ahead.ratio, None, None, "ratio")
     lost = sent - received
-    mean = ratio * sent
-    allowed = allowed_losses(lost, sent, ratio, plan.path.loss_burst_packets, tolerance.deviations)
+    # As many probes go either way; the train goes forward, and with several machines it passes no delay line.
+    probes_back = 0
+    if back.ratio:
+        probes_back = (sent - (0 if plan.traits.several_machines else found.get("rate_train_packets") or 0)) // 2
+    means = (ahead.ratio * (sent - probes_back), back.ratio * probes_back)
+    mean = sum(means)
+    allowed = math.hypot(
+        allowed_losses(lost - means[1], sent - probes_back, ahead.ratio, ahead.burst_packets, tolerance.deviations),
+        allowed_losses(lost - means[0], probes_back, back.ratio, back.burst_packets, tolerance.deviations),
+    )
     ok = abs(lost - mean) <= allowed
     message = f"{lost} of {sent} probes were lost, expected {mean:.4g} ± {allowed:.3g}"
     return Check("loss", stage, ok, message, mean, lost, allowed, "packets")

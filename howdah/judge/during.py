@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,17 @@ from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Plan
 from howdah.receiver import RECEIVERS
 
+_MOST_SACK_BYTES = 28  # that an ACK has beside its time stamp: TCP's header has 60 at most
+
 
 def during_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
     """A link that follows a trace has checks of its own for its rate (howdah/judge/link.py)."""
     path = data.plan.path
-    rate = scheduled_rate if path.rate_steps else dequeue_rate
-    checks = [peak_backlog(data)] if path.link is not None else [rate(data, tolerance), peak_backlog(data)]
+    checks = [peak_backlog(data)]
+    if path.link is None:
+        checks.insert(0, scheduled_rate(data, tolerance) if path.rate_steps else dequeue_rate(data, tolerance))
+    if path.reverse_rate_steps:
+        checks.append(_reverse_rate_schedule(data, tolerance))
     return checks + [minimum_rtt(data, trace, tolerance) for trace in data.traces]
 
 
@@ -65,42 +71,78 @@ def dequeue_rate(data: Measured, tolerance: Tolerance) -> Check:
 
 
 def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
-    """The same for a rate that changes. Each time between two readings at which the queue never ran empty is compared
-    with what the schedule lets pass in it. A frame at either end and at each change is allowed; the worst one counts.
+    """Of the bottleneck: each time between two readings at which the queue never ran empty."""
+    path, bottleneck = data.plan.path, data.bottleneck
+    steps = [path.rate_bits_per_second, *path.rate_steps]
+    spans: list[tuple[int, int]] = []
+    if _was_read(bottleneck):
+        spans = [(begin, begin + 1) for begin in np.flatnonzero(backlogged(bottleneck, dropping(data.plan))).tolist()]
+    return _follows("rate schedule", "the bottleneck", bottleneck, steps, spans, path.frame_bytes, tolerance)
+
+
+def _reverse_rate_schedule(data: Measured, tolerance: Tolerance) -> Check:
+    """Of the way back, whose frames are ACKs where no flow goes that way: from each time at which its queue began to
+    hold packets until it ran empty."""
+    path, queue = data.plan.path, data.reverse_queue
+    name = "reverse rate schedule"
+    if queue is None or not _was_read(queue):
+        return Check(name, DURING, None, "the queue of the way back was not read", unit="ratio")
+    steps = [path.reverse_rate_bits_per_second or 0, *path.reverse_rate_steps]
+    frame_bytes = path.frame_bytes - path.mss_bytes + _MOST_SACK_BYTES
+    if any(flow.direction == "reverse" for flow in data.plan.flows):
+        frame_bytes = path.frame_bytes
+    held = path.frame_bytes if queues()[path.reverse_queue].drops_held else 0
+    return _follows(name, "the way back", queue, steps, backlogged_spans(queue, held), frame_bytes, tolerance)
+
+
+def _was_read(queue: Samples) -> bool:
+    return queue.has("sent_bytes") and queue.has("backlog_bytes")
+
+
+def _follows(
+    name: str,
+    what: str,
+    queue: Samples,
+    steps: list[Any],
+    spans: list[tuple[int, int]],
+    frame_bytes: int,
+    tolerance: Tolerance,
+) -> Check:
+    """What left a queue in ``spans`` between two readings, in which it never ran empty, against what its schedule lets
+    pass: the first of ``steps`` is the rate before the others, in bits per second. A frame at either end and at each
+    change is allowed; the worst span counts.
 
     A frame that is on its way when the rate rises ends at the old rate: htb does not set its timer again. So less may
-    be sent then, and in each further interval until that frame has ended.
+    be sent then, and in each further span until that frame has ended.
     """
-    path, bottleneck = data.plan.path, data.bottleneck
-    if not (bottleneck.has("sent_bytes") and bottleneck.has("backlog_bytes")):
-        return Check("rate schedule", DURING, None, "the queue was not read", unit="ratio")
-    capacity = Steps(path.rate_bits_per_second, [(at_us * 1000, rate) for at_us, rate in path.rate_steps])
-    begin, end = bottleneck.time_ns[:-1], bottleneck.time_ns[1:]
-    busy = np.flatnonzero(backlogged(bottleneck, dropping(data.plan)))
-    if not busy.size:
+    if not _was_read(queue):
+        return Check(name, DURING, None, "the queue was not read", unit="ratio")
+    if not spans:
         why = "the queue was never long enough to be sure that it did not run empty between two readings"
-        return Check("rate schedule", DURING, None, f"the bottleneck's rate was not measured: {why}", unit="ratio")
-    expected = (capacity.integral(end) - capacity.integral(begin))[busy] / 8 / SECOND_NS
-    sent = np.diff(bottleneck["sent_bytes"])[busy]
-    rates = [path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)]
+        return Check(name, DURING, None, f"{what}'s rate was not measured: {why}", unit="ratio")
+    base, *changes = steps
+    rates = [base, *(rate for _, rate in changes)]
+    capacity = Steps(base, [(at_us * 1000, rate) for at_us, rate in changes])
+    first, last = np.array(spans).T
+    begin, end = queue.time_ns[first], queue.time_ns[last]
+    expected = (capacity.integral(end) - capacity.integral(begin)) / 8 / SECOND_NS
+    sent = queue["sent_bytes"][last] - queue["sent_bytes"][first]
     waits = [max(1.0, later / earlier) for earlier, later in itertools.pairwise(rates)]
-    doubt = path.frame_bytes * (2 + capacity.weights(begin, end, waits)[busy])
-    free = waiting(capacity, rates, path.frame_bytes)
-    least = (free.integral(end) - free.integral(begin))[busy] / 8 / SECOND_NS - 2 * path.frame_bytes
+    doubt = frame_bytes * (2 + capacity.weights(begin, end, waits))
+    free = waiting(capacity, rates, frame_bytes)
+    least = (free.integral(end) - free.integral(begin)) / 8 / SECOND_NS - 2 * frame_bytes
     excess = np.maximum(sent - expected - doubt, np.minimum(expected - sent - doubt, least - sent))
     excess -= tolerance.rate_share * expected
     worst = int(np.argmax(excess))
     ok = bool(excess[worst] <= 0)
     total, planned = int(sent.sum()), float(expected.sum())
-    message = (
-        f"in {busy.size} intervals with a queue the bottleneck sent {total} bytes, the schedule lets {planned:.0f} pass"
-    )
+    message = f"in {len(spans)} intervals with a queue {what} sent {total} bytes, the schedule lets {planned:.0f} pass"
     if not ok:
-        at_s = begin[busy[worst]] / SECOND_NS
+        at_s = begin[worst] / SECOND_NS
         message += (
             f"; the rate does not follow it: {sent[worst]} instead of {expected[worst]:.0f} bytes after {at_s:.3f} s"
         )
-    return Check("rate schedule", DURING, ok, message, 1.0, total / planned, tolerance.rate_share, "ratio")
+    return Check(name, DURING, ok, message, 1.0, total / planned, tolerance.rate_share, "ratio")
 
 
 def waiting(capacity: Steps, rates: list[int], frame_bytes: int) -> Steps:

@@ -17,10 +17,12 @@ from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import AFTER, BEFORE, Check
 from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.coverage import coverage_checks
+from howdah.judge.delay_limit import delay_limit_checks
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.extension import extension_checks
 from howdah.judge.host_processor import processor_checks
+from howdah.judge.jitter import jitter_checks, order_checks
 from howdah.judge.kernel_log import kernel_log_checks
 from howdah.judge.limits import limit_checks
 from howdah.judge.link import link_checks
@@ -87,17 +89,20 @@ def _kernel_checks(
         checks += processor(plan, "the virtual machine", agent.processor if agent else None, tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += train_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
+    checks += jitter_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
     checks += link_checks(directory, data, tolerance)
     checks += bucket_check(data, tolerance)
     checks += loss_schedule_checks(directory, plan, tolerance)
     checks += burst_checks(directory, plan, tolerance)
+    checks += delay_limit_checks(directory, plan)
     checks += tick_checks(data)
     checks += limit_checks(data, tolerance)
     checks += sending_checks(data, tolerance)
     checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     checks += middlebox_checks(directory, data, _json(raw / "accounting.json"), tolerance)
+    checks += order_checks(plan, _json(raw / "accounting.json"))
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
     checks += collection_checks(plan, report, *accounts)
     checks += coverage_checks(plan, report, data, raw, _json(raw / "accounting.json"))
@@ -105,6 +110,7 @@ def _kernel_checks(
     checks += _gaps(plan, data, idle)
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     checks += train_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
+    checks += jitter_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     if several:
         checks += round_trip_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     return checks

@@ -25,16 +25,13 @@ def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Toleran
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
     reverse = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}
     checks = []
-    bursts = path.loss_burst_packets
     for place, samples in delay_lines(table, plan):
         ahead = place in forward
         if not ahead and place not in reverse:
             continue
-        steps = path.forward_loss_steps if ahead else path.reverse_loss_steps
-        if steps:
-            base = path.loss_ratio if ahead else 0.0
-            burst_packets = bursts if ahead else None
-            checks.append(scheduled_loss(":".join(place), samples, base, changes_of(steps), tolerance, burst_packets))
+        if (loss := path.losses(ahead=ahead)).steps:
+            changes = changes_of(loss.steps)
+            checks.append(scheduled_loss(":".join(place), samples, loss.ratio, changes, tolerance, loss.burst_packets))
     return checks
 
 

@@ -9,16 +9,18 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.measure.busy import NEVER, Busy, busy_of, steady
 from howdah.measure.capacity import FairCapacity, LinkCapacity
 from howdah.measure.counters import Counters
 from howdah.measure.event import SlowStartEvent, events_of
 from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, interface_samples, qdisc_samples, tcp_info_samples
-from howdah.measure.steps import Stairs
+from howdah.measure.steps import Stairs, Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace, flow_trace
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.policer import INGRESS_HANDLE
+from howdah.plan.route import changing_rates, way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.opportunities import opportunities
@@ -38,6 +40,8 @@ class Measured:
     way_back: Samples | None = None  # the interface of the bottleneck's other direction, where that has a rate
     policer: Samples | None = None  # the hook of the policer, where the path has one: what came to it, and its drops
     events: dict[int, list[SlowStartEvent]] = field(default_factory=dict)
+    lines_ahead: list[Samples] = field(default_factory=list)  # towards receivers, where they have too little room
+    reverse_queue: Samples | None = None  # the queue of the way back, where its rate changes
 
     @cached_property
     def capacity(self) -> FairCapacity:
@@ -77,7 +81,15 @@ class Measured:
             return busy_of(
                 self.way_back, "tx_bytes", lambda begin, end: frames * (stairs.integral(end) - stairs.integral(begin))
             )
-        return NEVER if self.way_back is None or rate is None else busy_of(self.way_back, "tx_bytes", steady(rate))
+        if self.way_back is None or rate is None:
+            return NEVER
+        changes = [(at_us * 1000, float(each)) for at_us, each in path.reverse_rate_steps]
+        if not changes:
+            return busy_of(self.way_back, "tx_bytes", steady(rate))
+        rates = Steps(rate, changes)
+        return busy_of(
+            self.way_back, "tx_bytes", lambda begin, end: (rates.integral(end) - rates.integral(begin)) / 8 / SECOND_NS
+        )
 
     def trace(self, flow: Flow) -> FlowTrace:
         return next(trace for trace in self.traces if trace.flow.id == flow.id)
@@ -108,7 +120,28 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         way_back=_way_back(directory, plan),
         policer=qdisc_samples(queues, *bottleneck, INGRESS_HANDLE) if plan.path.policer is not None else None,
         events={flow.id: events_of(told[flow.id], flow.id) for flow in plan.flows},
+        reverse_queue=_reverse_queue(queues, plan),
+        lines_ahead=_lines_ahead(queues, plan) if plan.path.delay_limit_packets is not None else [],
     )
+
+
+def _lines_ahead(queues: pa.Table, plan: Plan) -> list[Samples]:
+    last = {(hops[-1].node, hops[-1].interface) for flow in plan.flows if (hops := way(plan, *flow.ends))}
+    return [
+        qdisc_samples(queues, node, interface, line["handle"])
+        for operation in plan.operations
+        if operation.op == "qdisc"
+        and (line := operation.arguments)["kind"] == Netem.kind
+        and (node := line["node"], interface := line["interface"]) in last
+    ]
+
+
+def _reverse_queue(queues: pa.Table, plan: Plan) -> Samples | None:
+    calibration = plan.calibration
+    for node, interface in changing_rates(plan):
+        if node != calibration.bottleneck_node:
+            return qdisc_samples(queues, node, interface, calibration.bottleneck_handle)
+    return None
 
 
 def _way_back(directory: RunDirectory, plan: Plan) -> Samples | None:

@@ -247,6 +247,10 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
             int(held["drops_packets"][-1] - held["drops_packets"][0]) if held and held.has("drops_packets") else None
         )
         sheet.add(None, "policer_drops_packets", policed, "the policer's counters were not read")
+    if path.delay_limit_packets is not None:
+        read = [line for line in data.lines_ahead if line.has("drops_packets")]
+        lost = sum(int(line["drops_packets"][-1] - line["drops_packets"][0]) for line in read) if read else None
+        sheet.add(None, "delay_line_drops_packets", lost, "the delay lines were not read")
     ratio = queue.drop_ratio(data.bottleneck)
     sheet.add(None, "bottleneck_drop_ratio", ratio, "the queue was not read, or nothing came to it")
     if plan.path.ecn or queues()[plan.path.queue].marks_always:

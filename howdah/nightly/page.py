@@ -24,7 +24,6 @@ _SHARED = ("tokens.css", "page.css", "table.css", "print.css")
 _STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/nightly.css")
 _MOST_ROWS = 60
 _SHORT = {"improvement": "better"}
-_BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,6 @@ def write_page(night: Night, target: Path) -> Path:
     """Write the page at ``target``, with links to the reports that are there. Raises HowdahError."""
     views = [_view(night, cell, target.parent) for cell in night.cells]
     kernels = list(dict.fromkeys(cell.kernel for cell in night.cells))
-    scroll = (REPORTS / "js" / "scroll.js").read_text(encoding="utf-8")
     page = _template().render(
         night=night,
         headline=headline(night),
@@ -85,7 +83,7 @@ def write_page(night: Night, target: Path) -> Path:
         groups=_groups(views, kernels),
         views=sorted(views, key=lambda view: not view.reasons),
         facts=_facts(night),
-        **framed(_STYLES, f"{scroll}\n{_BIND}"),
+        **framed(_STYLES),
     )
     return write(page, target)
 

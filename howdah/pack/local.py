@@ -39,7 +39,8 @@ class Paths:
 
     def __init__(self, runs: Path, others: Iterable[str] = ()) -> None:
         named = {str(Path(other)): f"ELSEWHERE/{Path(other).name}" for other in others}
-        named |= {str(Path.home()): "HOME", tempfile.gettempdir(): "TMP", str(Path.cwd()): "HERE"}
+        home = os.path.expanduser("~")  # noqa: PTH111 - stays as it is for a user without one
+        named |= {home: "HOME", tempfile.gettempdir(): "TMP", str(Path.cwd()): "HERE"}
         named |= {str(PROJECT): "HOWDAH", str(cache_root()): "CACHE", str(runs): "RUNS", str(runs.resolve()): "RUNS"}
         # $HOME may be "1": a relative path is a word like any other.
         named = {path: name for path, name in named.items() if path.startswith("/") and path != "/"}

@@ -53,6 +53,8 @@ def calibration(
     if path.policer is not None:
         phase_us += path.policer.measuring_us
         settle_us += path.policer.full_us  # its last train leaves the bucket empty
+    if path.jitter is not None:
+        phase_us += path.jitter.measuring_us
     linger_us = SETTLE_US + extra_us + path.leaving_us(rtt_us) + (SEPARATE_US if several_clocks else 0)
     linger_us += PUT_AWAY_US * ((1 << processor_shift) - 1)
     targets = []
@@ -90,6 +92,7 @@ def calibration(
         train_packets=_train(path, queues),
         early_us=scenario.path.early_us,
         part_bytes=part_bytes,
+        overhead_bytes=path.tunnel_bytes,
     )
 
 

@@ -103,7 +103,8 @@ def _neighbour(a: dict[str, Any]) -> list[_Words]:
 def _qdisc(a: dict[str, Any], verb: str) -> _Words:
     parent: _Words = [a["parent"]] if a["parent"] in ("root", "ingress") else ["parent", a["parent"]]
     place: _Words = ["dev", a["interface"], *parent, "handle", a["handle"]]
-    return ["tc", "-n", a["node"], "qdisc", verb, *place, a["kind"], *made(a["kind"], a["options"]).words()]
+    found = made(a["kind"], a["options"])
+    return ["tc", "-n", a["node"], "qdisc", verb, *place, *found.stab_words(), a["kind"], *found.words()]
 
 
 def _added_qdisc(a: dict[str, Any]) -> list[_Words]:

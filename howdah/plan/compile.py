@@ -16,7 +16,7 @@ from howdah.plan.group import expand, pairs_of
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.link import facts, find_link
 from howdah.plan.memory import Sizes, sizes
-from howdah.plan.middlebox import middlebox
+from howdah.plan.middlebox import middlebox, through
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
@@ -89,12 +89,10 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     receivers = find_receivers(cell, flows, virtual_time=own)
     flows = name_stacks(cell, network, name_receivers(flows, receivers), kind)
     processors = find_processors(cell, network, receivers, kind)
-    varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
+    varying = schedule(cell, perturbation, timetable(cell), kind)
     links = (find_link(cell, "link", kind), find_link(cell, "reverse_link", kind))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
-    path = dataclasses.replace(
-        path, link=facts(links[0]), reverse_link=facts(links[1]), middlebox=middlebox(cell, kind)
-    )
+    path = through(dataclasses.replace(path, link=facts(links[0]), reverse_link=facts(links[1])), middlebox(cell, kind))
     path = policed(scenario.path, path, several_kernels=scenario.split or kind.several_machines)
     check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
@@ -236,6 +234,11 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         reverse_buffer_bytes=reverse_bytes,
         reverse_buffer_packets=reverse_packets,
         loss_burst_packets=asked.loss_burst,
+        reverse_loss_ratio=float(asked.reverse_loss),
+        reverse_loss_burst_packets=asked.reverse_loss_burst,
+        jitter=varying.jitter,
+        delay_limit_packets=asked.delay_limit,
+        reverse_rate_steps=[list(step) for step in varying.other.reverse_rate],
     )
 
 

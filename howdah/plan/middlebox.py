@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS, MiddleHop
 from howdah.number import counted
 from howdah.plan.line import HOP_HANDLE
 from howdah.plan.network import Network
 from howdah.plan.operation import event, operation
-from howdah.plan.path import Middlebox
+from howdah.plan.path import Middlebox, Path
 from howdah.plan.perturbation import derived_seed
 from howdah.plan.plan import Event, Operation
 from howdah.plan.qdisc import CLASS_ID, delay_interface, qdisc_arguments
@@ -60,7 +62,15 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
     if len(lost) > MOST_LOST:
         what = f"{len(lost)} packets are lost by number; there can be {MOST_LOST}"
         raise ProfileError(what, where=cell.place(*place, "lose"), hint="path.loss loses a share of all packets")
+    tunnel = asked.overhead is not None
+    others = {"gso_max_segs": path.gso_max_segs != 1, "policer": path.policer, "link": path.link}
+    others |= {"reverse_link": path.reverse_link}
+    if tunnel and (wrong := [name for name, there in others.items() if there]):
+        what = f"a tunnel's bytes are counted by rate limits, one packet at a time; path.{wrong[0]} does not go with it"
+        hint = f"leave one of both out, or give the MTU that the tunnel leaves: mtu: {mtu_bytes}"
+        raise ProfileError(what, where=cell.place(*place, "overhead"), hint=hint)
     return Middlebox(
+        overhead_bytes=asked.overhead or 0,
         mtu_bytes=mtu_bytes,
         answers=bool(mtu_bytes) and asked.icmp,
         clears_ecn=asked.clear_ecn,
@@ -71,11 +81,22 @@ def middlebox(cell: Cell, kind: Traits) -> Middlebox | None:
     )
 
 
+def through(path: Path, found: Middlebox | None) -> Path:
+    """The path with its middlebox. A full frame of a tunnel is as large as any, and its headers take of the segment."""
+    if found is None:
+        return path
+    mss_bytes = path.mss_bytes - found.overhead_bytes
+    goodput = path.rate_bits_per_second * mss_bytes / path.frame_bytes
+    return dataclasses.replace(path, middlebox=found, mss_bytes=mss_bytes, capacity_goodput_bits_per_second=goodput)
+
+
 def middlebox_words(of: Middlebox) -> list[str]:
     """What it does, for a person."""
     words = []
     if of.mtu_bytes:
         words.append(f"MTU {of.mtu_bytes} bytes, " + ("answered by ICMP" if of.answers else "a black hole"))
+    if of.overhead_bytes:
+        words.append(f"a tunnel of {of.overhead_bytes} bytes a packet")
     if of.clears_ecn:
         words.append("ECN cleared")
     if of.strips:

@@ -77,6 +77,7 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
         ("reorder", "reordering"),
         ("middlebox", "middlebox"),
         ("loss_burst", "loss in bursts"),
+        ("reverse_loss", "random loss of the way back"),
         ("schedule", "path that changes"),
         ("trace", "path that changes"),
         ("link", "link that follows a trace"),
@@ -84,6 +85,7 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
         ("rate_variation", "rate that varies"),
         ("handover", "hand-overs"),
         ("tick", "delay line with a tick"),
+        ("delay_limit", "delay line with a limit"),
     ):
         if getattr(path, field):
             yield ("path", field), what, uml

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.codec import OCCASIONAL, planned
+from howdah.plan.jitter import Jitter
 from howdah.plan.policer import Policer
 
 # A queue that takes longer than this to empty is filled only in part when the path is measured, and a flow that the
@@ -28,6 +29,16 @@ class Hop:
     place: str  # "before" or "after" the bottleneck
 
 
+@dataclass(frozen=True)
+class Losses:
+    """Random loss of one way. ``ratio`` is the share of packets until the first of ``steps``, which are microseconds
+    after the epoch and the share from then on. Where losses come in bursts, so many are lost in a row, on average."""
+
+    ratio: float
+    burst_packets: float | None
+    steps: list[list[float]]
+
+
 @planned
 class LinkFacts:
     """The trace that a link follows while flows run. ``opportunities`` are those of a whole round of ``round_us``, each
@@ -47,6 +58,7 @@ class Middlebox:
     numbers of packets towards each receiver; both and the ratios as howdah/profile/middlebox.py says."""
 
     mtu_bytes: int  # 0: no limit
+    overhead_bytes: int = field(default=0, metadata=OCCASIONAL, kw_only=True)  # a tunnel's, on the wire
     answers: bool
     clears_ecn: bool
     strips: list[int]
@@ -105,6 +117,14 @@ class Path:
     # Packets that random loss takes in a row, on average, where it comes in bursts.
     loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
 
+    reverse_loss_ratio: float = field(default=0.0, metadata=OCCASIONAL)
+    reverse_loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
+    reverse_rate_steps: list[list[int]] = field(default_factory=list, metadata=OCCASIONAL)
+
+    jitter: Jitter | None = field(default=None, metadata=OCCASIONAL)
+    # What each delay line towards a receiver has room for while flows run, where that is to be too little.
+    delay_limit_packets: int | None = field(default=None, metadata=OCCASIONAL)
+
     # The rates are then the traces' means, and hold while the path is measured.
     link: LinkFacts | None = field(default=None, metadata=OCCASIONAL)
     reverse_link: LinkFacts | None = field(default=None, metadata=OCCASIONAL)
@@ -115,10 +135,27 @@ class Path:
         return bool(self.rate_steps) or self.link is not None
 
     @property
+    def tunnel_bytes(self) -> int:
+        """What a tunnel adds to each packet on the wire."""
+        return self.middlebox.overhead_bytes if self.middlebox is not None else 0
+
+    def losses(self, *, ahead: bool) -> Losses:
+        """Of the delay lines towards receivers, or of those towards senders."""
+        if ahead:
+            return Losses(self.loss_ratio, self.loss_burst_packets, self.forward_loss_steps)
+        return Losses(self.reverse_loss_ratio, self.reverse_loss_burst_packets, self.reverse_loss_steps)
+
+    @property
+    def reverse_rate_changes(self) -> bool:
+        """The same of the way back."""
+        return bool(self.reverse_rate_steps) or self.reverse_link is not None
+
+    @property
     def highest_rate_bits_per_second(self) -> int:
         """Of any hop, either way, at any time."""
         rates = [self.rate_bits_per_second, *(rate for _, rate in self.rate_steps)]
         rates += [hop.rate_bits_per_second for hop in self.hops]
+        rates += [rate for _, rate in self.reverse_rate_steps]
         return max([*rates, self.reverse_rate_bits_per_second or 0])
 
     @property

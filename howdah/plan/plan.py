@@ -190,8 +190,8 @@ class Calibration:
     train_rate_bits_per_second: int | None = None  # of a sender slower than the bottleneck; None: the bottleneck's
     train_packets: int | None = None  # longest train without a drop; None: as many as the buffer holds
     early_us: int = 0  # by how much a probe may come early, because the plan asks for reordering
-    # How much of a buffer is filled that would take too long to fill as a whole.
-    part_bytes: int | None = field(default=None, metadata=OCCASIONAL)
+    part_bytes: int | None = field(default=None, metadata=OCCASIONAL)  # filled of a buffer that takes too long
+    overhead_bytes: int = field(default=0, metadata=OCCASIONAL)  # of a frame, that rate limits add to its packet
     # Of its bottleneck, where an emulator measures itself; no plan says it.
     burst_frames: int | None = field(default=None, metadata=OCCASIONAL)
 

@@ -11,16 +11,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from howdah.codec import encoded
 from howdah.linux.netlink.discipline.clsact import Clsact
 from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue
 from howdah.linux.netlink.discipline.htb import Htb, HtbClass
-from howdah.linux.netlink.discipline.netem import Netem
 from howdah.linux.netlink.discipline.pfifo import Pfifo
-from howdah.plan.burst import in_bursts, transitions
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import operation
 from howdah.plan.plan import Operation
@@ -31,49 +28,8 @@ LEAF_HANDLE = "10:"
 CLASS_ID = "1:1"
 MARKED_QUEUE = 1  # the virtual queue of marked packets; the others are in the first, 0
 
-# With a rate, netem keeps packets in order when the delay falls; at this rate a full frame costs 0.12 us.
-ORDER_RATE_BITS_PER_SECOND = 100_000_000_000
-
 SPACED_BURST_NS = 1000  # a timer in virtual time is late by less, and what it missed is made up for
 REAL_TIME_BURST_US = 250  # what a timer of a machine running in real time may be late
-
-
-@dataclass(frozen=True)
-class DelayLine:
-    """A netem towards ``host``. ``seed`` is set when something in it is random; ``varying`` keeps order."""
-
-    host: str
-    delay_us: int
-    limit_packets: int
-    loss_ratio: float
-    seed: int | None
-    varying: bool
-    reorder_ratio: float = 0.0
-    reorder_gap: int = 0
-    loss_burst_packets: float | None = None
-
-    def netem(self, delay_us: int, seed: int | None, loss_ratio: float, tick_us: int | None = None) -> Netem:
-        begins, ends = None, None
-        if in_bursts(loss_ratio, self.loss_burst_packets):
-            assert self.loss_burst_packets is not None
-            begins, ends = transitions(loss_ratio, self.loss_burst_packets)
-        return Netem(
-            delay_us=delay_us,
-            limit_packets=self.limit_packets,
-            seed=seed,
-            loss_ratio=loss_ratio,
-            rate_bits_per_second=ORDER_RATE_BITS_PER_SECOND if self.varying else None,
-            reorder_ratio=self.reorder_ratio,
-            reorder_gap=self.reorder_gap,
-            burst_begins_ratio=begins,
-            burst_ends_ratio=ends,
-            tick_us=tick_us,
-        )
-
-
-def delay_limit_packets(bdp_bytes: int, buffer_bytes: int, frame_bytes: int) -> int:
-    """Twice what can be in flight, so that a delay line never drops: 2 (BDP + buffer), and room for small packets."""
-    return 2 * -(-(bdp_bytes + buffer_bytes) // frame_bytes) + 1000
 
 
 def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, spaced: bool, virtual_time: bool) -> int:
@@ -94,12 +50,18 @@ def qdisc_arguments(interface: Interface, parent: str, handle: str, discipline: 
 
 
 def rate_limit(
-    interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int, leaf: HopQueue | Pfifo
+    interface: Interface,
+    rate_bits_per_second: int,
+    burst: int,
+    frame_bytes: int,
+    leaf: HopQueue | Pfifo,
+    overhead_bytes: int = 0,
 ) -> list[Operation]:
-    """htb with one class and the leaf; what reads the mark for one that looks at it."""
+    """htb with one class and the leaf; what reads the mark for one that looks at it. ``overhead_bytes`` are a
+    tunnel's."""
     rate = class_arguments(interface, rate_bits_per_second, burst, frame_bytes)
     return [
-        operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, Htb(default_class=1))),
+        operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, Htb(1, overhead_bytes))),
         operation("class", **rate),
         operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
         *mark_filter(interface, leaf),
@@ -136,9 +98,3 @@ def class_arguments(interface: Interface, rate_bits_per_second: int, burst: int,
 def delay_interface(network: Network, host: str) -> Interface:
     """The router's interface towards a host."""
     return network.access_link(host).facing(host)
-
-
-def delay(network: Network, line: DelayLine) -> Operation:
-    interface = delay_interface(network, line.host)
-    netem = line.netem(line.delay_us, line.seed, line.loss_ratio)
-    return operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, netem))

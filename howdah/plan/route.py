@@ -19,6 +19,12 @@ class LinkHop:
     to_interface: str
 
 
+def changing_rates(plan: Plan) -> list[tuple[str, str]]:
+    """Node and interface of each rate limit whose rate changes while flows run."""
+    changes = (event.arguments for event in plan.timeline if event.op == "class")
+    return list(dict.fromkeys((each["node"], each["interface"]) for each in changes))
+
+
 def way(plan: Plan, start: str, end: str) -> list[LinkHop]:
     """Links of the shortest way from host to host, by the plan's ``link`` operations; empty without a way."""
     hops: dict[str, list[LinkHop]] = {}

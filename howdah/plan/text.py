@@ -9,8 +9,9 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.plan.command import command_lines, event_line
+from howdah.plan.jitter import Jitter
 from howdah.plan.middlebox import middlebox_words
-from howdah.plan.path import LinkFacts, Path
+from howdah.plan.path import LinkFacts, Losses, Path
 from howdah.plan.plan import Event, Plan, Processor
 from howdah.plan.policer import Policer
 from howdah.profile.brought import brought
@@ -126,7 +127,8 @@ def _path(plan: Plan) -> Iterator[str]:
         ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),
         ("sender interface", "unlimited" if sender is None else format_rate(sender)),
         ("gso_max_segs", "the kernel's" if path.gso_max_segs is None else path.gso_max_segs),
-        ("loss", f"{path.loss_ratio * 100:g} %" + _in_bursts(path)),
+        ("loss", _loss(path.losses(ahead=True))),
+        *([("reverse loss", _loss(back))] if (back := path.losses(ahead=False)).ratio else []),
     ]
     if path.queue != "fifo":
         rows.append(("queue", path.queue + (", marks (ECN)" if path.ecn else "")))
@@ -139,16 +141,20 @@ def _path(plan: Plan) -> Iterator[str]:
         rows.append((f"hop {hop.node}:{hop.interface}", shown))
     if path.tick_us:
         rows.append(("tick", f"{format_duration(path.tick_us)} between releases of a delay line, while flows run"))
+    if path.jitter is not None:
+        rows.append(("drawn delay", _jitter(path.jitter)))
+    if path.delay_limit_packets is not None:
+        rows.append(("delay lines forward", f"drop what exceeds {path.delay_limit_packets} packets, while flows run"))
     if path.middlebox is not None:
         rows.append(("middlebox", ", ".join(middlebox_words(path.middlebox))))
     if path.early_us:
         rows.append(
             ("overtaking", f"{path.reorder_ratio * 100:g} % of packets, {format_duration(path.early_us)} early")
         )
-    if path.rate_steps:
-        rates = [rate for _, rate in path.rate_steps]
-        ends = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
-        rows.append(("rate changes", f"{len(rates)}, {ends}"))
+    for name, changes in (("rate changes", path.rate_steps), ("reverse rate changes", path.reverse_rate_steps)):
+        if changes:
+            rates = [rate for _, rate in changes]
+            rows.append((name, f"{len(rates)}, {format_rate(min(rates))} to {format_rate(max(rates))}"))
     for name, link in (("link", path.link), ("reverse link", path.reverse_link)):
         if link is not None:
             rows.append((name, _link(link)))
@@ -174,6 +180,13 @@ def _buffer(path: Path) -> str:
     return f"{counted}{path.buffer_bytes} bytes = {path.buffer_share:.3f} BDP"
 
 
+def _jitter(jitter: Jitter) -> str:
+    ways = " and ".join(name for name in ("forward", "reverse") if getattr(jitter, name))
+    mean, deviation, most = map(format_duration, (jitter.mean_us, jitter.deviation_us, jitter.largest_us))
+    drawn = f"{ways}, each packet for itself, so that some overtake: mean {mean}, deviation {deviation}, at most {most}"
+    return f"{drawn}; measured by {jitter.packets} packets each {format_duration(jitter.spacing_us)}"
+
+
 def _policer(policer: Policer) -> str:
     rate, size = format_rate(policer.rate_bits_per_second), format_size(policer.burst_bytes)
     full = format_duration(policer.full_us)
@@ -181,8 +194,9 @@ def _policer(policer: Policer) -> str:
     return f"before the queue, drops what exceeds {rate} and {size} at once (full again after {full}); {measured}"
 
 
-def _in_bursts(path: Path) -> str:
-    return "" if path.loss_burst_packets is None else f", in bursts of {path.loss_burst_packets:g} packets on average"
+def _loss(of: Losses) -> str:
+    bursts = "" if of.burst_packets is None else f", in bursts of {of.burst_packets:g} packets on average"
+    return f"{of.ratio * 100:g} %{bursts}"
 
 
 def _reverse_buffer(path: Path) -> str:

@@ -19,55 +19,80 @@ from howdah.plan.variation import normals
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
 from howdah.profile.trace import read_trace
-from howdah.profile.varying import HandoverSection, RateVariationSection, StepSection
+from howdah.profile.varying import CHANGING, HandoverSection, RateVariationSection, StepSection
 
 Steps = list[tuple[int, int]]
 _Value = TypeVar("_Value", int, float)
+_Window = tuple[int, int, float]  # begin, end, and the loss in between
 
 
 @dataclass(frozen=True)
 class Timetable:
-    """``rate`` in bit/s, ``forward`` and ``reverse`` in microseconds added (may be negative), losses as ratios."""
+    """Rates in bit/s, ``forward`` and ``reverse`` in microseconds added (may be negative), losses as ratios."""
 
     rate: Steps = field(default_factory=list)
     forward: Steps = field(default_factory=list)
     reverse: Steps = field(default_factory=list)
     forward_loss: list[tuple[int, float]] = field(default_factory=list)
     reverse_loss: list[tuple[int, float]] = field(default_factory=list)
+    reverse_rate: Steps = field(default_factory=list)
 
 
 def timetable(cell: Cell) -> Timetable:
     """The changes a profile asks for, apart from its delay variation. Raises ProfileError for a trace."""
     scenario, path = cell.scenario, cell.scenario.path
     duration = scenario.duration
-    steps = [step for step in path.schedule if step.at < duration]
-    if path.trace is not None:
-        place = cell.place("path", "trace", "file")
-        steps = read_trace(path.trace, cell.absolute(path.trace.file, "path", "trace", "file"), place, duration)
+    steps = _steps(cell)
     rate = [(step.at, step.rate) for step in steps if step.rate is not None]
-    if rate and path.link is not None:
-        what = "the link's trace says its rate; this one may say delays and losses"
-        raise ProfileError(what, where=cell.place("path", "trace", "file"), hint="take the column rate out")
+    reverse_rate = [(step.at, step.reverse_rate) for step in steps if step.reverse_rate is not None]
     if path.rate_variation is not None:
         seed = derived_seed(scenario.seed, "rate-variation", cell.repetition)
         rate = _drawn_rates(path, path.rate_variation, duration, seed)
     forward, reverse = _delays(path, steps)
-    loss = [(step.at, float(step.loss)) for step in steps if step.loss is not None]
-    outages = [(step.at, step.at + step.outage) for step in steps if step.outage is not None]
+    outages = [(step.at, step.at + step.outage, 1.0) for step in steps if step.outage is not None]
     if path.handover is not None:
         generator = random.Random(derived_seed(scenario.seed, "handover", cell.repetition))
         added, silent = _handovers(path.handover, duration, generator)
         forward = add_steps([forward, [(at, us // 2) for at, us in added]])
         reverse = add_steps([reverse, [(at, us - us // 2) for at, us in added]])
         outages += silent
-    base_loss = float(path.loss)
     return Timetable(
         rate=_ended(rate, path.rate, duration),
         forward=_ended(forward, 0, duration),
         reverse=_ended(reverse, 0, duration),
-        forward_loss=_ended(_interrupted(loss, base_loss, outages), base_loss, duration),
-        reverse_loss=_ended(_interrupted([], 0.0, outages), 0.0, duration),
+        forward_loss=_losses(steps, "loss", float(path.loss), outages, duration),
+        reverse_loss=_losses(steps, "reverse_loss", float(path.reverse_loss), outages, duration),
+        reverse_rate=_ended(reverse_rate, path.reverse_rate or 0, duration),
     )
+
+
+def _steps(cell: Cell) -> list[StepSection]:
+    """Those written out and those of a trace, in order of time. Raises ProfileError where both say the same, and for
+    what a link says itself."""
+    path, duration_us = cell.scenario.path, cell.scenario.duration
+    written = [step for step in path.schedule if step.at < duration_us]
+    if path.trace is None:
+        return written
+    at = ("path", "trace", "file")
+    traced = read_trace(path.trace, cell.absolute(path.trace.file, *at), cell.place(*at), duration_us)
+    says = _said(traced)
+    for name, why in (
+        ("rate", "the link's trace says its rate" if path.link is not None else None),
+        ("reverse_rate", path.no_reverse_steps),
+    ):
+        if name in says and why:
+            hint = f"take the column {name} out"
+            raise ProfileError(f"{why}; this one may say delays and losses", where=cell.place(*at), hint=hint)
+    if both := says & _said(written):
+        what = f"path.trace and path.schedule both say {' and '.join(sorted(both))}"
+        raise ProfileError(what, where=cell.place(*at), hint="let one of them say it")
+    return sorted([*written, *traced], key=lambda step: step.at)
+
+
+def _said(steps: list[StepSection]) -> set[str]:
+    """What steps change; a round trip is a delay of both ways."""
+    names = {name for name in CHANGING for step in steps if getattr(step, name) is not None}
+    return (names | {"forward_delay", "reverse_delay"}) - {"rtt"} if "rtt" in names else names
 
 
 def value_at(steps: list[tuple[int, _Value]], time_us: int, before: _Value) -> _Value:
@@ -133,30 +158,42 @@ def _drawn_rates(path: PathSection, asked: RateVariationSection, duration_us: in
     return steps
 
 
-def _handovers(
-    asked: HandoverSection, duration_us: int, generator: random.Random
-) -> tuple[Steps, list[tuple[int, int]]]:
+def _handovers(asked: HandoverSection, duration_us: int, generator: random.Random) -> tuple[Steps, list[_Window]]:
     """Round trip added from each hand-over on (and from the beginning), and the times of silence."""
     added: Steps = [(0, int(generator.random() * asked.delay))]
-    silent = []
+    silent: list[_Window] = []
     for at_us in range(asked.every if asked.first is None else asked.first, duration_us, asked.every):
         if asked.outage:
-            silent.append((at_us, at_us + asked.outage))
+            silent.append((at_us, at_us + asked.outage, 1.0))
         added.append((at_us, int(generator.random() * asked.delay)))
     return added, silent
 
 
-def _interrupted(
-    steps: list[tuple[int, float]], base: float, outages: list[tuple[int, int]]
+def _losses(
+    steps: list[StepSection], name: str, base: float, outages: list[_Window], duration_us: int
 ) -> list[tuple[int, float]]:
-    """Everything is lost during outages; what they end with is what would hold without them."""
-    edges = sorted({at_us for at_us, _ in steps} | {edge for outage in outages for edge in outage})
-    outages = sorted(outages)
+    """Random losses of one way, those of a limited time over the others, and outages over all."""
+    lasting: list[tuple[int, float]] = []
+    limited: list[_Window] = []
+    for step in steps:
+        loss = getattr(step, name)
+        if loss is not None and step.loss_for is not None:
+            limited.append((step.at, step.at + step.loss_for, float(loss)))
+        elif loss is not None:
+            lasting.append((step.at, float(loss)))
+    return _ended(_overlaid(_overlaid(lasting, base, limited), base, outages), base, duration_us)
+
+
+def _overlaid(steps: list[tuple[int, float]], base: float, windows: list[_Window]) -> list[tuple[int, float]]:
+    """In a window its value holds, in several that of the one begun last; elsewhere what would hold without them."""
+    edges = sorted({at_us for at_us, _ in steps} | {edge for begin, end, _ in windows for edge in (begin, end)})
+    waiting = sorted(windows, reverse=True)
+    open_windows: list[_Window] = []
     found: list[tuple[int, float]] = []
-    silent_until_us = begun = 0
     for at_us in edges:
-        while begun < len(outages) and outages[begun][0] <= at_us:
-            silent_until_us = max(silent_until_us, outages[begun][1])
-            begun += 1
-        found.append((at_us, 1.0 if at_us < silent_until_us else value_at(steps, at_us, base)))
+        while waiting and waiting[-1][0] <= at_us:
+            open_windows.append(waiting.pop())
+        while open_windows and open_windows[-1][1] <= at_us:
+            open_windows.pop()
+        found.append((at_us, open_windows[-1][2] if open_windows else value_at(steps, at_us, base)))
     return found

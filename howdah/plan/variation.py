@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delay that varies during a run without reordering: a seeded series of added delays.
+"""Delay that varies during a run: a seeded series of added delays, or a table that each packet draws from.
 
 netem's own jitter draws every packet's delay independently; kept in order, packets then leave at the running maximum
 of the draws, which shifts the mean and hides the distribution. Here the delay is piecewise constant instead: every
@@ -9,6 +9,9 @@ after the one before (net/sched/sch_netem.c, netem_enqueue: with a rate, the las
 The series is a Gaussian AR(1) process x_k, x_{k+1} = phi x_k + sqrt(1 - phi^2) e_k, phi = exp(-interval/correlation
 time), mapped through its own distribution function to the distribution asked for (a Gaussian copula). So the
 marginal distribution is exact and the correlation of x decays as asked.
+
+Where order is broken, netem draws from a table: its quantiles, each as likely (TCA_NETEM_DELAY_DIST, tabledist() of
+net/sched/sch_netem.c). A table of netem's has numbers of 16 bits in parts of a deviation, here of the largest delay.
 """
 
 from __future__ import annotations
@@ -18,8 +21,14 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 
+from howdah.plan.jitter import DISTRIBUTION_SCALE, LARGEST_DRAW
 from howdah.profile.path import DelayVariation
+
+_TABLE_SIZE = 1024
+_PARETO_SHAPE = 3  # as iproute2's table has it
+_PARETO_SCALE = 2 / math.sqrt(3)  # in standard deviations
 
 
 @dataclass(frozen=True)
@@ -46,12 +55,43 @@ class DelaySeries:
         }
 
 
-def draw_series(asked: DelayVariation, duration_us: int, seed: int) -> DelaySeries:
-    """The series for one direction, long enough for ``duration_us``."""
-    values = normals(asked.interval, asked.correlation_time, random.Random(seed))
+@dataclass(frozen=True)
+class DelayTable:
+    """What each packet of a line draws from: ``table`` in parts of ``scale_us`` / 8192, in order."""
+
+    scale_us: int
+    table: list[int]
+
+    @property
+    def delays_us(self) -> list[float]:
+        return [self.scale_us * each / DISTRIBUTION_SCALE for each in self.table]
+
+
+def draw_series(
+    asked: DelayVariation, duration_us: int, seed: int, measured_us: list[int] | None = None
+) -> DelaySeries:
+    """The series for one direction, long enough for ``duration_us``; ``measured_us`` are the delays of its file,
+    sorted."""
+    values = normals(asked.interval, asked.correlation_time or 0, random.Random(seed))
     count = -(-duration_us // asked.interval)
-    added = [min(max(_mapped(asked, value), 0), asked.limit_us) for value in itertools.islice(values, count)]
-    return DelaySeries(asked.interval, added)
+    return DelaySeries(asked.interval, [_added(asked, value, measured_us) for value in itertools.islice(values, count)])
+
+
+def delay_table(asked: DelayVariation, measured_us: list[int] | None) -> DelayTable:
+    """Its quantiles."""
+    shares = ((number + 0.5) / _TABLE_SIZE for number in range(_TABLE_SIZE))
+    delays = sorted(_added(asked, NormalDist().inv_cdf(share), measured_us) for share in shares)
+    scale_us = max(-(-delays[-1] * DISTRIBUTION_SCALE // LARGEST_DRAW), 1)
+    return DelayTable(scale_us, [round(each * DISTRIBUTION_SCALE / scale_us) for each in delays])
+
+
+def _added(asked: DelayVariation, value: float, measured_us: list[int] | None) -> int:
+    """What a standard normal value becomes, within the limit."""
+    if measured_us is not None:
+        share = 0.5 * math.erfc(-value / math.sqrt(2))
+        added = measured_us[min(int(share * len(measured_us)), len(measured_us) - 1)]
+        return added if asked.limit is None else min(added, asked.limit)
+    return min(max(_mapped(asked, value), 0), asked.limit_us)
 
 
 def normals(interval_us: int, correlation_time_us: int, generator: random.Random) -> Iterator[float]:
@@ -72,4 +112,6 @@ def _mapped(asked: DelayVariation, value: float) -> int:
     above = 0.5 * math.erfc(value / math.sqrt(2))  # probability of exceeding the value
     if asked.distribution == "uniform":
         return round((asked.amplitude or 0) * (1 - above))
+    if asked.distribution == "pareto":
+        return round(_PARETO_SCALE * scale * (math.pow(max(above, 1e-300), -1 / _PARETO_SHAPE) - 1))
     return round(-scale * math.log(max(above, 1e-300)))

@@ -6,18 +6,38 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.profile.field import FieldError, Ratio, Section, Text
+from howdah.quantity import QuantityError
 
 LEAST_MTU_BYTES = 68  # RFC 791: what every hop forwards
 MOST_LOST = 12_000  # MOST_LOST of modules/hop/hop.h
 _SPAN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _MOST_RATIO = Fraction(1, 2)
+
+
+# Bytes around a packet of IPv4, over IPv4: RFC 2516, 2003, 2784, 7348; 3GPP TS 29.281; WireGuard, sections 5.4.6 and 6.
+TUNNELS = {"pppoe": 8, "ipip": 20, "gre": 24, "gtp-u": 36, "vxlan": 50, "wireguard": 60}
+
+
+def _overhead(value: object) -> object:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    if value in TUNNELS:
+        return TUNNELS[str(value)]
+    raise QuantityError(f"expected bytes as an integer, or one of {', '.join(TUNNELS)}, not {value!r}")
+
+
+Overhead = Annotated[
+    int,
+    BeforeValidator(_overhead),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"enum": list(TUNNELS)}]}),
+]
 
 
 class MiddleboxSection(Section):
@@ -30,8 +50,10 @@ class MiddleboxSection(Section):
     mtu: int | None = Field(
         default=None, description="bytes of the largest IP packet that passes; larger ones are dropped, 68 at least"
     )
-    overhead: int | None = Field(
-        default=None, ge=1, description="instead of mtu: bytes that a tunnel's headers take of the path's MTU"
+    overhead: Overhead | None = Field(
+        default=None,
+        description="instead of mtu: bytes that a tunnel's headers take of the path's MTU and of every rate, or the "
+        f"tunnel: {', '.join(f'{name} ({size})' for name, size in TUNNELS.items())}",
     )
     icmp: bool = Field(
         default=True,

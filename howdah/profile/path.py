@@ -36,6 +36,8 @@ from howdah.profile.varying import (
 )
 from howdah.quantity import BufferSize, exact_bdp
 
+LARGEST_DRAWN_US = 5_000_000  # netem keeps a deviation in 32 bits of nanoseconds
+
 
 class OneWayDelay(Section):
     """Propagation delay of each direction: from senders to receivers, and back."""
@@ -45,22 +47,29 @@ class OneWayDelay(Section):
 
 
 class DelayVariation(Section):
-    """Delay added to the propagation delay, changing with time and never reordering packets.
+    """Delay added to the propagation delay, never less than 0 and at most ``limit``.
 
-    Every ``interval`` the added delay takes a new value d(t), 0 <= d(t) <= limit; values are correlated in time (a
-    first-order autoregressive process with ``correlation_time``, mapped to the distribution). The configured delay
-    thus stays the smallest one. The series is drawn once from the seed and written into the plan.
+    With ``order: kept`` it changes with time and never reorders packets: every ``interval`` it takes a new value d(t),
+    and values are correlated in time (a first-order autoregressive process with ``correlation_time``, mapped to the
+    distribution). The series is drawn once from the seed and written into the plan. With ``order: broken`` each packet
+    draws a delay of its own, and a packet whose delay is shorter overtakes.
     """
 
-    distribution: Literal["normal", "exponential", "uniform"] = Field(
-        description="normal: mean 3 standard deviations; exponential: mean = standard deviation; uniform: 0 … amplitude"
+    distribution: Literal["normal", "exponential", "uniform", "pareto", "table"] = Field(
+        description="normal: mean 3 standard deviations; exponential: mean = standard deviation; uniform: 0 … "
+        "amplitude; pareto: 1 - F(x) = (1 + x / a)^-3, a = 1.155 standard deviations, mean a / 2; table: of a file"
     )
+    order: Literal["kept", "broken"] = Field(default="kept", description="whether packets keep their order")
     standard_deviation: PositiveDuration | None = Field(
-        default=None, description="of the added delay (normal, exponential)"
+        default=None, description="of the added delay (normal, exponential, pareto)"
+    )
+    table: Text | None = fixed(
+        None, description="a file with one added delay on each line, each as likely as any other: 3 ms"
     )
     amplitude: PositiveDuration | None = Field(default=None, description="largest added delay (uniform)")
-    correlation_time: Duration = Field(
-        description="time in which the autocorrelation falls to 1/e; 0: independent values"
+    correlation_time: Duration | None = Field(
+        default=None,
+        description="time in which the autocorrelation falls to 1/e; 0: independent values; needed where order is kept",
     )
     interval: PositiveDuration = Field(
         default=20_000, description="time between changes", json_schema_extra={"x-default": "20 ms"}
@@ -77,19 +86,29 @@ class DelayVariation(Section):
 
     @model_validator(mode="after")
     def _scale(self) -> DelayVariation:
-        given, other = ("amplitude", "standard_deviation")
-        if self.distribution != "uniform":
-            given, other = other, given
+        given = {"uniform": "amplitude", "table": "table"}.get(self.distribution, "standard_deviation")
         if getattr(self, given) is None:
             raise FieldError(f"distribution {self.distribution} needs {given}", "distribution")
-        if getattr(self, other) is not None:
-            raise FieldError(f"distribution {self.distribution} takes {given}, not {other}", other)
+        for other in ("amplitude", "standard_deviation", "table"):
+            if other != given and getattr(self, other) is not None:
+                raise FieldError(f"distribution {self.distribution} takes {given}, not {other}", other)
+        return self
+
+    @model_validator(mode="after")
+    def _ordered(self) -> DelayVariation:
         if self.interval < 1000:
             raise FieldError("expected an interval of at least 1 ms", "interval")
+        if self.order == "kept" and self.correlation_time is None:
+            raise FieldError("a delay that keeps packets in order needs a correlation_time", "correlation_time")
+        if self.order == "broken" and self.correlation_time:
+            raise FieldError("each packet draws its own delay; leave correlation_time out", "correlation_time")
+        if self.order == "broken" and self.limit_us > LARGEST_DRAWN_US:
+            raise FieldError("a packet can draw a delay of 5 s at most; give a smaller limit", "limit")
         return self
 
     @property
     def limit_us(self) -> int:
+        """0 where only a table says it."""
         scale = self.amplitude if self.distribution == "uniform" else 6 * (self.standard_deviation or 0)
         return self.limit if self.limit is not None else int(scale or 0)
 
@@ -175,6 +194,13 @@ class PathSection(Section):
         description="delay lines release packets no more often than this while flows run, all that are due together, "
         "as an emulator with a coarse clock does (Dummynet's 1 or 10 ms); not at all by default (virtual time only)",
     )
+    delay_limit: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000_000,
+        description="packets that the delay line towards each receiver has room for while flows run, as in a testbed "
+        "that left netem's limit at 1000; what finds no room is dropped. By default it has room for all",
+    )
     gso_max_segs: GsoSegments = Field(
         default=1,
         description="most segments TCP puts into one packet (1: packet-exact); kernel: leave the kernel's default",
@@ -191,13 +217,23 @@ class PathSection(Section):
         description="packets that the random loss takes in a row, on average (Gilbert's model); by default each packet "
         "is lost or not whatever became of the one before",
     )
+    reverse_loss: Ratio = Field(
+        default=Fraction(0),
+        description="random loss of the way back, behind its rate limit",
+        json_schema_extra={"x-default": "0 %"},
+    )
+    reverse_loss_burst: float | None = Field(
+        default=None, ge=1, le=1000, description="as loss_burst, of the way back's random loss"
+    )
     delay_variation: DelayVariation | None = Field(default=None, description="delay that varies during the run")
     reorder: ReorderSection | None = Field(default=None, description="packets that overtake others, forward")
     middlebox: MiddleboxSection | None = Field(default=None, description="a hop that changes or drops packets")
     schedule: list[StepSection] = Field(
-        default_factory=list, max_length=10_000, description="rate, delay and loss at given times"
+        default_factory=list, max_length=10_000, description="rates, delay and losses at given times"
     )
-    trace: TraceSection | None = Field(default=None, description="the same from a file")
+    trace: TraceSection | None = Field(
+        default=None, description="the same from a file; beside a schedule, what that does not say"
+    )
     rate_variation: RateVariationSection | None = Field(default=None, description="rate drawn from the seed")
     handover: HandoverSection | None = Field(default=None, description="satellite hand-overs")
 
@@ -214,8 +250,9 @@ class PathSection(Section):
             raise FieldError("the delay is missing: give rtt, or one_way_delay with forward and reverse")
         if self.forward_delay_us + self.reverse_delay_us == 0:
             raise FieldError("forward and reverse delay are both 0; a path has a round-trip time", "one_way_delay")
-        if self.loss > Fraction(1, 2):
-            raise FieldError("expected a loss of at most 50 %", "loss")
+        for name in ("loss", "reverse_loss"):
+            if getattr(self, name) > Fraction(1, 2):
+                raise FieldError("expected a loss of at most 50 %", name)
         return self
 
     @model_validator(mode="after")
@@ -232,40 +269,61 @@ class PathSection(Section):
                 what = "this hop is slower than path.rate; give path.rate the slowest one and say which come before it"
                 raise FieldError(what, "hops", index, "rate")
         check_steps(self.schedule, "schedule")
-        if self.loss_burst is not None:
-            self._check_bursts(self.loss_burst)
-        varying = [name for name in ("schedule", "trace", "rate_variation") if getattr(self, name)]
-        if len(varying) > 1:
-            raise FieldError(f"{' and '.join(varying)} are both given; give one", varying[1])
-        if self.link is not None:
-            self._check_link()
+        for name in ("loss", "reverse_loss"):
+            if (mean := getattr(self, f"{name}_burst")) is not None:
+                self._check_bursts(name, mean)
+        if self.trace is not None and self.rate_variation is not None:
+            raise FieldError("trace and rate_variation are both given; give one", "rate_variation")
+        self._check_rates()
         if self.rate_variation is not None and self.rate_variation.least > self.rate:
             raise FieldError("expected at most path.rate", "rate_variation", "least")
+        broken = self.delay_variation is not None and self.delay_variation.order == "broken"
+        for name in ("reorder", "tick", "middlebox"):
+            if broken and getattr(self, name) is not None:
+                what = f"packets that draw delays of their own go with no {name}; leave one of them out"
+                raise FieldError(what, "delay_variation", "order")
+        lossy = self.loss or any(step.loss is not None or step.outage is not None for step in self.schedule)
+        if self.delay_limit is not None and (lossy or self.handover is not None or self.middlebox is not None):
+            what = "a delay line with a limit drops packets itself; leave loss, outage, handover and middlebox out"
+            raise FieldError(what, "delay_limit")
         if self.reorder is not None and self.forward_delay_us == 0:
             raise FieldError("without a forward delay nothing can overtake", "reorder")
         return self
 
-    def _check_link(self) -> None:
-        if self.rate_variation is not None:
+    def _check_rates(self) -> None:
+        """One thing says a rate: a link's trace, drawn rates, or steps, and these only where there is a rate."""
+        if self.link is not None and self.rate_variation is not None:
             raise FieldError("link and rate_variation are both given; give one", "rate_variation")
+        others = {
+            "rate": "the link's trace says its rate; give this step a delay or a loss" * (self.link is not None)
+            or "rate_variation draws the rates; give this step a delay or a loss" * (self.rate_variation is not None),
+            "reverse_rate": self.no_reverse_steps or "",
+        }
         for index, step in enumerate(self.schedule):
-            if step.rate is not None:
-                raise FieldError(
-                    "the link's trace says its rate; give this step a delay or a loss", "schedule", index, "rate"
-                )
+            for name, why in others.items():
+                if why and getattr(step, name) is not None:
+                    raise FieldError(why, "schedule", index, name)
 
-    def _check_bursts(self, mean: float) -> None:
-        losses: list[tuple[tuple[str | int, ...], Fraction]] = [(("loss",), self.loss)]
+    @property
+    def no_reverse_steps(self) -> str | None:
+        """Why the rate of the way back cannot change at times; None where it can."""
+        if self.reverse_link is not None:
+            return "the way back's link says its rate"
+        return "the way back has no rate that could change; give path.reverse_rate" if not self.reverse_rate else None
+
+    def _check_bursts(self, name: str, mean: float) -> None:
+        losses: list[tuple[tuple[str | int, ...], Fraction]] = [((name,), getattr(self, name))]
         losses += [
-            (("schedule", index, "loss"), step.loss)
+            (("schedule", index, name), loss)
             for index, step in enumerate(self.schedule)
-            if step.loss is not None and step.loss < 1
+            if (loss := getattr(step, name)) is not None and loss < 1
         ]
         if self.trace is None and not any(loss for _, loss in losses):
-            raise FieldError("there is no random loss that could come in bursts; give path.loss", "loss_burst")
+            what = f"there is no random loss that could come in bursts; give path.{name}"
+            raise FieldError(what, f"{name}_burst")
         for place, loss in losses:
             if loss * (1 + Fraction(mean)) > Fraction(mean):
-                raise FieldError(f"bursts of {mean:g} packets cannot lose so much; make loss_burst longer", *place)
+                raise FieldError(f"bursts of {mean:g} packets cannot lose so much; make {name}_burst longer", *place)
 
     @property
     def frame_bytes(self) -> int:

@@ -15,15 +15,16 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError, nearest
 from howdah.profile.not_a_trace import what_it_is
-from howdah.profile.varying import MOST_CHANGES, SHORTEST_STEP_US, StepSection, TraceSection
+from howdah.profile.varying import CHANGING, MOST_CHANGES, SHORTEST_STEP_US, StepSection, TraceSection
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
-COLUMNS = ("time", "rate", "rtt", "forward_delay", "reverse_delay", "loss")
+COLUMNS = ("time", *CHANGING)
 FORMS = (
-    "a trace is a .csv with a column time and any of rate, rtt, forward_delay, reverse_delay, loss, "
+    f"a trace is a .csv with a column time and any of {', '.join(CHANGING)}, "
     "or Mahimahi's: one time in milliseconds on each line, at which a packet may be sent"
 )
 LARGEST_FILE_BYTES = 64 << 20
+_RATES = ("rate", "reverse_rate")
 _GAP_FACTOR = 10  # of the usual spacing of rows
 _ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
 _LONGEST_TIME = 16  # digits
@@ -101,7 +102,7 @@ def _row(cells: dict[str, str], line: str) -> StepSection:
     for column, cell in cells.items():
         if not cell:
             raise ProfileError(f"{column} is missing in this row", where=line, hint="gaps of a trace are not filled in")
-    if _ZERO_RATE.match(cells.get("rate", "")):
+    if any(_ZERO_RATE.match(cells.get(name, "")) for name in _RATES):
         raise ProfileError("a rate of zero", where=line, hint="a path that carries nothing has a loss of 100 %")
     values = {("at" if column == "time" else column): cell for column, cell in cells.items()}
     try:
@@ -183,4 +184,5 @@ def _repeated(steps: list[StepSection], period_us: int, duration_us: int, where:
 
 
 def _scaled(step: StepSection, scale: Fraction) -> StepSection:
-    return step if step.rate is None else step.model_copy(update={"rate": max(int(step.rate * scale), 1000)})
+    rates = {name: rate for name in _RATES if (rate := getattr(step, name)) is not None}
+    return step.model_copy(update={name: max(int(rate * scale), 1000) for name, rate in rates.items()})

@@ -12,6 +12,7 @@ from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, R
 
 SHORTEST_STEP_US = 1000
 MOST_CHANGES = 50_000  # of the path in one run: a plan of so many takes a second to make
+CHANGING = ("rate", "reverse_rate", "rtt", "forward_delay", "reverse_delay", "loss", "reverse_loss")
 JITTER_INTERVAL_US = 20_000  # of the perturbation
 
 
@@ -24,17 +25,24 @@ class StepSection(Section):
 
     at: Duration = Field(description="time after the epoch")
     rate: Rate | None = Field(default=None, description="of the bottleneck; its queue is kept")
+    reverse_rate: Rate | None = Field(default=None, description="of the way back, where path.reverse_rate is set")
     rtt: PositiveDuration | None = Field(default=None, description="round trip, split as the path's")
     forward_delay: Duration | None = Field(default=None, description="instead of rtt: delay from sender to receiver")
     reverse_delay: Duration | None = Field(default=None, description="instead of rtt: delay from receiver to sender")
     loss: Ratio | None = Field(default=None, description="random loss, forward; 100 % loses everything")
+    reverse_loss: Ratio | None = Field(default=None, description="random loss of the way back")
+    loss_for: PositiveDuration | None = Field(
+        default=None,
+        description="the losses of this step hold for this time; then those hold that would without it",
+    )
     outage: PositiveDuration | None = Field(default=None, description="both directions lose everything for this time")
 
     @model_validator(mode="after")
     def _something(self) -> StepSection:
-        values = (self.rate, self.rtt, self.forward_delay, self.reverse_delay, self.loss, self.outage)
-        if all(value is None for value in values):
+        if all(getattr(self, name) is None for name in (*CHANGING, "outage")):
             raise FieldError("this step changes nothing; give it a rate, rtt, forward_delay, loss or outage")
+        if self.loss_for is not None and self.loss is None and self.reverse_loss is None:
+            raise FieldError("there is no loss that could end; give loss or reverse_loss", "loss_for")
         if self.rtt is not None and (self.forward_delay is not None or self.reverse_delay is not None):
             raise FieldError("rtt and a one-way delay are both given; give one", "rtt")
         return self
@@ -49,9 +57,10 @@ def check_steps(steps: list[StepSection], *place: str) -> None:
 
 
 class TraceSection(Section):
-    """A path that changes as a file says. The file is CSV with a header (columns ``time`` and any of ``rate``, ``rtt``,
-    ``forward_delay``, ``reverse_delay``, ``loss``, values with units), or a trace of Mahimahi. That has the time of
-    each packet of 1500 bytes that may be sent, one a line, in milliseconds."""
+    """A path that changes as a file says. The file is CSV with a header (columns ``time`` and any of ``rate``,
+    ``reverse_rate``, ``rtt``, ``forward_delay``, ``reverse_delay``, ``loss``, ``reverse_loss``, values with units), or
+    a trace of Mahimahi. That has the time of each packet of 1500 bytes that may be sent, one a line, in
+    milliseconds."""
 
     file: Text = fixed(description="relative to the profile; .csv, or anything else for Mahimahi's format")
     interval: PositiveDuration = Field(

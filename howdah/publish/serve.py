@@ -29,6 +29,7 @@ from howdah.work.results import read_results
 
 _LOG = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 30.0
+_TOLD_EVERY_S = 5.0  # how far the first import is
 
 
 def experiments(runs: Path) -> Iterator[Path]:
@@ -48,13 +49,19 @@ class Importer:
         self.prometheus = prometheus
         self._known: set[str] = set()
 
-    def look(self) -> tuple[int, int]:
-        """Import what is new; returns the numbers of experiments and of runs there are.
+    def look(self, say: Callable[[str], None] = lambda _line: None) -> tuple[int, int]:
+        """Import what is new; returns the numbers of experiments and of runs there are. ``say`` hears how far it is
+        where that takes some time.
 
         An experiment that cannot be read is reported and passed over: the others are still served.
         """
         count, found = 0, list[Run]()
-        for path in experiments(self.runs):
+        paths = list(experiments(self.runs))
+        told = time.monotonic()
+        for number, path in enumerate(paths):
+            if time.monotonic() - told >= _TOLD_EVERY_S:
+                told = time.monotonic()
+                say(f"importing runs: {number} of {counted(len(paths), 'experiment')}")
             try:
                 experiment = read_results(path, _LOG.warning)
                 blocks = build_experiment(experiment, self.prometheus)
@@ -100,7 +107,8 @@ def serve(
         data = place / "data"
         data.mkdir()
         importer = Importer(runs, data, prometheus)
-        count, total = importer.look()
+        # The live page needs no finished run, so it does not wait for them.
+        count, total = (0, 0) if live else importer.look(say)
         if not total and not live:
             raise HowdahError("there are no runs to serve", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # a command hears it already
@@ -110,9 +118,10 @@ def serve(
             scraped = scrape(runs, place, targets, say, finished) if live else scrape_results(finished)
             scraping = stack.enter_context(scraped)
             server = stack.enter_context(running(prometheus, data, port, scraping))
-            say(f"Prometheus over {counted(total, 'run')} of {counted(count, 'experiment')}: {server.url}")
             if live:
                 say(f"Runs as they happen: {server.url}/user/{PAGE}")
+                count, total = importer.look(say)
+            say(f"Prometheus over {counted(total, 'run')} of {counted(count, 'experiment')}: {server.url}")
             say("New runs appear within two minutes. Ctrl-C ends it.")
             _watch(importer, server)
         except KeyboardInterrupt:

@@ -60,11 +60,12 @@ def carried_bytes(plan: Plan, flow: Flow, time_ms: Int64) -> Float64:
         come = link.until(np.minimum(time_ms * 1_000_000, link.end_ns))
         payload_bytes = link.size_bytes * path.mss_bytes / (path.frame_bytes - link.overhead_bytes_less)
         return np.asarray(come * payload_bytes + after_ms * link.rate_bits_per_second * share, dtype=np.float64)
+    rate, steps = path.rate_bits_per_second, path.rate_steps
     if flow.direction != "forward":
         rate = path.reverse_rate_bits_per_second or path.highest_rate_bits_per_second
-        return np.asarray(time_ms * rate * share, dtype=np.float64)
-    at = np.array([0.0, *(step / 1000 for step, _ in path.rate_steps)])
-    rates = np.array([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)]) * share
+        steps = path.reverse_rate_steps
+    at = np.array([0.0, *(step / 1000 for step, _ in steps)])
+    rates = np.array([rate, *(each for _, each in steps)]) * share
     total = np.concatenate([[0.0], np.cumsum(np.diff(at) * rates[:-1])])
     step = np.maximum(np.searchsorted(at, time_ms, side="right") - 1, 0)
     return np.asarray(total[step] + (time_ms - at[step]) * rates[step], dtype=np.float64)

@@ -143,6 +143,7 @@ class _Flow(_Opened):
 
 class _Path(_Opened):
     rate_steps: list[_Span] = _LEFT_OUT
+    reverse_rate_steps: list[_Span] = _LEFT_OUT
     forward_loss_steps: list[_Step] = _LEFT_OUT
     reverse_loss_steps: list[_Step] = _LEFT_OUT
     delay_variation: _Variation | None = _LEFT_OUT

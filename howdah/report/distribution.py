@@ -4,15 +4,16 @@ most so much. It needs no script."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from howdah.number import significant
+from howdah.record.axis import swept
 from howdah.record.result import Experiment
-from howdah.report.drawing import line, svg, text
-from howdah.report.plot.scale import Scale, thinned
-from howdah.report.plot.scale import ticks as round_ticks
+from howdah.report.plot.canvas import Canvas, Size
+from howdah.report.plot.cdf import steps
+from howdah.report.plot.scale import bounds
+from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 
 # Measure of each connection, what the axis says, whether it is logarithmic.
@@ -21,9 +22,8 @@ MEASURES = (
     ("retransmission_ratio", "share of segments that were retransmissions", False),
 )
 _LEAST_DECADE = 10  # below it, equal steps of a logarithmic axis look like a linear one with odd numbers
-_MOST_STEPS = 400
 _LEAST_CONNECTIONS = 5
-_WIDTH = 1232  # as a page has it, so that letters have their size
+_WIDE, _NARROW = Size(1232, 274, "wide"), Size(340, 274, "narrow")  # as a page has them: letters have their size
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
         for run in experiment.runs:
             for row in run.metrics if run.counts else []:
                 if row["flow"] is not None and row.get("group") and isinstance(row["value"], int | float):
-                    key = (run.point, str(row["group"]), str(row["metric"]))
+                    key = (place_words(swept(run.axes)), str(row["group"]), str(row["metric"]))
                     found.setdefault(key, {}).setdefault(variants.key(run), []).append(float(row["value"]))
     result = []
     for point, group in dict.fromkeys((point, group) for point, group, _ in found):
@@ -62,29 +62,6 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
     return result
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Pixels of the plot, and the values at its left and right edge."""
-
-    left: float
-    right: float
-    top: float
-    bottom: float
-    least: float
-    most: float
-    logarithmic: bool
-
-    def across(self, value: float) -> float:
-        if self.logarithmic:
-            share = math.log(max(value, self.least) / self.least) / math.log(self.most / self.least)
-        else:
-            share = (value - self.least) / (self.most - self.least)
-        return self.left + (self.right - self.left) * share
-
-    def up(self, share: float) -> float:
-        return self.bottom - (self.bottom - self.top) * share
-
-
 def _ends(shown: Distribution) -> tuple[float, float]:
     values = [curve[2] for curve in shown.curves]
     return min(curve[0] for curve in values), max(curve[-1] for curve in values)
@@ -98,43 +75,14 @@ def is_logarithmic(shown: Distribution) -> bool:
 
 def distribution_drawing(shown: Distribution, narrow: bool) -> str:
     """A step curve for each variant; its median is in the curve's title."""
-    least, most = _ends(shown)
     logarithmic = is_logarithmic(shown)
-    if logarithmic:
-        least, most = max(least, 1e-6) / 1.05, most * 1.05
-    else:
-        least, most = 0.0, most * 1.02
-    frame = _Frame(52, 324 if narrow else _WIDTH - 26, 14, 214, least, most, logarithmic)
-    parts = _axes(frame, 4 if narrow else 9)
+    ends = bounds(list(_ends(shown)), logarithmic=logarithmic, zero=True)
+    titles = (f"{shown.words}{', logarithmic' if logarithmic else ''}", f"{shown.counted} (%)")
+    canvas = Canvas(_NARROW if narrow else _WIDE, (*ends, logarithmic), (0.0, 100.0, False), titles)
+    canvas.ground()
+    said = []
     for index, label, curve in shown.curves:
-        middle = curve[len(curve) // 2]
-        words = f"{label}: {len(curve)} {shown.counted}, median {significant(middle)}"
-        path = _steps(frame, curve)
-        parts.append(f'<path d="{path}" class="curve variant-{index}"><title>{escape(words)}</title></path>')
-    parts.append(
-        text(frame.right, frame.bottom + 33, f"{shown.words}{', logarithmic' if logarithmic else ''}", "note", "end")
-    )
-    label = f"Distribution over the {shown.counted} of {shown.group}: {shown.words}"
-    return svg(340 if narrow else _WIDTH, frame.bottom + 40, label, parts, "narrow" if narrow else "wide")
-
-
-def _axes(frame: _Frame, ticks: int) -> list[str]:
-    parts = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        parts.append(line(frame.left, frame.up(share), frame.right, frame.up(share), "rail"))
-        parts.append(text(frame.left - 6, frame.up(share) + 4, f"{share:.0%}".replace("%", " %"), "note", "end"))
-    scale = Scale(frame.least, frame.most, frame.left, frame.right, frame.logarithmic)
-    for tick in thinned(round_ticks(scale, ticks), scale, frame.right + 14):
-        x = frame.across(tick.value)
-        parts.append(line(x, frame.bottom, x, frame.bottom + 4, "tick"))
-        parts += [text(x, frame.bottom + 17, tick.text, "note")] if tick.text else []
-    return parts
-
-
-def _steps(frame: _Frame, curve: list[float]) -> str:
-    count = len(curve)
-    every = max(1, count // _MOST_STEPS)
-    path = f"M{frame.across(curve[0]):.1f} {frame.up(0):.1f}"
-    for number in [*range(every - 1, count - 1, every), count - 1]:
-        path += f"H{frame.across(curve[number]):.1f}V{frame.up((number + 1) / count):.1f}"
-    return path + f"H{frame.right:g}"
+        said.append(f"{label}: {len(curve)} {shown.counted}, median {significant(curve[len(curve) // 2])}")
+        path = steps(canvas, curve, 100.0)
+        canvas.parts.append(f'<path d="{path}" class="curve variant-{index}"><title>{escape(said[-1])}</title></path>')
+    return canvas.svg(f"Distribution over the {shown.counted} of {shown.group}: {shown.words}", f"{'; '.join(said)}.")

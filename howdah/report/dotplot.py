@@ -17,6 +17,7 @@ from howdah.report.plot.style import Style, mark, styles
 from howdah.report.subject import Subject, sides
 
 MOST_ROWS = 40  # of more points those at equal steps are drawn, from the first to the last
+UNPLACED = "not swept"  # beside sweep points, a run of another experiment
 _DIGITS = 3
 _LEAST_SPAN = 1.25  # a scale that shows less makes equal things look different
 _ROW, _TALL_ROW = 26, 46
@@ -105,7 +106,7 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
     left = min(330.0, 16 + _LETTER * longest) if longest else 10.0
     step = (_WIDTH - left) / len(panels)
     parts = []
-    for number, place in enumerate(places):
+    for number, place in enumerate(_named(places)):
         middle = _HEAD + _ROW * (number + 0.5)
         most = int((left - 16) / _LETTER)
         short = place if len(place) <= most else place[: most - 1] + "…"
@@ -121,13 +122,17 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
 
 def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
     parts = []
-    for number, place in enumerate(places):
+    for number, place in enumerate(_named(places)):
         most = int((_NARROW - 110) / _LETTER)
         short = place if len(place) <= most else place[: most - 1] + "…"
         parts.append(text(8, _HEAD + _TALL_ROW * number + 15, short, "name", "start"))
     parts += _drawn(panel, 8, _NARROW - 10, _TALL_ROW, linked)
     height = _HEAD + _TALL_ROW * len(places) + _FOOT
     return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow", "group")
+
+
+def _named(places: list[str]) -> list[str]:
+    return [place or UNPLACED for place in places] if len(places) > 1 else places
 
 
 def _called(metric: Metric) -> str:

@@ -12,12 +12,14 @@ from howdah.plan.plan import BACKGROUND
 from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import exit_of
 from howdah.report.axis import ABSENT, RunAxis
+from howdah.report.dotplot import UNPLACED
 from howdah.report.drawing import line, svg, text
+from howdah.report.plot.scale import Scale, thinned, ticks
 from howdah.report.plot.swept import place_title
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
-_STEPS = (0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000, 1e4, 1e6)
+_FAR = 20  # times the least share: beyond it the marks of a linear axis crowd at 0
 _MOST_ROWS_IN_ONE = 40
 _MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
 _LONGEST_LABEL = 52
@@ -66,24 +68,21 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class StripScale:
-    """What all strips of a page share: the share of the BDP at the right edge, and the room for labels, in pixels."""
+    """What all strips of a page share: the shares of the BDP at both edges, and the room for labels, in pixels."""
 
+    least: float
     most: float
+    logarithmic: bool
     left: float
 
 
 @dataclass(frozen=True)
 class _StripFrame:
-    """Where things lie: pixels from the left of the drawing, and the share of the BDP at the right edge."""
+    """Where things lie: ``x`` are shares of the BDP, in pixels from the left of the drawing."""
 
-    left: float
-    right: float
+    x: Scale
     top: float
     bottom: float
-    most: float
-
-    def across(self, share: float) -> float:
-        return self.left + (self.right - self.left) * share / self.most
 
 
 def arrangements(experiments: list[Experiment], variants: Variants, axes: list[RunAxis]) -> list[Arrangement]:
@@ -118,7 +117,7 @@ def _arranged(
     for title, rows in strips.items():
         drawn = [_row(name, rows[name], variants) for name in sorted(rows, key=lambda name: order.get(name, 0))]
         if drawn := [row for row in drawn if row.marks or row.without]:
-            found.append(ExitStrip(title, drawn))
+            found.append(ExitStrip(title or (UNPLACED if len(strips) > 1 else ""), drawn))
     return Arrangement(label, found)
 
 
@@ -163,13 +162,20 @@ def _row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
     return ExitRow(label, full, marks, without)
 
 
+def strip_ends(shares: list[float], most: float) -> tuple[float, float, bool]:
+    """Both ends of an axis of shares that reaches to ``most`` at least, and whether it is logarithmic: where exits are
+    so far below that end that they would crowd at 0."""
+    most = max([most * 1.06, *(share * 1.04 for share in shares)])
+    least = min((share for share in shares if share > 0), default=most)
+    return (least / 1.3, most * 1.1, True) if least * _FAR < most else (0.0, most, False)
+
+
 def scale_of(arranged: list[Arrangement]) -> StripScale:
     """One scale for every strip of a page, so that they can be compared by eye."""
     rows = [row for each in arranged for strip in each.strips for row in strip.rows]
     shares = [mark.share for row in rows for mark in row.marks]
-    most = max([row.full * 1.06 for row in rows] + [share * 1.04 for share in shares], default=1.0)
     longest = max((min(len(row.label), _LONGEST_LABEL) for row in rows), default=0)
-    return StripScale(most, min(390.0, 20 + 7.4 * longest))
+    return StripScale(*strip_ends(shares, max((row.full for row in rows), default=1.0)), min(390.0, 20 + 7.4 * longest))
 
 
 def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool = True, titled: bool = True) -> str:
@@ -180,17 +186,18 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
     pitch = 48 if narrow else 32
     top = 30 if named else 4
     bottom = top + pitch * len(strip.rows)
-    frame = _StripFrame(10.0 if narrow else scale.left, 324 if narrow else 1200, top, bottom, scale.most)
+    begin, end = (10.0, 324.0) if narrow else (scale.left, 1200.0)
+    frame = _StripFrame(Scale(scale.least, scale.most, begin, end, scale.logarithmic), top, bottom)
     parts = [part for number, row in enumerate(strip.rows) for part in _ground(row, frame, top + pitch * number, pitch)]
     parts += _limits(strip.rows, frame, pitch, named=named)
-    parts += _ticks(frame, 5 if narrow else 12, titled=titled)
+    parts += _ticks(frame, 4 if narrow else 10, titled=titled)
     for number, row in enumerate(strip.rows):
         middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
         if narrow:
-            parts.append(text(frame.left, middle - 15, row.label, "name over", "start"))
+            parts.append(text(frame.x.first, middle - 15, row.label, "name over", "start"))
         else:
-            parts.append(text(frame.left - 10, middle + 4.5, _short(row.label), "name", "end"))
-        parts.append(line(frame.left, middle, frame.right, middle, "rail"))
+            parts.append(text(frame.x.first - 10, middle + 4.5, _short(row.label), "name", "end"))
+        parts.append(line(frame.x.first, middle, frame.x.last, middle, "rail"))
         parts += _marks(row, frame, middle)
     label = "Window at which each flow left slow start, as a share of the BDP"
     label += f", {strip.title}" if strip.title else ""
@@ -205,7 +212,7 @@ def _short(label: str) -> str:
 def _ground(row: ExitRow, frame: _StripFrame, top: float, height: float) -> Iterator[str]:
     """What fits the path of a row and what queues in its buffer."""
     for first, last, css in ((0.0, 1.0, "fits"), (1.0, row.full, "queues")):
-        x, width = frame.across(first), frame.across(last) - frame.across(first)
+        x, width = frame.x.at(first), frame.x.at(last) - frame.x.at(first)
         yield f'<rect x="{x:.1f}" y="{top:g}" width="{width:.1f}" height="{height:g}" class="{css}"/>'
 
 
@@ -214,33 +221,33 @@ def _limits(rows: list[ExitRow], frame: _StripFrame, pitch: float, *, named: boo
     full = rows[0].full
     names = [(1.0, "BDP"), *([(full, "BDP + buffer")] if full > 1 else [])] if named else []
     above = 6 if named else 0
-    yield line(frame.across(1.0), frame.top - above, frame.across(1.0), frame.bottom, "limit")
+    yield line(frame.x.at(1.0), frame.top - above, frame.x.at(1.0), frame.bottom, "limit")
     for number, row in enumerate(rows):
-        x = frame.across(row.full)
+        x = frame.x.at(row.full)
         begin = frame.top - above if number == 0 else frame.top + pitch * number
         yield line(x, begin, x, frame.top + pitch * (number + 1), "limit")
     for share, name in names:
-        near = frame.across(share) > frame.right - 42  # a centred label would stick out of the drawing
-        x, anchor = (frame.right + 14, "end") if near else (frame.across(share), "middle")
-        if share > 1 and x - frame.across(1.0) < 62 and anchor == "middle":  # nor may it run into the other
-            x, anchor = frame.across(1.0) + 20, "start"
+        near = frame.x.at(share) > frame.x.last - 42  # a centred label would stick out of the drawing
+        x, anchor = (frame.x.last + 14, "end") if near else (frame.x.at(share), "middle")
+        if share > 1 and x - frame.x.at(1.0) < 62 and anchor == "middle":  # nor may it run into the other
+            x, anchor = frame.x.at(1.0) + 20, "start"
         yield text(x, frame.top - 11, name, "note", anchor)
 
 
-def _ticks(frame: _StripFrame, ticks: int, *, titled: bool) -> Iterator[str]:
-    step = next((each for each in _STEPS if frame.most / each <= ticks), frame.most)
-    for number in range(int(frame.most / step) + 1):
-        x = frame.across(number * step)
+def _ticks(frame: _StripFrame, wanted: int, *, titled: bool) -> Iterator[str]:
+    for tick in thinned(ticks(frame.x, wanted), frame.x, frame.x.last + 14):
+        x = frame.x.at(tick.value)
         yield line(x, frame.bottom, x, frame.bottom + 4, "tick")
-        yield text(x, frame.bottom + 17, significant(number * step), "note")
+        yield text(x, frame.bottom + 17, tick.text, "note")
     if titled:
-        yield text(frame.right, frame.bottom + 33, "exit cwnd / BDP", "note", "end")
+        logarithmic = ", logarithmic" if frame.x.logarithmic else ""
+        yield text(frame.x.last, frame.bottom + 33, f"exit cwnd / BDP{logarithmic}", "note", "end")
 
 
 def _marks(row: ExitRow, frame: _StripFrame, middle: float) -> list[str]:
     """Repetitions lie a little above each other, so that equal exits are still counted by eye."""
     if not row.marks:
-        return [text(frame.left + 6, middle - 4, "no exit seen", "note", "start")]
+        return [text(frame.x.first + 6, middle - 4, "no exit seen", "note", "start")]
     parts = []
     repetitions = sorted({mark.repetition for mark in row.marks})
     pitch = min(4.0, 16 / max(1, len(repetitions) - 1))
@@ -252,7 +259,7 @@ def _marks(row: ExitRow, frame: _StripFrame, middle: float) -> list[str]:
         words += "" if mark.counts else " (this run does not count)"
         y = middle + (repetitions.index(mark.repetition) - (len(repetitions) - 1) / 2) * pitch
         parts.append(
-            f'<circle cx="{frame.across(mark.share):.1f}" cy="{y:.1f}" r="4.5" class="{css}">'
+            f'<circle cx="{frame.x.at(mark.share):.1f}" cy="{y:.1f}" r="4.5" class="{css}">'
             f"<title>{escape(words)}</title></circle>"
         )
     return parts

@@ -169,7 +169,7 @@ def page_data(
         if tell is not None:
             tell("curves of the report", number, len(runs))
     return {
-        "figures": [_noted(each, runs) for each in FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))],
+        "figures": [_noted(each, runs) for each in _figures(runs)],
         "limitNames": _LIMIT_NAMES,
         "dashes": dashes(),
         "axes": [
@@ -187,6 +187,13 @@ def page_data(
         "runs": coded,
         "bands": bands.coded(),
     }
+
+
+def _figures(runs: list[Run]) -> list[dict[str, Any]]:
+    """Those that the runs may have: connections of groups have no exits."""
+    found = FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))
+    single = not runs or any(flow.group is None for run in runs if run.plan for flow in run.plan.flows)
+    return [each for each in found if single or each["axis"] != "exit"]
 
 
 def _noted(figure: dict[str, Any], runs: list[Run]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from howdah.report.overview import overview
 from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
 from howdah.report.plot.style import key
-from howdah.report.plot.swept import place_title
+from howdah.report.plot.swept import place_title, place_words
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
 from howdah.report.scriptdata import script_json
 from howdah.report.source import Source, Summary
@@ -146,6 +146,7 @@ def render(
         runs=[] if many else [(run, variants.key(run)) for run in runs],
         claims=claims,
         at_text=point_text,
+        place_words=place_words,
         told=told_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
         said=said_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
         origins=replace(origins(runs), own=[]) if many else origins(runs),

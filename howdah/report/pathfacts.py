@@ -61,9 +61,10 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         if link is not None:
             what = f"{link.file}: {link.opportunities} x {link.opportunity_bytes} B in {delay(link.round_us)}"
             facts.append(Fact(name, f"{what}, nothing for up to {delay(link.longest_wait_us)}"))
-    if path.rate_steps:
-        rates = [value for _, value in path.rate_steps]
-        facts.append(Fact("Rate changes", f"{len(rates)}, {rate(min(rates))} to {rate(max(rates))}"))
+    for name, steps in (("Rate changes", path.rate_steps), ("Rate changes back", path.reverse_rate_steps)):
+        if steps:
+            rates = [value for _, value in steps]
+            facts.append(Fact(name, f"{len(rates)}, {rate(min(rates))} to {rate(max(rates))}"))
     if path.forward_loss_steps or path.reverse_loss_steps:
         changes = [*path.forward_loss_steps, *path.reverse_loss_steps]
         facts.append(Fact("Loss changes", f"{len(changes)}, at most {significant(max(c[1] for c in changes) * 100)} %"))
@@ -76,10 +77,15 @@ def path_facts(runs: list[Run]) -> list[Fact]:
     if path.sender_interface_bits_per_second:
         segments = f", gso_max_segs {path.gso_max_segs}" if path.gso_max_segs is not None else ""
         facts.append(Fact("Senders", f"{rate(path.sender_interface_bits_per_second)}{segments}"))
-    if path.loss_ratio:
-        burst = path.loss_burst_packets
-        bursts = "" if burst is None else f", in bursts of {significant(burst)} packets"
-        facts.append(Fact("Random loss", f"{significant(path.loss_ratio * 100)} %{bursts}"))
+    for name, of in (("Random loss", path.losses(ahead=True)), ("Random loss back", path.losses(ahead=False))):
+        if of.ratio:
+            bursts = "" if of.burst_packets is None else f", in bursts of {significant(of.burst_packets)} packets"
+            facts.append(Fact(name, f"{significant(of.ratio * 100)} %{bursts}"))
+    if path.delay_limit_packets is not None:
+        facts.append(Fact("Delay lines", f"drop what exceeds {path.delay_limit_packets} packets"))
+    if path.jitter is not None:
+        drawn = f"mean {delay(path.jitter.mean_us)}, deviation {delay(path.jitter.deviation_us)}"
+        facts.append(Fact("Delay of each packet", f"{drawn}, at most {delay(path.jitter.largest_us)}: some overtake"))
     if path.delay_variation:
         facts.append(Fact("Delay variation", _variation(path.delay_variation)))
     initial = sorted({flow.initial_window_packets for flow in plans[0].flows})

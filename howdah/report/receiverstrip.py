@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
@@ -13,6 +12,7 @@ from howdah.metric import Metric, known_metrics
 from howdah.number import significant
 from howdah.record.result import Run
 from howdah.report.drawing import line, svg, text
+from howdah.report.plot.scale import Scale, thinned, ticks
 from howdah.report.variant import Variants
 
 _DRAWN = (
@@ -157,14 +157,11 @@ def receiver_drawing(strip: ReceiverStrip, left: float, *, narrow: bool) -> str:
     begin, end = (10.0, 324.0) if narrow else (left, 1200.0)
     bottom = top + pitch * len(strip.rows)
 
-    def across(value: float) -> float:
-        return begin + (end - begin) * value / strip.most
-
+    x = Scale(0.0, strip.most, begin, end)
     parts = []
-    step = _step(strip.most, 5 if narrow else 10)
-    for number in range(int(strip.most / step) + 1):
-        x = across(number * step)
-        parts += [line(x, bottom, x, bottom + 4, "tick"), text(x, bottom + 17, significant(number * step), "note")]
+    for tick in thinned(ticks(x, 5 if narrow else 10), x, end + 14):
+        at = x.at(tick.value)
+        parts += [line(at, bottom, at, bottom + 4, "tick"), text(at, bottom + 17, tick.text, "note")]
     for number, (label, marks) in enumerate(strip.rows.items()):
         middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
         if narrow:
@@ -180,13 +177,7 @@ def receiver_drawing(strip: ReceiverStrip, left: float, *, narrow: bool) -> str:
             words += "" if mark.counts else " (this run does not count)"
             css = f"mark variant-{mark.variant}" + ("" if mark.counts else " invalid")
             parts.append(
-                f'<circle cx="{across(mark.value):.1f}" cy="{middle:.1f}" r="4.5" class="{css}">'
+                f'<circle cx="{x.at(mark.value):.1f}" cy="{middle:.1f}" r="4.5" class="{css}">'
                 f"<title>{escape(words)}</title></circle>"
             )
     return svg(340 if narrow else 1232, bottom + 24, strip.title, parts, "narrow" if narrow else "wide")
-
-
-def _step(most: float, ticks: int) -> float:
-    """The least of 1, 2, 5, 10 … that needs no more than so many ticks."""
-    size = 10.0 ** math.floor(math.log10(most / ticks))
-    return next(size * each for each in (1, 2, 5, 10) if most / (size * each) <= ticks)

@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from howdah.plan.plan import Flow, Plan
 
 _OF_A_GROUP = 3
 
 
 def shown_flows(plan: Plan) -> list[Flow]:
-    """Every flow that the profile writes out, and the first connections of each group; its table has all together."""
-    seen: Counter[str] = Counter()
-    found = []
-    for flow in plan.flows:
-        if flow.group is not None:
-            seen[flow.group] += 1
-            if seen[flow.group] > _OF_A_GROUP:
-                continue
-        found.append(flow)
-    return found
+    """Every flow that the profile writes out, and of each group the connections with the most data, of equal ones the
+    first: the shortest are over before there is a record of them. A table has all of a group together."""
+    shown = {flow.id for flow in plan.flows if flow.group is None}
+    for group in {flow.group for flow in plan.flows if flow.group is not None}:
+        mine = sorted((flow for flow in plan.flows if flow.group == group), key=lambda flow: -(flow.size_bytes or 0))
+        shown |= {flow.id for flow in mine[:_OF_A_GROUP]}
+    return [flow for flow in plan.flows if flow.id in shown]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,12 +22,15 @@ from howdah.errors import HowdahError
 from howdah.place import REPORTS
 
 KIND = "template"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMG]?bit/s|[kMG]?B|[mµu]?s|BDP|bdp|packets|times)(?![\w/]))")
 _FILE = "bytecode"
+_BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 def templates_of(directory: Path) -> Environment:
-    """The templates in a directory: what they print is escaped, and a name that is not known is an error."""
-    return Environment(
+    """The templates in a directory: what they print is escaped, and a name that is not known is an error. The filter
+    ``whole`` keeps numbers and their units on one line."""
+    found = Environment(
         loader=FileSystemLoader(directory),
         autoescape=True,
         undefined=StrictUndefined,
@@ -34,12 +38,21 @@ def templates_of(directory: Path) -> Environment:
         lstrip_blocks=True,
         bytecode_cache=_Compiled(),
     )
+    found.filters["whole"] = whole
+    return found
 
 
-def framed(styles: Sequence[Path], script: str) -> dict[str, Any]:
+def whole(text: str) -> str:
+    """With spaces that do not break between numbers and units."""
+    return _BEFORE_UNIT.sub("\u00a0", text)
+
+
+def framed(styles: Sequence[Path]) -> dict[str, Any]:
     """What a page that stands alone has around its content: version, styles, and two scripts, that of the theme before
-    anything is shown and ``script`` at the end, with the policy that lets these alone run."""
-    scripts = [Script((REPORTS / "js" / "theme.js").read_text(encoding="utf-8")), Script(script)]
+    anything is shown and what binds its button and boxes that scroll at the end, with the policy that lets these alone
+    run."""
+    theme, scroll = ((REPORTS / "js" / name).read_text(encoding="utf-8") for name in ("theme.js", "scroll.js"))
+    scripts = [Script(theme), Script(f"{scroll}\n{_BIND}")]
     return {
         "version": __version__,
         "style": Markup("\n".join(file.read_text(encoding="utf-8") for file in styles)),

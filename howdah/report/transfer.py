@@ -51,7 +51,7 @@ def ideal_s(flow: Flow, path: Path) -> float | None:
     rate of the bottleneck. None where there is no one rate on its way, or that changes."""
     reverse = flow.direction == "reverse"
     rate = path.reverse_rate_bits_per_second if reverse else path.rate_bits_per_second
-    if flow.size_bytes is None or rate is None or (path.reverse_link if reverse else path.rate_changes):
+    if flow.size_bytes is None or rate is None or (path.reverse_rate_changes if reverse else path.rate_changes):
         return None
     frames = -(-flow.size_bytes // path.mss_bytes)
     on_wire_bytes = flow.size_bytes + frames * (path.frame_bytes - path.mss_bytes)
@@ -149,6 +149,7 @@ def completion_table(experiments: list[Experiment], least: int = 1) -> Tabular:
     """A row for each class of size with ``least`` completed transfers; percentiles in seconds with their intervals, and
     two of the slowdown."""
     found = [each for each in size_classes(experiments) if len(each.times_s) >= least]
+    incomplete = any(len(each.times_s) < each.count for each in found)
     several = {name: len({getattr(each, name) for each in found}) > 1 for name in ("experiment", "kernel", "group")}
     columns = ["experiment", "point", "algorithm", "kernel", "group", "sizes", "n", "completed"]
     columns += [cell for name in SHARES for cell in (f"{name} (s)", "")]
@@ -158,7 +159,7 @@ def completion_table(experiments: list[Experiment], least: int = 1) -> Tabular:
         said = {name: str(getattr(each, name)) if several[name] else "" for name in several}
         point = ", ".join(f"{key}={value}" for key, value in each.point.items() if key != "algorithm")
         head = [said["experiment"], point, each.algorithm, said["kernel"], said["group"], each.words]
-        counts = [str(each.count), "" if len(each.times_s) == each.count else str(len(each.times_s))]
+        counts = [str(each.count), str(len(each.times_s)) if incomplete else ""]
         slowed = each.slowed()
         shown = [*each.times().values(), slowed["p50"], slowed["p99"]]
         rows.append([*head, *counts, *(cell for one in shown for cell in _cells(one))])

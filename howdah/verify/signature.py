@@ -69,8 +69,7 @@ def sign(path: Path, key: Path) -> Path:
     A key whose file begins as those of minisign do is used with minisign, any other with ``ssh-keygen``: a private key,
     or a public one whose private key an agent holds. Raises HowdahError when the program is missing or refuses.
     """
-    if not key.is_file():
-        raise HowdahError("there is no such key", where=str(key))
+    require_key(key)
     text = manifest(path)
     target = path / MANIFEST
     minisign = key.read_bytes().startswith(b"untrusted comment:")
@@ -85,10 +84,14 @@ def sign(path: Path, key: Path) -> Path:
     return sign_file(target, key)
 
 
+def require_key(key: Path) -> None:
+    if not key.is_file():
+        raise HowdahError("there is no such key", where=str(key), hint="ssh-keygen -t ed25519 makes one.")
+
+
 def sign_file(file: Path, key: Path) -> Path:
     """Sign a file with an ssh key and write the signature next to it. Raises HowdahError."""
-    if not key.is_file():
-        raise HowdahError("there is no such key", where=str(key))
+    require_key(key)
     _run([_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(file)], asks=True)
     return file.with_name(f"{file.name}.sig")
 
@@ -124,7 +127,16 @@ def ssh_signer(text: bytes, signature: Path, allowed_signers: Path | None) -> tu
         return said.strip().splitlines()[-1] if said.strip() else "a key", False
     if not allowed_signers.is_file():
         raise HowdahError("there is no such list of signers", where=str(allowed_signers))
-    principals = _run([program, "-Y", "find-principals", "-f", str(allowed_signers), "-s", str(signature)], text)
+    command = [program, "-Y", "find-principals", "-f", str(allowed_signers), "-s", str(signature)]
+    try:
+        principals = _run(command, text)
+    except HowdahError as error:
+        signer, _vouched = ssh_signer(text, signature, None)  # or it is a signature of something else
+        raise HowdahError(
+            f"nobody in this list has signed it: {signer}",
+            where=str(allowed_signers),
+            hint="Add a line with a name and the public key of a signer you trust (ssh-keygen(1), ALLOWED SIGNERS).",
+        ) from error
     said = ""
     for principal in principals.split():
         command = [program, "-Y", "verify", "-f", str(allowed_signers), "-I", principal, "-n", NAMESPACE]

@@ -17,7 +17,7 @@ import signal
 import sys
 from pathlib import Path
 
-from howdah.errors import HowdahError, explain
+from howdah.errors import HowdahError, explain, place_of
 from howdah.metric import known_metrics
 from howdah.record import reading
 from howdah.record.agent import AgentRecord
@@ -44,7 +44,7 @@ def _run(directory: RunDirectory, keep_data: bool) -> None:
     except HowdahError as error:
         _say(error=error.what, where=error.where, hint=error.hint)
     except OSError as error:
-        _say(error=explain(error), where=error.filename and str(error.filename), hint=None)
+        _say(error=explain(error), where=place_of(error), hint=None)
     else:
         _say(verdict=verdict, failed=read_json(directory.provenance)["status"] != "finished")
 

@@ -4,11 +4,13 @@
 
 #include <linux/bits.h>
 #include <linux/skbuff.h>
+#include <linux/time64.h>
 #include <linux/types.h>
 #include <net/pkt_sched.h>
 
 #define LINK_KIND "howdah_link"
 #define LINK_MOST_OPPORTUNITIES BIT(25)
+#define LINK_MOST_LATE_NS (10 * NSEC_PER_MSEC)	/* that a timer of the constant rate makes up for */
 
 /* Each TCA_OPTIONS begins with one; howdah/linux/netlink/discipline/howdah_link.py writes them. */
 enum link_message {

@@ -105,11 +105,12 @@ static struct sk_buff *next_at_constant_rate(struct link *link, u64 now)
 		return NULL;
 	}
 	skb = link->queue->dequeue(link->queue);
+	/* What waited begins when the line was free, however late its timer is: to this bound, for it leaves at once. */
+	if (!skb || !link->waits || link->free_ns + LINK_MOST_LATE_NS < now)
+		link->free_ns = now;
+	link->waits = skb && link->queue->q.qlen;	/* what is behind it begins when it ends, in the past or not */
 	if (!skb)
 		return NULL;
-	if (!link->waits)
-		link->free_ns = now;	/* what waited begins when the line was free, however late its timer is */
-	link->waits = false;
 	link->free_ns += div64_u64((u64)qdisc_pkt_len(skb) * BITS_PER_BYTE * NSEC_PER_SEC, link->rate_bits_per_second);
 	return skb;
 }

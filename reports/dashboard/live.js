@@ -52,7 +52,7 @@
 
     name(labels, several) {
       const own = this.description.legend.replace(/\{\{(\w+)\}\}/g, (_all, label) => labels[label] || "");
-      if (!several || !labels.algorithm) return own;
+      if (!several || !labels.algorithm || own.includes(labels.run)) return own;
       return `${labels.algorithm} r${labels.repetition} ${own}`;
     }
 
@@ -90,7 +90,7 @@
         height: 200,
         scales: { x: { time: true, auto: false }, y: { auto: false } },
         axes: [{ ...axis, values: (_plot, splits) => splits.map(clock), space: 70 }, { ...axis, size: 64 }],
-        series: [{ value: (_plot, at) => (at === null ? "—" : clock(at)) }, ...names.map((label, index) => ({ label, stroke: colour(index), width: 1.5, points: { show: false } }))],
+        series: [{ value: (_plot, at) => (at === null ? "—" : clock(at)) }, ...names.map((label, index) => ({ label, value: (_plot, at) => (at === null ? "—" : at), stroke: colour(index), width: 1.5, points: { show: false } }))],
       }, data, this.canvas);
     }
 

@@ -14,6 +14,7 @@ howdah.Figure = (() => {
   const all = [];
   const DECADE = 10; // by which the peaks of windows differ where their axis is logarithmic
   const MOST_POINTS = 300; // of a line, which labels keep away from
+  const APART = 6; // pixels between the points of a line that labels keep away from
 
   class Figure {
     constructor(description, parent) {
@@ -110,14 +111,23 @@ howdah.Figure = (() => {
       );
     }
 
-    // Some hundred points of each line in view, in CSS pixels, so that labels find a place beside them.
+    // Points of each line in view, in CSS pixels and not far from one another, so that labels find a place beside them.
     pointsOf(shown) {
       const { min, max } = this.plot.scales.x;
       const found = [];
       for (const line of shown) {
         const inside = line.x.flatMap((x, index) => (x >= min && x <= max && line.y[index] !== null ? [index] : []));
         const every = Math.max(1, Math.floor(inside.length / MOST_POINTS));
-        for (let at = 0; at < inside.length; at += every) found.push(this.position(line.x[inside[at]], line.y[inside[at]]));
+        let before = null;
+        for (let at = 0; at < inside.length; at += every) {
+          const point = this.position(line.x[inside[at]], line.y[inside[at]]);
+          const parts = before && !line.points ? Math.ceil(Math.hypot(point.x - before.x, point.y - before.y) / APART) : 1;
+          for (let part = 1; part < parts; part++) {
+            found.push({ x: before.x + ((point.x - before.x) * part) / parts, y: before.y + ((point.y - before.y) * part) / parts });
+          }
+          found.push(point);
+          before = point;
+        }
       }
       return found;
     }
@@ -225,8 +235,8 @@ howdah.Figure = (() => {
       }
       const limits = lines.limits(this.description).map((limit) => limit.value);
       const high = Math.max(most, ...limits.filter((value) => value <= 1.8 * most));
-      const low = this.description.unit === "ms" ? 0.85 * Math.min(least, ...limits.slice(0, 1)) : 0;
-      return [low, high + (high - low) * 0.07];
+      const low = this.description.unit === "ms" ? 0.75 * Math.min(least, ...limits.slice(0, 1)) : 0;
+      return [low, high > low ? high + (high - low) * 0.07 : low + 1];
     }
 
     options() {

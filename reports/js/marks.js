@@ -34,6 +34,21 @@ howdah.marks = (() => {
     return { x: box.left, y: box.top + 12 };
   }
 
+  // A place for the name of a limit, above or below its line: as far right as it covers the fewest points of the curves.
+  function beside(boxes, curves, y, width, bounds) {
+    let best = null;
+    for (let step = 0; step <= 24; step++) {
+      const left = bounds.right - 4 - width - (step * (bounds.right - bounds.left - width - 8)) / 24;
+      for (const base of [y - 4, y + 13]) {
+        const box = { left, right: left + width, top: base - 12, bottom: base + 3 };
+        if (base < bounds.top + 12 || base > bounds.bottom - 2 || boxes.some((each) => overlap(each, box))) continue;
+        const covered = curves.filter((point) => point.x > left - 2 && point.x < box.right + 2 && point.y > box.top && point.y < box.bottom).length;
+        if (!best || covered < best.covered) best = { covered, box };
+      }
+    }
+    return best && best.box;
+  }
+
   // Everything to draw over the lines, in CSS pixels relative to the figure. `at` maps (x, y) of the data to pixels;
   // `curves` are points of the lines, in pixels. A limit above the view is a note at its edge.
   function layout(bounds, at, limits, exits, instants, events, curves = []) {
@@ -60,14 +75,10 @@ howdah.marks = (() => {
         continue;
       }
       if (!(y >= bounds.top - 0.5 && y <= bounds.bottom + 0.5)) continue;
-      const width = widthOf(limit.label);
-      const x = bounds.right - width - 4;
-      const box = (base) => ({ left: x, right: x + width, top: base - 12, bottom: base + 3 });
-      const free = (base) => base >= bounds.top + 12 && base <= bounds.bottom - 2 && !boxes.some((each) => overlap(each, box(base)));
-      const base = [y - 4, y + 13].find(free);
-      if (base !== undefined) boxes.push(box(base));
+      const spot = beside(boxes, curves, y, widthOf(limit.label), bounds);
+      if (spot) boxes.push(spot);
       // Two limits in one place leave room for one name: the line stands for both.
-      drawn.limits.push({ y, label: base === undefined ? "" : limit.label, at: { x, y: base === undefined ? y : base } });
+      drawn.limits.push({ y, label: spot ? limit.label : "", at: { x: spot ? spot.left : bounds.right, y: spot ? spot.bottom - 3 : y } });
     }
     for (const exit of exits) {
       const point = at(exit.x, exit.y === null ? 0 : exit.y);

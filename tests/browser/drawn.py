@@ -132,15 +132,16 @@ def luminance(colour: str) -> float:
 
 
 def labels_on_curves(page: Page) -> list[str]:
-    """Labels of exits on the figures of a report that cover a curve or one another, where there is a place that does
-    not."""
+    """Labels of exits and names of limits on the figures of a report that cover a curve or one another."""
     found: list[str] = page.evaluate(
         """() => (typeof howdah === "undefined" ? [] : howdah.figures || []).filter((each) => each.plot)
         .flatMap((figure) => {
           const name = figure.description.id;
           const bounds = figure.bounds();
           const curves = figure.pointsOf(figure.lines);
-          const boxes = figure.marksNow().exits.map((each) => ({ label: each.label, left: each.at.x,
+          const marks = figure.marksNow();
+          const named = [...marks.exits, ...marks.limits.filter((each) => each.label && each.y !== null)];
+          const boxes = named.map((each) => ({ label: each.label, left: each.at.x,
             right: each.at.x + howdah.marks.widthOf(each.label), top: each.at.y - 10, bottom: each.at.y + 2 }));
           const on = (box) => curves.filter((point) =>
             point.x > box.left && point.x < box.right && point.y > box.top && point.y < box.bottom).length;

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 
 from playwright.sync_api import Browser, Page, Route
 from pytest import MonkeyPatch
@@ -19,9 +20,21 @@ from howdah.atlas.published import kernel_of, rows_of
 from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
+from howdah.counterexample.goal import CandidateScore
+from howdah.counterexample.page import write_page as write_search_page
+from howdah.counterexample.session import SearchResult
+from howdah.counterexample.shrink import Simpler
+from howdah.counterexample.space import read_space
+from howdah.counterexample.trial import Tried
+from howdah.explain.overlay import compared
+from howdah.explain.overlay_page import write_overlay
+from howdah.explain.page import write_page as write_explained
+from howdah.explain.points import of_section
+from howdah.explain.read import read_files
 from howdah.nightly.page import write_page
 from howdah.nightly.sheet import Value
 from howdah.place import PROFILES
+from howdah.profile import load
 from howdah.publish.dashboard import write_page as write_live_page
 from howdah.publish.live_state import LiveState
 from howdah.publish.underway import Watch
@@ -33,6 +46,7 @@ from tests.atlas_factory import make_judged_atlas
 from tests.experiment_factory import Scenario, make_experiment
 from tests.nightly_factory import changed, night, sheet, usual
 from tests.unit.recorded_run import record_experiment
+from tests.unit.test_explain_overlay import LOSSY, as_measured, recorded
 from tests.unit.underway_run import make_virtual
 
 KINDS = (
@@ -46,9 +60,31 @@ KINDS = (
     "published entry",
     "night",
     "live",
+    "search",
+    "explained",
+    "twin",
 )
 # Those that do not name the directory that they were made in: the same bytes in every session.
 SAME_EVERYWHERE = ("report", "comparison", "many runs", "atlas index", "published index", "published entry", "live")
+SOUGHT = """\
+howdah: 1
+name: sought
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: cubic
+duration: 8 s
+claims:
+  - id: high
+    says: start-up ends above half of the BDP
+    value: {metric: exit_cwnd_bdp, flow: 1}
+    expect: {at_least: 0.5}
+search:
+  space:
+    path.rate: {from: 1 Mbit/s, to: 20 Mbit/s, step: 500 kbit/s}
+    path.rtt: {from: 10 ms, to: 300 ms, step: 1 ms}
+    path.buffer: [1 bdp, 2 bdp, 4 bdp]
+  falsify: high
+  budget: {candidates: 30}
+"""
 _ORIGIN = "http://live.test"
 _LIVE_BEGIN_S = 1_700_000_000  # what Prometheus knows begins here
 _LIVE_S = 60
@@ -129,6 +165,8 @@ def make_pages(root: Path) -> Pages:
         files |= _atlas(root)
     files["night"] = _night(root / "night")
     files["live"], board = _live(root / "live")
+    files["search"] = _search(root / "search")
+    files |= _recorded(root / "recorded")
     return Pages(files, board)
 
 
@@ -198,3 +236,37 @@ def _live(root: Path) -> tuple[Path, str]:
     assert state["underway"]
     assert state["finished"]
     return write_live_page(root), json.dumps(state)
+
+
+def _search(root: Path) -> Path:
+    """Candidates of which some show it, with a counterexample and its neighbours."""
+    root.mkdir()
+    file = root / "sought.yaml"
+    file.write_text(SOUGHT, encoding="utf-8")
+    section = load(file).search
+    assert section is not None
+    space = read_space(file, [], section)
+    tried, chance = [], Random(1)
+    for number in range(30):
+        score = CandidateScore(number / 30, number % 5 == 0, f"exit at {number / 30:.3g} BDP")
+        tried.append(Tried(space.draw(chance), score, f"candidate-{number}", 1))
+    found = SearchResult(tried, space.size, Simpler(tried[0].candidate), tried[0])
+    found.neighbours = [("path.rtt 40 ms", tried[1]), ("path.buffer 1 bdp", tried[2])]
+    found.importances = {"path.rtt": 0.6, "path.rate": 0.3, "path.buffer": 0.1}
+    said = ["The claim fails on 6 of 30 candidates.", "The simplest has a round-trip time of 200 ms."]
+    return write_search_page(found, space, "start-up ends above half of the BDP", said, root)
+
+
+def _recorded(root: Path) -> dict[str, Path]:
+    """A recording with losses as it is explained, and a twin laid over it that left earlier."""
+    root.mkdir()
+    section = recorded(LOSSY, root)
+    assert section.course is not None
+    read = read_files([root / "recording"], 1)
+    course = of_section(section.course)
+    twin = replace(course, in_flight_packets=course.in_flight_packets * 0.8, rtt_s=course.rtt_s * 1.02)
+    overlays = [compared("cubic-r0", section, as_measured(section) | {"exit_cause": "delay"}, twin)]
+    return {
+        "explained": write_explained(read.flows, read.problems, root / "explained.html"),
+        "twin": write_overlay("twin", overlays, root / "twin.html"),
+    }

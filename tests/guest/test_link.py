@@ -4,33 +4,22 @@
 from __future__ import annotations
 
 import random
-import struct
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.ingest.capture_clock import read_clock
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.packets import Packet, captured
 from tests.guest.shared_run import shared_run
 
 OPPORTUNITY_BYTES = 1504  # as the published program has it: an IP packet of 1500 bytes with its tun device's header
 TUN_BYTES, ETHERNET_BYTES = 4, 14
 # The kernel's clock has steps of 256 ns, and each clock that a process reads takes one.
 LATE_NS = 3000
-
-
-@dataclass(frozen=True)
-class Packet:
-    time_ns: int  # from the epoch
-    ip_bytes: int
-    identity: tuple[int, bytes]  # of IP, and what begins TCP's header
 
 
 class MahimahiLink:
@@ -121,24 +110,6 @@ collect: {{pcap: ['{router}:{router}-eth0', '{router}:{router}-eth1']}}
     file = place / "link.yaml"
     file.write_text(text, encoding="utf-8")
     return plan_of(profile=file)
-
-
-def captured(directory: RunDirectory, plan: Plan, place: str, source: str) -> Iterator[Packet]:
-    """IPv4 packets of one host, in the time of the flows."""
-    clock = read_clock(directory.raw / "pcap.json") or read_clock(directory.raw)
-    assert clock is not None
-    data = (directory.raw / "pcap" / f"{place}.pcap").read_bytes()
-    offset = 24
-    while offset < len(data):
-        seconds, nanoseconds, length, _whole = struct.unpack_from("=IIII", data, offset)
-        frame = data[offset + 16 : offset + 16 + length]
-        offset += 16 + length
-        if frame[26:30] != bytes(map(int, source.split("."))):
-            continue
-        time_ns = int(clock.monotonic(np.array([seconds * 10**9 + nanoseconds]))[0]) - plan.epoch_us * 1000
-        size, identity = struct.unpack_from("!HH", frame, 16)
-        if time_ns < plan.duration_us * 1000:
-            yield Packet(time_ns, size, (identity, frame[34:54]))
 
 
 def compare(directory: RunDirectory, plan: Plan, times: list[int], *, reverse: bool = False) -> MahimahiLink:

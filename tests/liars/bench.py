@@ -66,6 +66,29 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "events": (None, (*SMALL, "algorithm=hystart-plus-plus")),
     "rate-schedule": (None, (*SMALL, "algorithm=cubic", "path.schedule=[{at: 700 ms, rate: 5 Mbit/s}]")),
     "loss-schedule": (None, (*SMALL, "algorithm=cubic", "path.schedule=[{at: 700 ms, loss: 5 %}]")),
+    "both-ways": (
+        None,
+        (
+            *(*SMALL, "algorithm=cubic", "path.reverse_rate=300 kbit/s", "path.reverse_buffer=30 kB"),
+            *("path.reverse_loss=5 %", "path.schedule=[{at: 700 ms, reverse_rate: 100 kbit/s}]"),
+        ),
+    ),
+    "drawn-delays": (
+        None,
+        (
+            *(*SMALL, "algorithm=cubic"),
+            "path.delay_variation={distribution: exponential, order: broken, standard_deviation: 2 ms, source: test}",
+        ),
+    ),
+    "varied-delay": (
+        None,
+        (
+            *(*SMALL, "algorithm=cubic"),
+            "path.delay_variation={distribution: uniform, amplitude: 4 ms, correlation_time: 50 ms, source: test}",
+        ),
+    ),
+    "little-room": (None, (*SMALL, "algorithm=cubic", "path.delay_limit=5")),
+    "tunnel": (None, (*SMALL, "algorithm=cubic", "path.middlebox={overhead: wireguard}")),
     "tick": (None, (*SMALL, "algorithm=cubic", "path.tick=5 ms")),
     "small-hop": (None, (*SMALL, "algorithm=cubic", "path.middlebox={mtu: 1400}")),
     "black-hole": (

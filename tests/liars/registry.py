@@ -32,6 +32,7 @@ from tests.liars.queues import QUEUES
 from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
+from tests.liars.ways import WAYS
 
 RUNS: list[RunLiar] = [
     *PATHS,
@@ -39,6 +40,7 @@ RUNS: list[RunLiar] = [
     *QUEUES,
     *HOPS,
     *POLICERS,
+    *WAYS,
     *RECORDS,
     *BOOTED,
     *COLLECTED,

@@ -22,10 +22,11 @@ algorithm: [cubic-no-hystart, cubic]
 duration: 3 s
 groups: [{name: web, connections: 6, start: 1 s, size: 30 kB}]
 figures:
-  - {id: swept, title: Utilisation against RTT, kind: sweep, x: path.rtt, y: utilisation, panels: path.buffer}
+  - {id: swept, title: Utilisation against RTT, kind: sweep, x: path.rtt, y: utilisation, panels: path.buffer,
+     paper: {label: Table 1, points: {1 bdp / cubic: {50 ms: 70 %}}}}
   - {id: barred, title: Utilisation by buffer, kind: bars, x: path.buffer, y: utilisation, at: {path.rtt: 50 ms}}
   - {id: shares, title: Completion, kind: cdf, metric: completion_time_s, at: {path.rtt: 50 ms, path.buffer: 1 bdp}}
-  - {id: curves, title: Start-up, kind: time, series: [cwnd], at: {path.rtt: 50 ms, path.buffer: 1 bdp}}
+  - {id: curves, title: Start-up, kind: time, series: [cwnd, ssthresh], at: {path.rtt: 50 ms, path.buffer: 1 bdp}}
   - {id: numbers, title: Utilisation, kind: table, rows: algorithm, columns: path.rtt, y: utilisation,
      at: {path.buffer: 1 bdp}}
 """

@@ -48,6 +48,21 @@ PLANNED = {
             "corrupt: 0.5 %}",
         ),
     ),
+    "both ways": Asked(
+        "",
+        (
+            *("path.reverse_rate=1 Mbit/s", "path.reverse_loss=1 %", "path.reverse_loss_burst=3"),
+            "path.schedule=[{at: 1 s, reverse_rate: 500 kbit/s, loss: 5 %, loss_for: 1 s}, {at: 1500 ms, outage: 1 s}]",
+        ),
+    ),
+    "drawn delays": Asked(
+        "",
+        (
+            "path.delay_variation={distribution: pareto, order: broken, standard_deviation: 2 ms, source: x}",
+            "path.delay_limit=50",
+        ),
+    ),
+    "tunnel": Asked("", ("path.middlebox={overhead: gre}", "path.reverse_rate=1 Mbit/s")),
     "hops": Asked("", ("path.hops=[{rate: 30 Mbit/s}, {rate: 25 Mbit/s, place: after}]",)),
     "schedule": Asked(
         "", ("path.schedule=[{at: 1 s, rate: 5 Mbit/s}, {at: 2 s, rtt: 60 ms}, {at: 3 s, forward_delay: 5 ms}]",)

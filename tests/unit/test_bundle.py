@@ -19,10 +19,11 @@ from howdah.build import cache as cache_module
 from howdah.build import supply, tools
 from howdah.build.bundle_file import MANIFEST, SIGNATURE, read_bundle
 from howdah.build.cache import Cache
+from howdah.build.corresponding import sources_of
 from howdah.build.supply import offered, supplied, take
 from howdah.command import build as build_command
 from howdah.command.build import signer_of, vouched
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from tests.unit.bundle_factory import RECIPE, ready_piece, write_bundle
 
 
@@ -160,6 +161,8 @@ def test_what_is_no_whole_bundle_is_refused_and_leaves_nothing(
         ({"pieces": [{"kind": "module"}]}, "not whole", "Fetch it again"),
         ({"pieces": 3}, "not whole", "Fetch it again"),
         ({"made": "yesterday"}, "not whole", "Fetch it again"),
+        ({"made": "2026-99-99"}, "not whole", "Fetch it again"),
+        ({"made": 20261128}, "not whole", "Fetch it again"),
         ({"documents": {"../../x": "0" * 64}}, "not whole", "Fetch it again"),
         ({"documents": {"/etc/x": "0" * 64}}, "not whole", "Fetch it again"),
     ],
@@ -173,6 +176,33 @@ def test_a_manifest_that_cannot_be_used_is_refused(
         read_bundle(target)
     assert remedy in str(caught.value)
     assert str(target) in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [{"size": "1 MB"}, {"unpacked": -1}, {"about": None}, {"recipe": 5}, {"sha256": "0"}])
+def test_a_piece_with_values_of_another_kind_is_refused(wrong: dict[str, object], tmp_path: Path) -> None:
+    ready, file = ready_piece(tmp_path)
+    target = tmp_path / "b"
+    write_bundle(target, [(ready, file)], pieces=[{**dataclasses.asdict(ready), **wrong}])
+    with pytest.raises(HowdahError, match="not whole"):
+        read_bundle(target)
+
+
+def test_a_directory_that_is_no_bundle_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match="not a bundle of howdah"):
+        read_bundle(tmp_path)
+
+
+@pytest.mark.parametrize("content", [None, b"{}", b"[]", b"no JSON", b'{"packages": [5]}'])
+def test_a_bundle_without_an_inventory_has_no_sources(content: bytes | None, tmp_path: Path) -> None:
+    write_bundle(tmp_path / "tar", [ready_piece(tmp_path)])
+    place = tmp_path / "place"
+    with tarfile.open(tmp_path / "tar") as archive:
+        archive.extractall(place, filter="data")
+    if content is not None:
+        (place / "spdx.json").write_bytes(content)
+    with pytest.raises(HowdahError, match="spdx") as caught:
+        sources_of(read_bundle(place))
+    assert "Fetch it again" in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["../../escape", "log", "bundle", ""])
@@ -246,6 +276,12 @@ def _signed(bundle: Path, place: Path, name: str) -> Path:
     return signers
 
 
+def _copy(bundle: Path, target: Path) -> Path:
+    write_bundle(target, [ready_piece(target.parent / "piece", content="of another")])
+    assert target.read_bytes() != bundle.read_bytes()
+    return target
+
+
 def test_a_signature_counts_where_its_signer_is_allowed(bundle: Path, tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="not signed"):
         vouched(read_bundle(bundle), None, tmp_path / "any", trust=True)
@@ -253,9 +289,14 @@ def test_a_signature_counts_where_its_signer_is_allowed(bundle: Path, tmp_path: 
     found = read_bundle(bundle)
     assert "alice" in vouched(found, None, signers, trust=False)
     other = tmp_path / "others"
-    other.write_text(signers.read_text().replace("AAAAC3", "AAAAC4"))
-    with pytest.raises(HowdahError, match="ssh-keygen refuses"):
+    (tmp_path / "bob").mkdir()
+    _signed(_copy(bundle, tmp_path / "bob" / "bundle"), tmp_path / "bob", "bob").rename(other)
+    with pytest.raises(HowdahError, match="nobody in this list has signed it: Good") as caught:
         vouched(found, None, other, trust=True)
+    assert caught.value.where == str(other)
+    assert "public key" in str(caught.value.hint)
+    with pytest.raises(HowdahError, match="no such list"):
+        vouched(found, None, tmp_path / "missing", trust=True)
 
 
 def test_a_signature_of_another_manifest_is_found(bundle: Path, tmp_path: Path) -> None:
@@ -300,6 +341,16 @@ def test_tools_of_a_bundle_need_no_compiler(tmp_path: Path, cache: Cache, monkey
     found = tools.build_tools(cache)
     assert found.key == "what they are"
     assert found.launch.read_text() == "launch"
+
+
+@pytest.mark.parametrize("words", [["--trust"], ["--digest", "0" * 64], ["--allowed-signers", "signers"]])
+def test_nobody_vouches_for_what_is_built_here(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_command, "build_all", lambda *_a: pytest.fail("nothing is built"))
+    parser = argparse.ArgumentParser()
+    build_command.add_parser(parser.add_subparsers())
+    options = parser.parse_args(["build", *words])
+    with pytest.raises(UsageError, match="--from"):
+        options.execute(options)
 
 
 def test_build_takes_a_bundle_before_anything_is_built(

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
 import hashlib
 import json
+import os
 import re
 import subprocess
 import tarfile
@@ -23,6 +26,7 @@ from howdah.build.inventory import components_of, inventory
 from howdah.build.supply import supplied, take
 from howdah.build.tools import Tools, tools_recipe
 from howdah.build.uml_kernel import kernel_recipe
+from howdah.command import bundle as bundle_command
 from howdah.command.build import signer_of
 from howdah.engine.share import build_agent
 from howdah.engine.uml import bundling
@@ -154,8 +158,55 @@ def test_a_tree_is_in_no_bundle(tmp_path: Path) -> None:
     for kernel in ("/home/me/linux", "debian-newest"):
         with pytest.raises(HowdahError, match="has none that other machines know"):
             make_bundle(tmp_path / "a", [kernel], [], _silent)
-    with pytest.raises(HowdahError, match="no guest tree has packages for 'carrots'"):
-        make_bundle(tmp_path / "a", [KERNEL], ["carrots"], _silent)
+    with pytest.raises(UsageError, match="no guest tree has packages for 'flennt'") as caught:
+        make_bundle(tmp_path / "a", [KERNEL], ["flennt"], _silent)
+    assert "flent" in str(caught.value.hint)
+
+
+def test_a_place_that_takes_no_bundle_is_told_before_anything_is_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundling, "build", lambda *_a, **_n: pytest.fail("nothing is built"))
+    _file(tmp_path / "full" / "mine", "kept")
+    for target, said in (
+        (tmp_path / "full", "not empty"),
+        (tmp_path / "missing" / "a", "cannot be written: No such file or directory"),
+        (tmp_path / "full" / "mine" / "a", "cannot be written: Not a directory"),
+    ):
+        with pytest.raises(HowdahError, match=said) as caught:
+            make_bundle(target, [KERNEL], [], _silent)
+        assert caught.value.where == str(target)
+    assert [file.name for file in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+def test_a_full_disk_is_that_of_the_bundle(tmp_path: Path) -> None:
+    error = bundling._not_written(tmp_path / "a", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    assert str(tmp_path / "a") in str(error)
+    assert "another disk" in str(error)
+    assert "HOWDAH_CACHE" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        (["--key", "missing"], HowdahError, "no such key"),
+        (["--sources", "s", "--key", "missing"], UsageError, "--sources"),
+        (["--sources", "s", "--kernel", KERNEL], UsageError, "--sources"),
+        (["--sources", "s", "--with", "flent"], UsageError, "--sources"),
+        (["--sources", "s"], HowdahError, "no such bundle"),
+    ],
+)
+def test_a_wrong_command_line_packs_nothing(
+    words: list[str], error: type[HowdahError], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bundle_command, "make_bundle", lambda *_a, **_n: pytest.fail("nothing is packed"))
+    parser = argparse.ArgumentParser()
+    bundle_command.add_parser(parser.add_subparsers())
+    options = parser.parse_args(["bundle", "--output", "a", *words])
+    with pytest.raises(error, match=said):
+        options.execute(options)
+    assert list(tmp_path.glob("s")) == []
 
 
 def test_the_inventory_has_every_package_with_its_source(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from howdah.build.cache import Cache
 from howdah.command import listing
 from howdah.command import main as command
 from howdah.command.main import main
-from howdah.errors import HowdahError, explain
+from howdah.errors import HowdahError, explain, place_of
 from howdah.place import PROFILES
 from tests.json_shape import check_shape
 
@@ -71,6 +71,38 @@ def test_wrong_usage_without_json_prints_no_object(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit, match="2"):
         main(["comparre", "quick"])
     assert capsys.readouterr().out == ""
+
+
+def test_a_python_without_a_module_of_its_own_is_named_as_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacking(*_words: object) -> None:
+        raise ModuleNotFoundError("No module named '_lzma'", name="_lzma")
+
+    monkeypatch.setattr(command, "build_parser", lacking)
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().err
+    assert "built without its module lzma" in said
+    assert sys.executable in said
+    assert "another Python" in said
+
+
+def test_a_user_without_a_home_is_told_what_to_set() -> None:
+    code = "import os, sys; os.getuid = lambda: 4242; from howdah.command.main import main; sys.exit(main(['doctor']))"
+    environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "HOWDAH_CACHE")}
+    environment.pop("XDG_CACHE_HOME", None)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "the user 4242 has no home directory" in done.stderr
+    assert "HOWDAH_CACHE" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_where_a_copy_finds_no_room_is_its_target() -> None:
+    for number, where in ((errno.ENOSPC, "target"), (errno.EACCES, "source")):
+        assert place_of(OSError(number, "", "source", None, "target")) == where
+    assert place_of(OSError(errno.ENOSPC, "", "source")) == "source"
+    assert place_of(OSError(errno.ENOSPC, "")) is None
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ from howdah.engine.uml import memory, needs
 from howdah.errors import EngineUnavailableError
 from tests.unit.bundle_factory import ready_piece, write_bundle
 
+_SIZE = {"xstate_bytes": 2696}
+
 
 def test_engines_by_name() -> None:
     assert engine("uml").parallel
@@ -256,10 +258,29 @@ def test_the_doctor_tells_the_age_of_a_bundle(
     assert found.status == status
     assert made in found.found
     assert "not signed" in found.found
+
+
+def test_a_bundle_that_is_not_whole_leaves_the_other_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "b"
     target.write_bytes(b"no bundle")
-    (found,) = doctor._bundles(Cache(tmp_path / "cache"))
-    assert found.status == MISSING
-    assert found.remedy
+    monkeypatch.setenv(supply.VARIABLE, str(target))
+    monkeypatch.setattr(doctor, "vm_needs", types.SimpleNamespace(every_check=lambda _: []))  # it boots a kernel
+    found = doctor.examine(60)
+    (told,) = [each for each in found if str(target) in each.found]
+    assert (told.engine, told.status) == ("uml", MISSING)
+    assert "Fetch it again" in str(told.remedy)
+    assert {"root", "cache"} <= {each.what for each in found}
+
+
+def test_a_process_that_is_traced_is_told_who_traces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "_try", lambda: {"ptrace": "PTRACE_TRACEME: not permitted", "namespaces": None, **_SIZE})
+    monkeypatch.setattr(needs, "_tracer", lambda: "4711")
+    told = {item.what: item for item in needs.checks()}["ptrace"]
+    assert told.status == MISSING
+    assert "4711" in told.found
+    assert "strace" in str(told.remedy)
+    monkeypatch.setattr(needs, "_tracer", lambda: None)
+    assert "SYS_PTRACE" in str({item.what: item for item in needs.checks()}["ptrace"].remedy)
 
 
 def test_a_cache_where_no_program_starts_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

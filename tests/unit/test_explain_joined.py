@@ -151,10 +151,10 @@ def test_the_page_draws_each_leg_s_delays_there_and_back_and_its_losses(tmp_path
         text, "Delay beyond the least from sender.pcap to receiver.pcap", "Delay beyond the least back"
     )
     lost = lost_between(files)
-    assert there.count("l6 6") == lost and back.count("l6 6") == 0
+    assert there.count("m-3 -3") == lost and back.count("m-3 -3") == 0
     (joined,) = read_files(files, 5).joined
     passed = int(joined.legs[0].data.passed.sum())
-    assert there.count("h1.8v1.8") == passed - passed // 2, "of more than a picture shows, each second one"
+    assert there.count("m-0.9 -0.9") == passed - passed // 2, "of more than a picture shows, each second one"
     assert f"{lost} of {lost + passed} packets were lost between sender.pcap and receiver.pcap" in text
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from xml.etree import ElementTree
@@ -19,10 +20,13 @@ from matplotlib.text import Text
 from howdah.command.main import main
 from howdah.profile.figure import FigureSection
 from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw
+from howdah.report.paper import line as paper_line
 from howdah.report.paper.legend import broken, columns, entries, lines_of_legend
 from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
 from howdah.report.paper.reference import figure_list
 from howdah.report.paper.reference import main as reference
+from howdah.report.paper.sheet import plain_logarithm
+from howdah.report.sequence import ACKED, SENT, WINDOW, sequence_curves
 from howdah.work.results import read_results
 from tests.unit import figured_experiment as figured
 
@@ -101,8 +105,13 @@ def test_points_of_a_sweep_and_bars_are_the_means_of_the_repetitions(written: Pa
         for buffer in figured.BUFFERS
         for rtt in figured.RTTS
     }
-    found = {(row["panel"], f"{row['x']} ms"): float(row["y"]) for row in rows_of(written, "profile:swept")}
+    rows = rows_of(written, "profile:swept")
+    measured = [row for row in rows if row["line"] in figured.ALGORITHMS]
+    found = {(row["panel"].removeprefix("buffer "), f"{row['x']} ms"): float(row["y"]) for row in measured}
     assert found == pytest.approx(wanted)
+    printed = [(row["panel"], row["line"], row["x"], float(row["y"])) for row in rows if row not in measured]
+    assert printed == [("buffer 1 bdp", "cubic (Table 1)", "50", 70.0)]
+    assert "Hollow marks: Table 1." in file_of(written, "profile:swept", "caption.txt").read_text(encoding="utf-8")
     bars = {f"{row['x']} bdp": float(row["y"]) for row in rows_of(written, "profile:barred")}
     assert bars == pytest.approx({buffer: wanted[buffer, "50 ms"] for buffer in figured.BUFFERS})
 
@@ -149,6 +158,39 @@ def test_a_measure_that_no_run_has_is_refused(experiment: Path, capsys: pytest.C
 
 def test_marks_of_receivers_are_their_measures(written: Path) -> None:
     assert sorted({float(row["y"]) for row in rows_of(written, "receivers")}) == [2.0, 3.0]
+
+
+def test_curves_have_words_and_a_unit_and_a_threshold_without_bound_is_not_drawn(written: Path) -> None:
+    rows = rows_of(written, "profile:curves")
+    assert {row["y_name"] for row in rows} == {"congestion window, ssthresh (packets)"}
+    windows = [float(row["y"]) for row in rows if row["line"].endswith("congestion window")]
+    thresholds = [float(row["y"]) for row in rows if row["line"].endswith("ssthresh")]
+    assert thresholds
+    assert max(thresholds) < 2 * max(windows)
+
+
+def test_the_picture_of_time_and_sequence_has_what_the_page_shows(experiment: Path, tmp_path: Path) -> None:
+    run = next(run for run in read_results(experiment, lambda _: None).runs if run.plan)
+    assert run.plan is not None
+    wanted = set(sequence_curves(run, run.plan.flows[0]))
+    words = ["figure", str(run.directory.path), "--figure", "time-sequence", "--whole", "--data"]
+    assert main([*words, "--output", str(tmp_path / "s.svg")]) == 0
+    lines = {row["line"].partition(", from")[0] for row in csv.DictReader((tmp_path / "s.csv").open(encoding="utf-8"))}
+    assert {SENT, WINDOW} <= wanted
+    assert lines == (wanted - {ACKED}) | {run.algorithm}
+
+
+def test_data_is_not_thinned_where_the_drawing_is(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(run for run in read_results(experiment, lambda _: None).runs if run.plan)
+    words = ["figure", str(run.directory.path), "--figure", "start-up", "--data", "--output"]
+    assert main([*words, str(tmp_path / "all.svg")]) == 0
+    monkeypatch.setattr(paper_line, "_MOST_POINTS", 10)
+    assert main([*words, str(tmp_path / "few.svg")]) == 0
+    assert (tmp_path / "few.csv").read_bytes() == (tmp_path / "all.csv").read_bytes()
+    assert len((tmp_path / "few.csv").read_text(encoding="utf-8").splitlines()) > 12
+    assert (tmp_path / "few.svg").stat().st_size < (tmp_path / "all.svg").stat().st_size
 
 
 def _beyond_the_view(axes: Axes) -> Iterator[Text]:
@@ -199,6 +241,24 @@ def test_nothing_that_is_written_leaves_the_sheet_or_lies_on_something_else(expe
             if wrong:
                 found[name] = wrong
     assert found == {}
+
+
+@pytest.mark.parametrize("ends", [(0.25, 7.5), (0.06, 7.5), (1.0, 4.0), (3.0, 4000.0)])
+def test_numbers_of_a_logarithmic_axis_stand_apart(ends: tuple[float, float]) -> None:
+    with FigureSheet(3.4).styled():
+        figure = FigureSheet(3.4).figure(1.5)
+        axes = figure.subplots()
+        axes.set_xscale("log")
+        axes.set_xlim(*ends)
+        plain_logarithm(axes.xaxis)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+        labels = [each for each in axes.get_xticklabels(which="both") if each.get_text()]
+        boxes = [each.get_window_extent(renderer) for each in labels]
+    assert len(boxes) >= 2
+    assert all(before.x1 < after.x0 for before, after in pairwise(boxes))
+    assert axes.get_xlim() == ends
 
 
 def test_a_long_name_is_broken_between_words_and_not_before_a_unit() -> None:

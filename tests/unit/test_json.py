@@ -137,6 +137,9 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("build", runs=False)
     monkeypatch.setattr(bundle_command, "make_bundle", lambda *_a, **_n: "0" * 64)
     howdah("bundle", "--output", ".", runs=False)
+    monkeypatch.setattr(bundle_command, "read_bundle", lambda _place: None)
+    monkeypatch.setattr(bundle_command, "collect", lambda *_a: ["linux 6.12: not there"])
+    howdah("bundle", "--output", "x.bundle", "--sources", "sources", codes=(4,), runs=False)
     machines = tmp_path / "machines.yaml"
     machines.write_text(MACHINES)
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)

@@ -104,8 +104,27 @@ def test_memory_is_for_the_highest_rate_and_the_longest_delay(tmp_path: Path) ->
         (["path.schedule=[{at: 2 s, rate: 0 Mbit/s}]"], "expected a rate between 1 kbit/s"),
         (["path.schedule=[{at: 2 s, rtt: 1 ms, forward_delay: 1 ms}]"], "give one"),
         (
-            ["path.schedule=[{at: 1 s, rate: 5 Mbit/s}]", "path.trace={file: x.csv}"],
-            "schedule and trace are both given",
+            ["path.rate_variation={least: 1 Mbit/s, correlation_time: 0, source: x}", "path.trace={file: x.csv}"],
+            "trace and rate_variation are both given",
+        ),
+        (
+            [
+                "path.rate_variation={least: 1 Mbit/s, correlation_time: 0, source: x}",
+                "path.schedule=[{at: 1 s, rate: 5 Mbit/s}]",
+            ],
+            "path.schedule.1.rate: rate_variation draws the rates",
+        ),
+        (
+            ["path.schedule=[{at: 1 s, reverse_rate: 5 Mbit/s}]"],
+            "path.schedule.1.reverse_rate: the way back has no rate",
+        ),
+        (["path.schedule=[{at: 1 s, rate: 5 Mbit/s, loss_for: 1 s}]"], "there is no loss that could end"),
+        (["path.reverse_loss=51 %"], "path.reverse_loss: expected a loss of at most 50 %"),
+        (["path.reverse_loss_burst=3"], "give path.reverse_loss"),
+        (["path.delay_limit=10", "path.loss=1 %"], "path.delay_limit: a delay line with a limit drops packets itself"),
+        (
+            ["path.delay_variation={distribution: pareto, amplitude: 1 ms, correlation_time: 0, source: x}"],
+            "distribution pareto needs standard_deviation",
         ),
         (
             ["path.rate_variation={least: 30 Mbit/s, correlation_time: 0, source: x}"],

@@ -92,6 +92,14 @@ def test_a_claim_on_what_no_flow_of_the_profile_has_is_refused(
         load(write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", rtt=RTTS, extra=CONTROLS + other))
 
 
+@pytest.mark.parametrize("size", ["size: 10 kB", "sizes: {lognormal: {median: 12 kB, sigma: 1}}"])
+def test_a_claim_on_completion_is_accepted_of_every_size_of_a_group(tmp_path: Path, size: str) -> None:
+    at = "flow: web, at: {algorithm: cubic}"
+    claim = f"value: {{metric: completion_time_median_s, {at}}}, expect: {{above: 1 ms}}, each: path.rtt"
+    extra = f"{CONTROLS}groups: [{{name: web, connections: 2, {size}}}]\n"
+    load(write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", rtt=RTTS, extra=extra))
+
+
 @pytest.mark.parametrize(
     ("metric", "lacks", "instead"),
     [

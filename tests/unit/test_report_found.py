@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from howdah.report.axis import axes
 from howdah.report.build import report
 from howdah.report.compare import compare
 from howdah.report.ending import ending, results
-from howdah.report.exitstrip import arrangements, exit_strip, scale_of
+from howdah.report.exitstrip import arrangements, exit_strip, scale_of, strip_ends
 from howdah.report.found import found
 from howdah.report.paper.strip import rows_of as paper_rows
 from howdah.report.plot.draw import title_of
+from howdah.report.plot.scale import Scale
 from howdah.report.source import TableSource
 from howdah.report.variant import Variants
 from tests.experiment_factory import Scenario, make_experiment
@@ -215,6 +217,21 @@ def test_every_axis_can_have_the_rows_and_all_strips_have_one_scale(tmp_path: Pa
             drawing = exit_strip(strip, scale, narrow=False)
             limits.add(re.findall(r'<path d="M([\d.]+) [\d.]+L\1 [\d.]+" class="limit"', drawing)[0])
     assert len(limits) == 1, "the BDP is at the same place in every strip"
+
+
+@pytest.mark.parametrize(
+    ("shares", "full", "logarithmic"),
+    [([0.5, 1.2], 2.0, False), ([0.01, 0.03], 2.0, True), ([0.3, 40.0], 2.0, True), ([], 2.0, False)],
+)
+def test_an_axis_of_exits_fits_them_and_the_buffer(shares: list[float], full: float, logarithmic: bool) -> None:
+    """Exits at a hundredth of the BDP would all lie on the edge of an axis from 0 to 2."""
+    least, most, is_logarithmic = strip_ends(shares, full)
+    assert is_logarithmic == logarithmic
+    assert most > max([full, *shares])
+    assert least < min([1.0, *shares])
+    scale = Scale(least, most, 0.0, 1000.0, logarithmic)
+    places = [scale.at(share) for share in sorted(shares)]
+    assert all(after - before > 100 for before, after in pairwise(places))
 
 
 def test_an_axis_that_says_the_same_again_is_left_out(tmp_path: Path) -> None:

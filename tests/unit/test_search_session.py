@@ -184,7 +184,7 @@ def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureF
     assert answered["tried"] == 16 == answered["failed"] + answered["held"] + answered["without_value"]
     assert answered["counterexample"]["values"]["path.rtt"] == "200 ms"
     page = Path(answered["page"]).read_text(encoding="utf-8")
-    assert page.count('class="way ') == 16 + 1
+    assert page.count('class="way ') == 2 * (16 + 1), "wide, and for a phone"
     assert answered["counterexample"]["experiment"] in page
     kept = Path(answered["corpus"])
     assert load(kept).name == "sought-counterexample"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.plan.qdisc import ORDER_RATE_BITS_PER_SECOND
+from howdah.plan.delays import ORDER_RATE_BITS_PER_SECOND
 from howdah.plan.variation import draw_series
 from howdah.profile.path import DelayVariation
 from tests.unit.profile_factory import make_one, make_plans, operations

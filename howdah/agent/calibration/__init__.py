@@ -31,6 +31,7 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
     phase_end = start + calibration.phase_us * 1000
     depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop, phase_end)
     policer = measure_policer(plan, namespaces, loop)
+    jitter = None if plan.path.jitter is None else _jitter(plan, namespaces, loop)
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
     deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
@@ -38,12 +39,19 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
         **found(start, epoch_ns, train, depth),
         "silent": silent,
         **({} if policer is None else {"policer": policer}),
+        **({} if jitter is None else {"jitter": jitter}),
         "targets": described,
         "loss": {
             "sent": train.sent + sum(measurement.sent for measurement in delays),
             "received": train.received + sum(measurement.received for measurement in delays),
         },
     }
+
+
+def _jitter(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]] | None:
+    from howdah.agent.calibration.jitter import measure_jitter  # few runs need it
+
+    return measure_jitter(plan, namespaces, loop)
 
 
 def found(start: int, epoch_ns: int, train: TrainResult, depth: BufferResult) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class Filler:
     ) -> None:
         self._address = target.receiver_address
         self._loop = loop
-        self._payload_bytes = calibration.frame_bytes - UDP_FRAME_BYTES
+        self._payload_bytes = calibration.frame_bytes - calibration.overhead_bytes - UDP_FRAME_BYTES
         self._segments = min(_SEGMENTS_PER_SEND, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
         self._bulk_left = load.bulk_frames
         self._single_left = load.single_frames

@@ -21,7 +21,7 @@ _MARGIN_NS = 50 * MS
 
 
 @dataclass
-class _Direction:
+class Probes:
     """Probes from ``sender`` to ``destination``; all ends have one clock. An end in another kernel is None."""
 
     sender: socket.socket | None
@@ -53,8 +53,8 @@ class DelayMeasurement:
         near, far = (_open(*end, namespaces) for end in target.ends)
         self._sockets = (near, far)
         self._early = early
-        self._forward = _Direction(near, far, target.receiver_address)
-        self._reverse = _Direction(far, near, target.sender_address)
+        self._forward = Probes(near, far, target.receiver_address)
+        self._reverse = Probes(far, near, target.sender_address)
         self.sent = 0
         self.received = 0
         self.base_forward_ns: int | None = None

@@ -64,7 +64,7 @@ def _train(
     sent = 0
     if target.sender in here:
         sender = open_sender(here[target.sender], target.sender_address)
-        sent = send_train(sender, address, count, calibration.frame_bytes)
+        sent = send_train(sender, address, count, calibration)
         sender.close()
     loop.run_until(begin + _TRAIN_LEAD_NS + passing_ns(calibration, target, count))
     came = [] if receiver is None else arrivals(receiver)

@@ -96,10 +96,9 @@ def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> floa
 def measure_rate(
     calibration: Calibration, target: CalibrationTarget, namespaces: dict[str, Namespace], loop: Loop
 ) -> TrainResult:
-    frame_bytes = calibration.frame_bytes
     sender = open_sender(namespaces[target.sender], target.sender_address)
     receiver = open_receiver(namespaces[target.receiver], target.receiver_address, SAMPLED_PORT)
-    count = send_train(sender, target.receiver_address, longest_train(calibration), frame_bytes)
+    count = send_train(sender, target.receiver_address, longest_train(calibration), calibration)
     last_sent_ns = wall_ns() if calibration.burst_frames is not None else 0
     loop.run_until(now_ns() + passing_ns(calibration, target, count))
     found = arrivals(receiver)
@@ -113,9 +112,9 @@ def longest_train(calibration: Calibration) -> int:
     return min(fits, calibration.train_packets or sys.maxsize)
 
 
-def send_train(sender: socket.socket, address: str, count: int, frame_bytes: int) -> int:
+def send_train(sender: socket.socket, address: str, count: int, calibration: Calibration) -> int:
     """Back to back; returns how many the socket took."""
-    payload = bytearray(frame_bytes - UDP_FRAME_BYTES)
+    payload = bytearray(calibration.frame_bytes - calibration.overhead_bytes - UDP_FRAME_BYTES)
     for number in range(count):
         NUMBER.pack_into(payload, 0, number)
         try:

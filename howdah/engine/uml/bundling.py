@@ -19,7 +19,7 @@ from pathlib import Path
 
 from howdah import __version__
 from howdah.build.bundle_file import FORMAT, MACHINE, MANIFEST, SIGNATURE, Ready
-from howdah.build.cache import Cache, Progress, explain
+from howdah.build.cache import Cache, Progress
 from howdah.build.guest_tree import further_of, tree_key
 from howdah.build.inventory import Component, components_of, inventory
 from howdah.build.kernel_build import RECORD
@@ -29,7 +29,7 @@ from howdah.build.tools import tools_recipe
 from howdah.build.uml_kernel import Kernel, headers_recipe, kernel_recipe
 from howdah.engine.share import AGENT, agent_recipe
 from howdah.engine.uml.build import Built, build
-from howdah.errors import HowdahError, UsageError
+from howdah.errors import HowdahError, UsageError, explain, remedy
 from howdah.place import PACKAGE
 from howdah.scratch import scratch
 from howdah.sourcedate import source_date
@@ -74,6 +74,7 @@ def make_bundle(
     ``traffic`` names what needs a guest tree of its own: ``flent`` or a QUIC stack. ``sign`` gives the signature of a
     file, beside it. Raises HowdahError, also for a kernel that other machines could not ask for by its name.
     """
+    _try_to_write(target)
     making = _Making(Cache(), progress, level)
     sets = dict.fromkeys([(), *(packages for name in traffic for packages in further_of(name))])
     for kernel in kernels:
@@ -179,6 +180,28 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def _try_to_write(target: Path) -> None:
+    """Before a minute is spent on packing. Raises HowdahError."""
+    try:
+        if target.is_dir():
+            if any(target.iterdir()):
+                raise UsageError("this directory is not empty", where=str(target), hint="Name a file or an empty one.")
+        else:
+            partial = _partial(target)
+            partial.touch()
+            partial.unlink()
+    except OSError as error:
+        raise _not_written(target, error) from error
+
+
+def _partial(target: Path) -> Path:
+    return target.with_name(f".{target.name}-{os.getpid()}")
+
+
+def _not_written(target: Path, error: OSError) -> HowdahError:
+    return HowdahError(f"the bundle cannot be written: {explain(error)}", where=str(target), hint=remedy(error))
+
+
 def _fill(directory: Path, files: Iterable[tuple[str, bytes | Path]]) -> None:
     try:
         for name, content in files:
@@ -189,12 +212,12 @@ def _fill(directory: Path, files: Iterable[tuple[str, bytes | Path]]) -> None:
             else:
                 shutil.copyfile(content, place)
     except OSError as error:
-        raise explain(error, "writing the bundle", directory) from error
+        raise _not_written(directory, error) from error
 
 
 def _pack(target: Path, files: Iterable[tuple[str, bytes | Path]]) -> None:
     """The manifest first, so that a file that was cut off is known as what it was."""
-    partial = target.with_name(f".{target.name}-{os.getpid()}")
+    partial = _partial(target)
     try:
         with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
             for name, content in files:
@@ -209,6 +232,6 @@ def _pack(target: Path, files: Iterable[tuple[str, bytes | Path]]) -> None:
                         archive.addfile(member, opened)
         partial.replace(target)
     except OSError as error:
-        raise explain(error, "writing the bundle", target.parent) from error
+        raise _not_written(target, error) from error
     finally:
         partial.unlink(missing_ok=True)

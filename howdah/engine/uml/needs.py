@@ -35,6 +35,7 @@ _MEMORY_BYTES = 512 * 2**20  # what a small guest takes; a plan's own size is as
 _DISK_BYTES = 1200 * 2**20
 _XSTATE_BYTES = 2696  # what user-mode Linux saves up to 6.12; the shim carries the rest
 _ENGINE = "uml"
+_UNTRACED = "Run without strace -f or a debugger that follows children."
 
 
 def lacks(kernel: str = DEFAULT_KERNEL, *, compiles: bool = False) -> list[Lack]:
@@ -145,7 +146,8 @@ def _trial() -> list[EngineCheck]:
     trial = _try()
     if isinstance(trial, str):
         return [EngineCheck(_ENGINE, "ptrace", NOTE, f"could not be tried: {trial}")]
-    found = [_ptrace(trial["ptrace"]), _traced()]
+    tracer = _tracer()
+    found = [_ptrace(trial["ptrace"], tracer), _traced(tracer)]
     if trial["namespaces"]:
         found.append(
             EngineCheck(
@@ -233,9 +235,11 @@ def _bound(problem: str | None, bound: _Bound) -> EngineCheck:
     return EngineCheck(_ENGINE, bound.title, NOTE, f"{problem}: {bound.missing}", bound.remedy)
 
 
-def _ptrace(problem: str | None) -> EngineCheck:
+def _ptrace(problem: str | None, tracer: str | None) -> EngineCheck:
     if problem is None:
         return EngineCheck(_ENGINE, "ptrace", OK, "tried: a child can be traced, its system calls taken over")
+    if tracer is not None:
+        return EngineCheck(_ENGINE, "ptrace", MISSING, f"process {tracer} traces this one already", _UNTRACED)
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     hint = "sysctl -w kernel.yama.ptrace_scope=1" if scope.exists() and scope.read_text().strip() == "3" else None
     return EngineCheck(
@@ -243,18 +247,16 @@ def _ptrace(problem: str | None) -> EngineCheck:
     )
 
 
-def _traced() -> EngineCheck:
-    status = Path("/proc/self/status").read_text()
-    tracer = re.search(r"^TracerPid:\s*(\d+)$", status, re.MULTILINE)
-    if tracer and tracer[1] != "0":
-        return EngineCheck(
-            _ENGINE,
-            "debugger",
-            NOTE,
-            f"process {tracer[1]} traces this one: a guest cannot be traced twice",
-            "Run without strace -f or a debugger that follows children.",
-        )
-    return EngineCheck(_ENGINE, "debugger", OK, "none attached")
+def _tracer() -> str | None:
+    """The number of the process that traces this one."""
+    match = re.search(r"^TracerPid:\s*(\d+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return match[1] if match and match[1] != "0" else None
+
+
+def _traced(tracer: str | None) -> EngineCheck:
+    if tracer is None:
+        return EngineCheck(_ENGINE, "debugger", OK, "none attached")
+    return EngineCheck(_ENGINE, "debugger", NOTE, f"process {tracer}: a guest cannot be traced twice", _UNTRACED)
 
 
 def _memory() -> EngineCheck:

@@ -33,6 +33,7 @@ _TCA_OPTIONS = 2
 _NLA_F_NESTED = 1 << 15
 TCA_STATS = 3
 TCA_STATS2 = 7
+_TCA_STAB = 8
 TCA_STATS_BASIC = 1
 TCA_STATS_QUEUE = 3
 TCA_STATS_APP = 4
@@ -84,7 +85,9 @@ def header(index: int, handle: str = "0:", parent: str = "0:") -> bytes:
 
 def qdisc_request(index: int, parent: str, handle: str, discipline: Discipline) -> bytes:
     kind, nests = text(TCA_KIND, discipline.kind), _NLA_F_NESTED if discipline.strict else 0
-    return header(index, handle, parent) + kind + attribute(_TCA_OPTIONS | nests, discipline.encode())
+    request = header(index, handle, parent) + kind + attribute(_TCA_OPTIONS | nests, discipline.encode())
+    sizes = discipline.size_table()
+    return request + nested(_TCA_STAB, sizes) if sizes else request
 
 
 def class_request(index: int, parent: str, classid: str, kind: str, of_class: Discipline) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.record.result import Experiment, without_controls
 from howdah.report.ackwindow import exit_of
-from howdah.report.paper.figures import COURSES, NAMES, Choice, chosen_runs, is_plotted, lines_of, plotted_of
+from howdah.report.paper.figures import COURSES, NAMES, Choice, beside_of, chosen_runs, is_plotted, lines_of, plotted_of
 from howdah.report.paper.plotted import declared_sections
 from howdah.report.plot.draw import title_of
 from howdah.report.variant import Variants
@@ -45,8 +45,15 @@ def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[li
         return rows
     course = COURSES[name]
     rows = [["line", "run", "time_s", f"{course.title} ({course.unit})"]]
-    for line in lines_of(course, experiments, Variants(experiments), choice):
+    lines = lines_of(course, experiments, Variants(experiments), choice)
+    for line in lines:
         rows += [
             [line.label, line.run.name, repr(float(x)), repr(float(y))] for x, y in zip(line.x, line.y, strict=True)
         ]
+    for name, (times, values, low) in beside_of(course, lines, choice).items():
+        ends = {name: values} if low is None else {f"{name}, from": low, f"{name}, to": values}
+        for label, numbers in ends.items():
+            rows += [
+                [label, lines[0].run.name, repr(float(x)), repr(float(y))] for x, y in zip(times, numbers, strict=True)
+            ]
     return rows

@@ -11,34 +11,41 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from howdah.errors import HowdahError, UsageError, nearest
-from howdah.number import significant
 from howdah.plan.plan import Flow
 from howdah.profile.sweep import slug_of
+from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.record.sample import Float64
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
 from howdah.report.paper.extent import last_s, until_s
 from howdah.report.paper.legend import columns, entries, lines_of_legend
-from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part, span_decades
+from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part, span_decades, thinned
 from howdah.report.paper.plotted import (
     PREFIX,
     Plotted,
     declared,
     declared_sections,
     difference_figure,
+    draw_limits,
     draw_plotted,
 )
-from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt, sent
-from howdah.report.paper.sheet import FigureSheet, write
+from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt
+from howdah.report.paper.sheet import FigureSheet, plain_logarithm, write
 from howdah.report.paper.strip import draw_strip
 from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
+from howdah.report.plot.swept import place_words
+from howdah.report.sequence import ACKED, AGAIN, ALLOWED, POINTS, SACKED, SENT, WINDOW, sequence_curves
+from howdah.report.shown import shown_flows
+from howdah.report.source import Curve
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_BESIDE = {SENT: (0, (1.2, 1.2)), SACKED: "-", WINDOW: (0, (6, 1.4, 1.2, 1.4)), ALLOWED: (0, (9, 2))}
 _GOLDEN = 0.5  # height of the axes for their width
 _SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
 _LEGEND_ROW_IN = 0.145
@@ -59,7 +66,7 @@ class Choice:
 @dataclass(frozen=True)
 class CourseFigure:
     """A figure over time. ``points`` gives seconds since the flow's start and values, or None; ``limits`` gives the
-    names and values of reference lines; ``second`` is drawn thin beside a line that stands alone."""
+    names and values of reference lines; ``beside`` gives what is drawn beside a line that stands alone."""
 
     title: str
     unit: str
@@ -67,7 +74,7 @@ class CourseFigure:
     limits: Callable[[Run], list[tuple[str, float]]]
     needs: str
     exits: bool = False
-    second: tuple[str, Points] | None = None
+    beside: Callable[[Run, Flow], dict[str, Curve]] | None = None
 
 
 def _windows(run: Run) -> list[tuple[str, float]]:
@@ -86,10 +93,15 @@ def _capacity(run: Run) -> list[tuple[str, float]]:
     return [("capacity", run.plan.path.capacity_goodput_bits_per_second / 1e6)]
 
 
+def sequence_beside(run: Run, flow: Flow) -> dict[str, Curve]:
+    """All of the report's picture of time and sequence but what is acknowledged."""
+    return {name: curve for name, curve in sequence_curves(run, flow).items() if name != ACKED}
+
+
 _PROBE = "tcp_probe or tcp_info records of the flow"
 COURSES: dict[str, CourseFigure] = {
     "start-up": CourseFigure("Congestion window", "packets", cwnd, _windows, _PROBE, exits=True),
-    "time-sequence": CourseFigure("Sequence", "MB", acknowledged, lambda _run: [], _PROBE, second=("sent", sent)),
+    "time-sequence": CourseFigure("Sequence", "MB", acknowledged, lambda _run: [], _PROBE, beside=sequence_beside),
     "rtt": CourseFigure("Smoothed RTT", "ms", rtt, lambda _run: [], _PROBE),
     "queue": CourseFigure("Bottleneck queue", "kB", queue, _buffer, "qdisc records of the bottleneck"),
     "goodput": CourseFigure("Goodput", "Mbit/s", goodput, _capacity, _PROBE),
@@ -97,7 +109,8 @@ COURSES: dict[str, CourseFigure] = {
 NAMES: dict[str, str] = {
     "exit-strip": "where each flow left slow start, as a share of the BDP, with a mark for every repetition",
     "start-up": "the congestion window at every ACK of the start-up, with the exits",
-    "time-sequence": "bytes acknowledged over time, with one line also the bytes sent",
+    "time-sequence": "bytes acknowledged over time; of one flow also what was sent, SACKed, sent again and lost, and "
+    "both windows",
     "rtt": "the smoothed round-trip time that the sender has",
     "queue": "the backlog of the bottleneck",
     "goodput": "mean goodput of each round trip",
@@ -141,7 +154,8 @@ def draw(
             lines = lines_of(course, experiments, variants, choice)
             bands = bands_of(lines, course.points, last_s(lines, whole=choice.whole))
             handles, words = band_legend(bands)
-            labels = entries([*(_named(line, course) for line in lines), *words], sheet.width_in)
+            more = beside_of(course, lines, choice)
+            labels = entries([*(_named(line, course) for line in lines), *more, *words], sheet.width_in)
             across = columns(labels, sheet.width_in)
             rows = lines_of_legend(labels, across)
             figure = sheet.figure(max(_SHORTEST_IN, sheet.width_in * _GOLDEN) + rows * _LEGEND_ROW_IN)
@@ -278,7 +292,7 @@ def lines_of(
         if found is None or not len(found[0]):
             continue
         words = [key] if several_keys or not several_points else []
-        words += [point] if several_points else []
+        words += [place_words(swept(run.axes)) or point] if several_points else []
         colour = colours[key] if colours[key] not in used else "#404040"
         used.add(colour)
         exit_ = exit_of(run, flow)
@@ -295,7 +309,7 @@ def lines_of(
 
 def _flow(run: Run, name: str | None) -> Flow:
     assert run.plan is not None
-    own = [flow for flow in run.plan.flows if flow.group is None] or run.plan.flows
+    own = [flow for flow in run.plan.flows if flow.group is None] or shown_flows(run.plan)
     if name is None:
         return own[0]
     for flow in run.plan.flows:
@@ -312,14 +326,13 @@ def _cut(line: PaperLine, until_s: float | None) -> PaperLine:
 def _draw_course(
     axes: Axes, course: CourseFigure, lines: list[PaperLine], bands: list[tuple[PaperLine, Band]], choice: Choice
 ) -> None:
-    until = until_s(lines, whole=choice.whole)
     axes.set_xlim(0, last_s(lines, whole=choice.whole))
     draw_bands(axes, bands)
     for line in lines:
         # Marks lie at other places on each line, so that lines that coincide are still seen to be several.
         every = (line.number * 0.05 % 0.2, 0.2)
         axes.plot(
-            *(line.x, line.y),
+            *thinned(line.x, line.y),
             color=line.colour,
             linestyle=line.dash,
             marker=line.mark,
@@ -333,24 +346,52 @@ def _draw_course(
             axes.plot(*([value] for value in at), color=line.colour, marker=line.mark, markersize=6, linestyle="none")
     highest = [float(np.max(line.y)) for line in lines if len(line.y)]
     highest += [float(np.nanmax(band.high)) for _line, band in bands]
-    if course.second is not None and len(lines) == 1:
-        label, points = course.second
-        found = points(lines[0].run, lines[0].flow, flow_start_ns(lines[0].run, lines[0].flow) / 1e9)
-        if found is not None:
-            x, y = shown_part(*found, until)
+    for name, (x, y, low) in beside_of(course, lines, choice).items():
+        if name in POINTS:
+            axes.plot(
+                x,
+                y,
+                linestyle="none",
+                marker="+" if name == AGAIN else "x",
+                markersize=2.4,
+                color="#202020",
+                label=name,
+            )
+        elif low is not None:
+            axes.vlines(x, low, y, color="#808080", linewidth=0.8, label=name)
+        else:
             highest.append(float(np.max(y)))
-            axes.plot(x, y, color="#404040", linestyle=(0, (1.2, 1.2)), linewidth=0.8, label=label, gid="second")
+            axes.plot(*thinned(x, y), color="#505050", linestyle=_BESIDE[name], linewidth=0.7, label=name)
     axes.set_ylim(0, max(highest, default=0.0) * 1.06 or 1.0)
     if course.exits and span_decades(lines):
         axes.set_yscale("log")
         axes.set_ylim(0.8 * min(float(np.min(line.y[line.y > 0])) for line in lines), max(highest) * 1.4)
+        plain_logarithm(axes.yaxis)
     _limits(axes, course, lines)
     axes.set_xlabel("Time since the flow’s start (s)")
     axes.set_ylabel(f"{course.title} ({course.unit})")
 
 
+def beside_of(
+    course: CourseFigure, lines: list[PaperLine], choice: Choice
+) -> dict[str, tuple[Float64, Float64, Float64 | None]]:
+    """What is drawn beside a line that stands alone: seconds since the flow's start, values, and of ranges their lower
+    ends. Only what is in view."""
+    if course.beside is None or len(lines) != 1:
+        return {}
+    line, until = lines[0], last_s(lines, whole=choice.whole)
+    start_s = flow_start_ns(line.run, line.flow) / 1e9
+    found = {}
+    for name, curve in course.beside(line.run, line.flow).items():
+        x = curve.time_ms / 1e3 - start_s
+        keep = (x >= 0) & (x <= until) & ~np.isnan(curve.value)
+        if keep.any():
+            found[name] = (x[keep], curve.value[keep], None if curve.low is None else curve.low[keep])
+    return found
+
+
 def _named(line: PaperLine, course: CourseFigure) -> str:
-    if course.second is not None:
+    if course.beside is not None:
         return f"{line.label}, acknowledged"
     if not course.exits or line.exit is None:
         return line.label
@@ -362,20 +403,10 @@ def _limits(axes: Axes, course: CourseFigure, lines: list[PaperLine]) -> None:
     limits = course.limits(lines[0].run)
     same = [limit for limit in limits if all(limit in course.limits(line.run) for line in lines)]
     top = axes.get_ylim()[1]
+    near = []
     for number, (name, value) in enumerate(same):
-        if value > top and (number or value > 2 * top):
-            continue
-        top = max(top, value * 1.1)
-        axes.axhline(value, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
-        axes.annotate(
-            f"{name} {significant(value)}",
-            (0, value),  # where a start-up has drawn nothing yet
-            xycoords=("axes fraction", "data"),
-            xytext=(3, 1.5),
-            textcoords="offset points",
-            ha="left",
-            va="bottom",
-            fontsize=6.5,
-            color="#404040",
-        )
+        if value <= top or (not number and value <= 2 * top):
+            top = max(top, value * 1.1)
+            near.append((name, value))
+    draw_limits(axes, near)
     axes.set_ylim(axes.get_ylim()[0], top)

@@ -59,18 +59,21 @@ class PaperLine:
 
 
 def shown_part(x: Float64, y: Float64, until_s: float | None) -> tuple[Float64, Float64]:
-    """The points from the start to ``until_s`` and the first one behind it, thinned where they are more than a printer
-    can distinguish: each kept point is one of the table's."""
+    """The points from the start to ``until_s`` and the first one behind it."""
     keep = x >= 0
     if until_s is not None:
         end = int(np.searchsorted(x, until_s, side="right")) + 1
         keep &= np.arange(len(x)) < end
     keep &= ~np.isnan(y)
-    x, y = x[keep], y[keep]
-    if len(y) > _MOST_POINTS:
-        kept = extremes(y, _MOST_POINTS)
-        x, y = x[kept], y[kept]
-    return x, y
+    return x[keep], y[keep]
+
+
+def thinned(x: Float64, y: Float64) -> tuple[Float64, Float64]:
+    """As many points as a printer can distinguish, where there are more: each one is a point of the table."""
+    if len(y) <= _MOST_POINTS:
+        return x, y
+    kept = extremes(y, _MOST_POINTS)
+    return x[kept], y[kept]
 
 
 def span_decades(lines: list[PaperLine]) -> bool:

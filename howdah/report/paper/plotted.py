@@ -5,7 +5,7 @@ how they are drawn."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from howdah.report.contrast import contrasts, leading
 from howdah.report.ending import results
 from howdah.report.paper.legend import broken, columns, entries
 from howdah.report.paper.line import DASHES, MARKS
-from howdah.report.paper.sheet import FigureSheet
+from howdah.report.paper.sheet import FigureSheet, plain_logarithm
 from howdah.report.plot.cdf import distributions
 from howdah.report.plot.draw import title_of
-from howdah.report.plot.grid import gather
+from howdah.report.plot.grid import counts_of, gather
 from howdah.report.plot.measure import measure_of
 from howdah.report.plot.style import styles
-from howdah.report.plot.timeline import time_lines
+from howdah.report.plot.swept import place_title
+from howdah.report.plot.timeline import drawn_ends, grounds, time_lines
 from howdah.report.source import TableSource
 from howdah.report.subject import sides, subjects
 
@@ -47,12 +48,14 @@ _FIELD_IN, _AROUND_MAP_IN = 0.17, 0.55
 _NUMBER_IN = 0.36  # that the number of a field of the map needs
 _LETTER_IN, _AXIS_SHARE = 0.062, 0.75
 _NAME_SHARE = 0.36  # of the width that names of rows may have
+_HOLLOW: dict[str, Any] = {"linestyle": "none", "marker": "D", "markerfacecolor": "white"}
 _HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++++", "oooo")
 
 
 @dataclass
 class PlottedLine:
-    """``low`` and ``high`` are ends of whiskers, NaN where it is missing."""
+    """``low`` and ``high`` are ends of whiskers, NaN where it is missing; ``printed`` are places and numbers that a
+    paper prints. A line that is ``beside`` another is thin."""
 
     label: str
     colour: str
@@ -60,13 +63,16 @@ class PlottedLine:
     y: list[float]
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
+    printed: list[tuple[float, float]] = field(default_factory=list)
+    beside: bool = False
 
 
 @dataclass
 class PlottedPanel:
-    """``ticks`` are (place, text) of an axis that has its own; ``look`` is line, steps, bars, dots, marks or map.
+    """``ticks`` are (place, text) of an axis that has its own; ``look`` is line, time, steps, bars, dots, marks or map.
 
-    Dots stand around a ratio of 1. In a map each line is a row, and ``y`` has what its fields hold."""
+    Dots stand around a ratio of 1. In a map each line is a row, and ``y`` has what its fields hold. ``ends`` are those
+    of the vertical axis, ``ends_across`` of the horizontal one; ``limits`` are names and values of reference lines."""
 
     title: str
     across: str
@@ -75,15 +81,19 @@ class PlottedPanel:
     look: str = "line"
     ticks: list[tuple[float, str]] = field(default_factory=list)
     log: str = ""
+    ends: tuple[float, float] | None = None
+    ends_across: tuple[float, float] | None = None
+    limits: list[tuple[str, float]] = field(default_factory=list)
 
 
 @dataclass
 class Plotted:
-    """A figure with its caption."""
+    """A figure with its caption; ``paper`` names where printed numbers are from."""
 
     title: str
     panels: list[PlottedPanel]
     caption: str = ""
+    paper: str = ""
 
     def rows(self) -> list[list[str]]:
         """What is drawn, below a row of headings."""
@@ -96,6 +106,9 @@ class Plotted:
                     ends = ["" if end == "nan" else end for end in ends]
                     place = names.get(x, repr(x))
                     found.append([panel.title, line.label, place, repr(y), *ends, panel.across, panel.up])
+                label = f"{line.label} ({self.paper})"
+                for x, y in line.printed:
+                    found.append([panel.title, label, names.get(x, repr(x)), repr(y), "", "", panel.across, panel.up])
         return found
 
 
@@ -125,7 +138,8 @@ def _grid(section: FigureSection, experiment: Experiment) -> Plotted:
     grid = gather(section, experiment)
     panels = []
     places = sorted(grid.x.position, key=grid.x.position.__getitem__)
-    for title, series in grid.panels.items():
+    at = {x: grid.x.position[x] if section.kind == "sweep" else float(number) for number, x in enumerate(places)}
+    for place, series in grid.panels.items():
         lines = []
         for each in series:
             line = PlottedLine(each.label, each.style.colour.light, [], [])
@@ -134,20 +148,25 @@ def _grid(section: FigureSection, experiment: Experiment) -> Plotted:
                 if statistic is None:
                     continue
                 low, high = grid.spread(statistic) or (float("nan"), float("nan"))
-                at = grid.x.position[x] if section.kind == "sweep" else float(places.index(x))
-                line.x.append(at)
+                line.x.append(at[x])
                 line.y.append(grid.shown(statistic.mean))
                 line.low.append(low)
                 line.high.append(high)
+            line.printed = [(at[x], each.printed[x]) for x in places if x in each.printed]
             lines.append(line)
-        ticks = [
-            (grid.x.position[x] if section.kind == "sweep" else float(number), grid.x.texts[x])
-            for number, x in enumerate(places)
-        ]
+        ticks = [(at[x], grid.x.texts[x]) for x in places]
         look = "bars" if section.kind == "bars" else "line"
-        panels.append(PlottedPanel(title, grid.x.label, grid.y_label, lines, look, ticks, section.log or ""))
-    caption = "Means; whiskers are the least and the largest of few repetitions, else the 95 % interval of the mean."
-    return Plotted("", panels, caption)
+        title = place_title(section.panels, place) if section.panels and len(grid.panels) > 1 else ""
+        log = section.log or ""
+        panel = PlottedPanel(title, grid.x.label, grid.y_label, lines, look, ticks, log)
+        panel.ends = grid.up(logarithmic="y" in log, from_zero=look == "bars" and "y" not in log)
+        panels.append(panel)
+    words, missing = counts_of(grid)
+    hollow = any(line.printed for panel in panels for line in panel.lines)
+    paper = section.paper.label if hollow and section.paper else ""
+    words += [f"Hollow marks: {paper}."] if paper else []
+    words += [f"Missing: {'; '.join(missing)}."] if missing else []
+    return Plotted("", panels, " ".join(words), paper)
 
 
 def _cdf(section: FigureSection, experiment: Experiment) -> Plotted:
@@ -156,13 +175,14 @@ def _cdf(section: FigureSection, experiment: Experiment) -> Plotted:
     shown = [each for panel in found.panels.values() for each in panel if each.values]
     measure = measure_of(section.metric, found.base, [each.values[-1] for each in shown])
     panels = []
-    for title, panel in found.panels.items():
+    for place, panel in found.panels.items():
         lines = []
-        for each in panel:
+        for each in (each for each in panel if each.values):
             whole = len(each.values) * (each.count + each.without) / max(each.count, 1)
             shares = [100 * (number + 1) / whole for number in range(len(each.values))]
             values = [value * measure.factor for value in each.values]
             lines.append(PlottedLine(each.label, each.style.colour.light, values, shares))
+        title = place_title(section.panels, place) if section.panels and len(found.panels) > 1 else ""
         panels.append(PlottedPanel(title, measure.label, "connections (%)", lines, "steps", log=section.log or ""))
     return Plotted("", panels, f"Share of the connections of {found.group} that have at most so much.")
 
@@ -170,15 +190,21 @@ def _cdf(section: FigureSection, experiment: Experiment) -> Plotted:
 def _time(section: FigureSection, experiment: Experiment) -> Plotted:
     found = time_lines(section, experiment)
     panels = []
-    for title, names, traces in found.panels:
-        lines = [
-            PlottedLine(
-                each.words, each.style.colour.light, [float(x) for x in each.time_s], [float(y) for y in each.value]
-            )
-            for each in traces
-        ]
-        panels.append(PlottedPanel(title, "time (s)", " and ".join(names), lines, log=section.log or ""))
-    return Plotted("", panels, f"One repetition of each line ({', '.join(f'r{each}' for each in found.repetitions)}).")
+    for (title, names, traces), ground in zip(found.panels, grounds(section, found), strict=True):
+        lines = []
+        for each in traces:
+            # A threshold above the axis is no bound yet.
+            y = np.where(each.value * ground.factor <= ground.ends[1], each.value * ground.factor, np.nan)
+            beside = each.series == "ssthresh" and "cwnd" in names
+            line = PlottedLine(each.words, each.style.colour.light, each.time_s.tolist(), y.tolist(), beside=beside)
+            lines.append(line)
+        up = f"{ground.words} ({ground.unit})"
+        panel = PlottedPanel(title, "time (s)", up, lines, "time", log=section.log or "", limits=ground.limits)
+        panel.ends, panel.ends_across = ground.ends, drawn_ends(section, found)
+        panels.append(panel)
+    words = [f"One repetition of each line ({', '.join(f'r{each}' for each in found.repetitions)})."]
+    words += [found.goodput] if found.goodput else []
+    return Plotted("", panels, " ".join(words))
 
 
 def difference_figure(experiments: list[Experiment]) -> Plotted:
@@ -225,11 +251,16 @@ def draw_plotted(plotted: Plotted, sheet: FigureSheet) -> Figure:
             _draw_lines(axes, panel, sheet.width_in)
         axes.set_title(panel.title)
         axes.set_xlabel(panel.up if panel.look == "dots" else panel.across)
-        axes.set_ylabel("" if panel.look == "dots" else panel.up)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    if len(labels) > 1:
-        names = entries(labels, sheet.width_in)
-        figure.legend(handles, names, loc="outside upper left", ncols=columns(names, sheet.width_in))
+        axes.set_ylabel("" if panel.look == "dots" else broken(panel.up, _PANEL_IN - _HEAD_IN))
+    keys: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            keys.setdefault(label, handle)
+    if plotted.paper:
+        keys[f"hollow: {plotted.paper}"] = figure.axes[0].plot([], [], **_HOLLOW, color="#202020")[0]
+    if len(keys) > 1:
+        names = entries(list(keys), sheet.width_in)
+        figure.legend(list(keys.values()), names, loc="outside upper left", ncols=columns(names, sheet.width_in))
     return figure
 
 
@@ -295,9 +326,13 @@ def _draw_lines(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
             axes.step(x, y, where="post", color=line.colour, linestyle=dash, label=line.label)
         elif panel.look == "marks":
             axes.plot(x, y, linestyle="none", marker=mark, color=line.colour, label=line.label)
+        elif panel.look == "time":
+            width = 0.5 if line.beside else 1.0
+            axes.plot(x, y, color=line.colour, linestyle=dash, linewidth=width, label=line.label)
         else:
-            marked = mark if len(x) <= _MOST_ROWS else "none"
-            axes.plot(x, y, color=line.colour, linestyle=dash, marker=marked, markerfacecolor="white", label=line.label)
+            axes.plot(x, y, color=line.colour, linestyle=dash, marker=mark, label=line.label)
+        for at, printed in line.printed:
+            axes.plot(at + shift, printed, **_HOLLOW | {"marker": mark}, color="#202020")
         if line.low:
             low, high = np.array(line.low), np.array(line.high)
             there = ~np.isnan(low)
@@ -311,6 +346,31 @@ def _draw_lines(axes: Axes, panel: PlottedPanel, width_in: float) -> None:
     if panel.ticks:
         _ticks(axes, panel, width_in)
         axes.minorticks_off()
+    if panel.ends:
+        axes.set_ylim(*panel.ends)
+    if panel.ends_across:
+        axes.set_xlim(*panel.ends_across)
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log" and not (panel.ticks and axis is axes.xaxis):
+            plain_logarithm(axis)
+    draw_limits(axes, panel.limits)
+
+
+def draw_limits(axes: Axes, limits: list[tuple[str, float]]) -> None:
+    """Reference lines, named where a start-up has drawn nothing yet."""
+    for name, value in limits:
+        axes.axhline(value, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
+        axes.annotate(
+            f"{name} {significant(value)}",
+            (0, value),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 1.5),
+            textcoords="offset points",
+            ha="left",
+            va="bottom",
+            fontsize=6.5,
+            color="#404040",
+        )
 
 
 def _ticks(axes: Axes, panel: PlottedPanel, width_in: float) -> None:

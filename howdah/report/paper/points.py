@@ -34,10 +34,6 @@ def acknowledged(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64
     return records(run, flow, "snd_una_bytes", 1e-6, start_s) or records(run, flow, "bytes_acked_bytes", 1e-6, start_s)
 
 
-def sent(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
-    return records(run, flow, "snd_nxt_bytes", 1e-6, start_s)
-
-
 def rtt(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
     return records(run, flow, "srtt_us", 1e-3, start_s) or records(run, flow, "rtt_us", 1e-3, start_s)
 

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError, UsageError, explain
 from howdah.record.directory import write_whole
+from howdah.report.plot.scale import Scale, ticks
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 FORMATS = ("pdf", "svg", "png")
 _DOTS_PER_INCH = 600  # of PNG; curves in PDF and SVG have no dots
 _PER_INCH = {"in": 1.0, "cm": 2.54, "mm": 25.4, "pt": 72.27, "bp": 72.0}  # pt is TeX's, as \the\columnwidth prints it
 _LENGTH = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(in|cm|mm|pt|bp)\s*")
+_TICKS = 4  # of a logarithmic axis, about
 _NARROWEST_IN, _WIDEST_IN = 1.5, 20.0
 
 # Everything that decides how a figure looks, over matplotlib's own defaults: no matplotlibrc is heard.
@@ -114,6 +117,17 @@ class FigureSheet:
         from matplotlib.figure import Figure
 
         return Figure(figsize=(self.width_in, self.height_in or height_in))
+
+
+def plain_logarithm(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as a page has them: 0.5, 1, 2, 5. matplotlib's powers of ten run into one another in
+    a column's width. Its ends are not moved."""
+    least, most = sorted(axis.get_view_interval())
+    found = ticks(Scale(float(least), float(most), 0.0, 1.0, True), _TICKS)
+    named = [tick for tick in found if tick.text]
+    others = [tick.value for tick in found if not tick.text]
+    axis.set_ticks([tick.value for tick in named], [tick.text for tick in named])
+    axis.set_ticks(others, [""] * len(others), minor=True)
 
 
 def write(figure: Figure, target: Path, format_: str, title: str) -> Path:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from howdah.errors import HowdahError
+from howdah.record.axis import swept
 from howdah.record.result import Run
 from howdah.report.ackwindow import exit_of
+from howdah.report.exitstrip import strip_ends
 from howdah.report.paper.legend import broken
-from howdah.report.paper.sheet import FigureSheet
+from howdah.report.paper.sheet import FigureSheet, plain_logarithm
+from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 
 if TYPE_CHECKING:
@@ -65,7 +68,12 @@ def draw_rows(rows: list[StripRow], sheet: FigureSheet) -> Figure:
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlim(0, max(max([row.full * 1.06, *(mark.share * 1.04 for mark in row.marks)]) for row in rows))
+    shares = [mark.share for row in rows for mark in row.marks]
+    least, most, logarithmic = strip_ends(shares, max(row.full for row in rows))
+    axes.set_xscale("log" if logarithmic else "linear")
+    axes.set_xlim(least, most)
+    if logarithmic:
+        plain_logarithm(axes.xaxis)
     _names(axes, rows[0].full)
     axes.set_xlabel("Window at the slow-start exit / BDP")
     _legend(figure, [mark for row in rows for mark in row.marks])
@@ -80,7 +88,11 @@ def rows_of(runs: list[Run], variants: Variants) -> list[StripRow]:
             mine = [run for run in runs if run.point == point and variants.key(run) == variant.key]
             marks = [mark for run in mine for mark in _marks_of(run)]
             if marks and (plan := mine[0].plan):
-                label = variant.label if len(points) == 1 else f"{variant.label}, {point}"
+                label = (
+                    variant.label
+                    if len(points) == 1
+                    else f"{variant.label}, {place_words(swept(mine[0].axes)) or point}"
+                )
                 rows.append(StripRow(label, variant.colour.light, plan.path.full_share, marks))
     return rows
 
@@ -129,9 +141,9 @@ def _ground(axes: Axes, rows: list[StripRow]) -> None:
 
 def _names(axes: Axes, full: float) -> None:
     """The names of both limits above the rows; that of the buffer is to the right of its line where there is room."""
-    most = axes.get_xlim()[1]
-    right = full / most < _ROOM
-    raised = not right and (full - 1) / most < 1 - _ROOM  # too close to the other name
+    one, far = (axes.transLimits.transform(axes.transScale.transform((share, 0)))[0] for share in (1, full))
+    right = far < _ROOM
+    raised = not right and far - one < 1 - _ROOM  # too close to the other name
     for share, words, align in ((1.0, "BDP", "right"), (full, "BDP + buffer", "left" if right else "right")):
         axes.annotate(
             words,

@@ -72,8 +72,10 @@ class Canvas:
         across: tuple[float, float, bool],
         up: tuple[float, float, bool],
         titles: tuple[str, str],
+        up_marks: list[Tick] | None = None,
     ) -> None:
-        """``across`` and ``up`` are least, most and whether the axis is logarithmic; ``titles`` are theirs.
+        """``across`` and ``up`` are least, most and whether the axis is logarithmic; ``titles`` are theirs;
+        ``up_marks`` are the ticks of a vertical axis that has its own.
 
         A title that is too long for one line has several, and the plot is lower.
         """
@@ -82,7 +84,7 @@ class Canvas:
         self.right, self.top = size.width - 12.0, 28.0 + _TITLE_LINE * (len(self._above) - 1)
         self.bottom = size.height - 46.0 - _TITLE_LINE * (len(self._below) - 1)
         probe = Scale(up[0], up[1], self.bottom, self.top, up[2])
-        self._up_ticks = ticks(probe, size.ticks_up)
+        self._up_ticks = ticks(probe, size.ticks_up) if up_marks is None else up_marks
         longest = max((len(tick.text) for tick in self._up_ticks), default=0)
         self.left = max(34.0, 14 + 6.8 * longest)
         self.x = Scale(across[0], across[1], self.left, self.right, across[2])

@@ -159,16 +159,18 @@ def _panel(
         median = "" if each.middle is None else f"median {significant(each.middle)} {measure.unit}"
         title = f"{each.label}: {each.count} connections, {median}".strip()
         words.append(title)
+        share = 100 * each.count / (each.count + each.without)
         path = (
-            f'<path d="{_steps(canvas, each)}" class="curve"{each.style.dashed}><title>{escape(title)}</title></path>'
+            f'<path d="{steps(canvas, each.values, share)}" class="curve"{each.style.dashed}>'
+            f"<title>{escape(title)}</title></path>"
         )
         canvas.parts.append(f"<g {each.style.attributes}>{path}</g>")
     return canvas.svg(figure.title, f"{measure.label} of the connections of {group}. {'; '.join(words)}.")
 
 
-def _steps(canvas: Canvas, each: CdfLine) -> str:
-    values, count = each.values, len(each.values)
-    share = 100 * each.count / (each.count + each.without)
+def steps(canvas: Canvas, values: list[float], share: float) -> str:
+    """The path of a step curve over sorted values that ends at so many per cent."""
+    count = len(values)
     every = max(1, count // _MOST_STEPS)
     path = f"M{canvas.x.at(values[0]):.1f} {canvas.bottom:.1f}"
     for number in [*range(every - 1, count - 1, every), count - 1]:

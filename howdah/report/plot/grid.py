@@ -188,7 +188,7 @@ def drawn_grid(grid: Grid, panel: Callable[[Grid, list[PanelSeries], Size], str]
         title = place_title(grid.figure.panels, place) if grid.figure.panels and several else ""
         drawn.panels.append(Panel(title, [panel(grid, series, size) for size in sizes]))
     drawn.legend = _legend(grid)
-    drawn.caption, drawn.missing = _words(grid)
+    drawn.caption, drawn.missing = counts_of(grid)
     return drawn
 
 
@@ -212,7 +212,8 @@ def _printed_legend(grid: Grid, legend: list[LegendItem]) -> list[LegendItem]:
     return legend
 
 
-def _words(grid: Grid) -> tuple[list[str], list[str]]:
+def counts_of(grid: Grid) -> tuple[list[str], list[str]]:
+    """Sentences on how many repetitions there are, and what is missing."""
     counts: Counter[int] = Counter()
     missing = []
     for place, panel in grid.panels.items():

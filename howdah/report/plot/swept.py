@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -46,6 +47,11 @@ def place_title(name: str, value: str) -> str:
 def with_value(name: str, value: str) -> str:
     """A swept field and its value: ``round-trip time 20 ms``, a sysctl as ``tcp_sack=0``."""
     return f"{field_name(name)}{'=' if _SYSCTLS in name else ' '}{value}"
+
+
+def place_words(axes: Mapping[str, object]) -> str:
+    """A sweep point as a reader wants it: ``round-trip time 20 ms, buffer 1 bdp``."""
+    return ", ".join(with_value(name, str(value)) for name, value in axes.items())
 
 
 @dataclass(frozen=True)

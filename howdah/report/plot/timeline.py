@@ -64,6 +64,43 @@ class TimeLines:
     goodput: str = ""  # what it is made of, where it is drawn
 
 
+@dataclass(frozen=True)
+class PanelGround:
+    """What the curves of a panel lie on: words and unit of the vertical axis, the factor from the unit of the series to
+    it, the ends of the scale, and what the path can hold, the most first."""
+
+    words: str
+    unit: str
+    factor: float
+    ends: tuple[float, float]
+    limits: list[tuple[str, float]]
+
+
+def grounds(figure: FigureSection, lines: TimeLines) -> list[PanelGround]:
+    """One for each panel; panels of the same series over an axis have the same scale."""
+    common = figure.panels not in (None, SERIES_PANELS)
+    found = []
+    for _title, names, traces in lines.panels:
+        alike = [each for _, others, some in lines.panels if others == names for each in some] if common else traces
+        unit, factor = _unit(names, alike)
+        reach = [float(edge) * factor for each in alike for edge in _reach(each, alike)]
+        least, most = bounds(reach, logarithmic="y" in (figure.log or ""), zero=True)
+        limits = [(name, value * factor) for name, value in _limits(names, traces)]
+        inside = [(name, value) for name, value in limits if least < value < most]
+        words = ", ".join(_SERIES[name].name for name in names)
+        found.append(PanelGround(words, unit, factor, (least, most), inside))
+    return found
+
+
+def drawn_ends(figure: FigureSection, lines: TimeLines) -> tuple[float, float]:
+    """Of the axis of time of all panels; a logarithmic one begins with the first record."""
+    begin, end = lines.ends
+    if "x" in (figure.log or "") and begin <= 0:
+        after = [each.time_s[each.time_s > 0] for _, _, traces in lines.panels for each in traces]
+        begin = min((float(times[0]) for times in after if len(times)), default=end / 1000)
+    return begin, end
+
+
 def draw_time(figure: FigureSection, lines: TimeLines) -> Drawn:
     """Panels by series of one unit, by series, or by the values of an axis."""
     if not any(traces for _, _, traces in lines.panels):
@@ -190,16 +227,14 @@ def _cut(curve: Curve, begin: float, end: float) -> tuple[Float64, Float64]:
 
 
 def _drawn(figure: FigureSection, lines: TimeLines) -> Drawn:
-    panels, ends = lines.panels, lines.ends
+    panels, ends = lines.panels, drawn_ends(figure, lines)
     count = sum(len(traces) for _, _, traces in panels)
     most = min(_MOST_OF_A_CURVE, max(_FEWEST_OF_A_CURVE, _MOST_NUMBERS // max(count, 1)))
     several = len(panels) > 1
-    common = figure.panels not in (None, SERIES_PANELS)
     drawn = Drawn(missing=list(dict.fromkeys(lines.missing)))
-    for title, names, traces in panels:
-        alike = [each for _, others, some in panels if others == names for each in some] if common else traces
+    for (title, names, traces), ground in zip(panels, grounds(figure, lines), strict=True):
         sizes = (PANEL,) if several else (WIDE, NARROW)
-        drawings = [_panel(figure, names, traces, alike, ends, size, most) for size in sizes]
+        drawings = [_panel(figure, names, traces, ground, ends, size, most) for size in sizes]
         drawn.panels.append(Panel(title, drawings))
     drawn.legend = _legend(figure, [each for _, _, traces in panels for each in traces])
     drawn.caption = [f"One repetition of each line ({', '.join(f'r{each}' for each in lines.repetitions)})."]
@@ -241,26 +276,17 @@ def _panel(
     figure: FigureSection,
     names: list[str],
     traces: list[TimelineCurve],
-    alike: list[TimelineCurve],
+    ground: PanelGround,
     ends: tuple[float, float],
     size: Size,
     most: int,
 ) -> str:
-    unit, factor = _unit(names, alike)
+    unit, factor, words = ground.unit, ground.factor, ground.words
     log = figure.log or ""
-    reach = [float(edge) * factor for each in alike for edge in _reach(each, alike)]
-    begin, end = ends
-    log_x = "x" in log
-    if log_x and begin <= 0:
-        begin = min(
-            (float(each.time_s[each.time_s > 0][0]) for each in alike if (each.time_s > 0).any()), default=end / 1000
-        )
-    words = ", ".join(_SERIES[name].name for name in names)
     title = unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})"
-    up = (*bounds(reach, logarithmic="y" in log, zero=True), "y" in log)
-    canvas = Canvas(size, (begin, end, log_x), up, ("time (s)", title))
+    canvas = Canvas(size, (*ends, "x" in log), (*ground.ends, "y" in log), ("time (s)", title))
     canvas.ground()
-    limits = _limits(canvas, names, traces, factor)
+    limits = _limit_lines(canvas, ground, traces)
     few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
     for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):
         canvas.parts.append(
@@ -312,23 +338,28 @@ def _limits_of(path: Path) -> dict[str, float]:
     }
 
 
-def _limits(canvas: Canvas, names: list[str], traces: list[TimelineCurve], factor: float) -> list[str]:
-    """What the path can hold, where it is the same for all curves of the panel and lies within it: lines on the canvas,
-    and their names, which are painted over the curves."""
+def _limits(names: list[str], traces: list[TimelineCurve]) -> list[tuple[str, float]]:
+    """What the path can hold of the first series, the most first, where it is the same for all curves of the panel."""
+    found = []
+    for name in reversed(_LIMITS.get(names[0], ())):
+        values = {round(each.limits[name], 3) for each in traces}
+        # Repetitions differ a little, by their perturbation.
+        if values and max(values) <= 1.03 * min(values):
+            found.append((name, min(values)))
+    return found
+
+
+def _limit_lines(canvas: Canvas, ground: PanelGround, traces: list[TimelineCurve]) -> list[str]:
+    """Draws lines on the canvas; returns their names, which are painted over the curves."""
     found: list[str] = []
     above = -math.inf
-    for name in reversed(_LIMITS.get(names[0], ())):
-        values = {round(each.limits[name] * factor, 3) for each in traces}
-        value = min(values, default=0.0)
-        # Repetitions differ a little, by their perturbation.
-        if values and max(values) <= 1.03 * value and canvas.y.least < value < canvas.y.most:
-            at = canvas.y.at(value)
-            canvas.parts.append(line(canvas.left, at, canvas.right, at, "limit"))
-            where = at + 13 if at - above < _LABEL_PX else at - 4
-            found.append(
-                text(_free_place(canvas, traces, factor, where + 4, name), where, name, "note over-curves", "end")
-            )
-            above = at
+    for name, value in ground.limits:
+        at = canvas.y.at(value)
+        canvas.parts.append(line(canvas.left, at, canvas.right, at, "limit"))
+        where = at + 13 if at - above < _LABEL_PX else at - 4
+        right = _free_place(canvas, traces, ground.factor, where + 4, name)
+        found.append(text(right, where, name, "note over-curves", "end"))
+        above = at
     return found
 
 

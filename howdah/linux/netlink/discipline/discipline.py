@@ -56,6 +56,10 @@ class Discipline:
         """The payload of TCA_OPTIONS."""
         raise NotImplementedError
 
+    def size_table(self) -> bytes:
+        """TCA_STAB: what is added to the length of each packet that comes; nothing by default."""
+        return b""
+
     def further(self) -> list[bytes]:
         """Options of the requests that follow, when the discipline is there."""
         return []
@@ -63,6 +67,10 @@ class Discipline:
     def words(self) -> Words:
         """The options as tc takes them, behind the kind."""
         raise NotImplementedError
+
+    def stab_words(self) -> Words:
+        """The same as tc takes it, before the kind."""
+        return []
 
     def further_words(self) -> list[Words]:
         """The same of the changes that follow."""

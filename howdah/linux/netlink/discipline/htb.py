@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from dataclasses import field
 from typing import ClassVar
 
-from howdah.codec import planned
+from howdah.codec import OCCASIONAL, planned
 from howdah.linux.netlink.discipline.discipline import Discipline, Words
 from howdah.linux.netlink.discipline.rate import U32_MAX, rate_specification, ticks
 from howdah.linux.netlink.message import attribute, u64
 
+_STAB_BASE = 1
 _PARMS, _INIT, _RATE64, _CEIL64 = 1, 2, 6, 7
 _VERSION, _RATE_TO_QUANTUM = 3, 10
 
@@ -38,12 +41,24 @@ class HtbClass(Discipline):
 
 @planned
 class Htb(Discipline):
-    """``default_class`` is the minor number of the class that takes what no filter assigns."""
+    """``default_class`` is the minor number of the class that takes what no filter assigns. ``overhead_bytes`` are
+    added to the length of each packet, for its rate and for the queue below it."""
 
     kind: ClassVar[str] = "htb"
     classes: ClassVar[type[Discipline] | None] = HtbClass
+    notes: ClassVar[Mapping[str, str]] = {"overhead_bytes": "of a tunnel; `tc stab`"}
 
     default_class: int
+    overhead_bytes: int = field(default=0, metadata=OCCASIONAL)
+
+    def size_table(self) -> bytes:
+        if not self.overhead_bytes:
+            return b""
+        # struct tc_sizespec: cell_log, size_log, cell_align, overhead, linklayer, mpu, mtu, and no table.
+        return attribute(_STAB_BASE, struct.pack("=BBhiIIII", 0, 0, 0, self.overhead_bytes, 0, 0, 0, 0))
+
+    def stab_words(self) -> Words:
+        return ["stab", "overhead", self.overhead_bytes] if self.overhead_bytes else []
 
     def encode(self) -> bytes:
         return attribute(_INIT, struct.pack("=IIIII", _VERSION, _RATE_TO_QUANTUM, self.default_class, 0, 0))

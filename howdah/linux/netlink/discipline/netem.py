@@ -25,7 +25,7 @@ class Netem(Discipline):
 
     kind: ClassVar[str] = "netem"
     notes: ClassVar[Mapping[str, str]] = {
-        "distribution": "a list, or null",
+        "distribution": "a list of 8192ths of the jitter, which packets draw from, or null: as before",
         "burst_begins_ratio": "where loss comes in bursts",
         "burst_ends_ratio": "where loss comes in bursts",
         "tick_us": "of a change; 0: no tick any more",
@@ -48,7 +48,12 @@ class Netem(Discipline):
     @property
     def least_us(self) -> int:
         """The shortest delay. A packet that overtakes has none."""
-        return 0 if self.reorder_ratio else max(self.delay_us - self.jitter_us, 0)
+        if self.reorder_ratio:
+            return 0
+        earliest_us = -self.jitter_us
+        if self.distribution:
+            earliest_us = self.jitter_us * min(self.distribution) // 8192
+        return max(self.delay_us + min(earliest_us, 0), 0)
 
     @property
     def plain(self) -> bool:

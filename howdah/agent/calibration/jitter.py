@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The delays that packets draw for themselves: many small packets over delay lines that do what they do in the run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from howdah.agent.calibration.delay import Probes
+from howdah.agent.calibration.udp import PROBE_PORT, open_receiver
+from howdah.agent.loop import Loop
+from howdah.linux.clock import MS, now_ns
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.linux.netlink.qdisc import change_qdisc
+from howdah.plan.jitter import Jitter, jitter_events
+from howdah.plan.plan import CalibrationTarget, Event, Plan
+
+_MARGIN_NS = 50 * MS
+
+
+def measure_jitter(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]] | None:
+    """The entry ``jitter`` of calibration-*.json, one of each target and way, times from the first packet on; None
+    where no packet draws. The lines are changed as the plan's timeline changes them, and back."""
+    jitter = plan.path.jitter
+    if jitter is None:
+        return None
+    _apply(jitter_events(plan.timeline, 0), namespaces)
+    found = [entry for target in plan.calibration.targets for entry in _measured(jitter, target, namespaces, loop)]
+    _apply(jitter_events(plan.timeline, plan.duration_us), namespaces)
+    return found
+
+
+def _apply(events: Iterable[Event], namespaces: dict[str, Namespace]) -> None:
+    for event in events:
+        place = event.arguments
+        namespace = namespaces[place["node"]]
+        netem = dataclasses.replace(Netem(**place["options"]), tick_us=None)
+        change_qdisc(namespace.netlink, namespace.index(place["interface"]), place["parent"], place["handle"], netem)
+
+
+def _measured(
+    jitter: Jitter, target: CalibrationTarget, namespaces: dict[str, Namespace], loop: Loop
+) -> list[dict[str, Any]]:
+    (near, near_address), (far, far_address) = target.ends
+    sockets = [
+        open_receiver(namespaces[host], address, PROBE_PORT)
+        for host, address in ((near, near_address), (far, far_address))
+    ]
+    ways = {
+        "forward": Probes(sockets[0], sockets[1], far_address),
+        "reverse": Probes(sockets[1], sockets[0], near_address),
+    }
+    asked = {name: probes for name, probes in ways.items() if jitter.way(ahead=name == "forward")}
+    start = now_ns() + MS
+    for number in range(jitter.packets):
+        for probes in asked.values():
+            loop.at(start + number * jitter.spacing_us * 1000, probes.send)
+    delay_us = max(target.forward_delay_us, target.reverse_delay_us) + jitter.largest_us
+    loop.run_until(start + (jitter.packets * jitter.spacing_us + delay_us) * 1000 + _MARGIN_NS)
+    found = []
+    for name, probes in asked.items():
+        came = dict(probes.arrived_ns())
+        begin = probes.sent_ns[0]
+        found.append(
+            {
+                "sender": target.sender,
+                "receiver": target.receiver,
+                "way": name,
+                "sent_ns": [time_ns - begin for time_ns in probes.sent_ns],
+                "came_ns": [came[number] - begin if number in came else None for number in range(jitter.packets)],
+            }
+        )
+    for each in sockets:
+        each.close()
+    return found

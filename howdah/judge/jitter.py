@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delays that packets draw for themselves: their distribution and their order before and after the flows, and whether
+packets kept their order while flows ran where the plan says so."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howdah.judge.accounting import Snapshots
+from howdah.judge.check import ACCOUNTING, Check
+from howdah.judge.tolerance import Tolerance
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.jitter import drawn_us, jitter_events
+from howdah.plan.plan import Plan
+from howdah.plan.route import way
+
+# Kolmogorov's distance times the root of the number, which equal distributions exceed once in 20 000 times.
+_MOST_DISTANCE = 2.3
+_REORDERED = ("TcpExtTCPSACKReorder", "TcpExtTCPTSReorder", "TcpExtTCPRenoReorder")
+_CERTAIN = 100  # so many that are expected do not stay away
+
+
+def jitter_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own."""
+    jitter = plan.path.jitter
+    if jitter is None or not plan.calibration.enabled or found is None:
+        return []
+    bases = {(item["sender"], item["receiver"]): item for item in found.get("targets", [])}
+    entries = {(item["sender"], item["receiver"], item["way"]): item for item in found.get("jitter") or []}
+    checks = []
+    for target in plan.calibration.targets:
+        for direction in ("forward", "reverse"):
+            if not jitter.way(ahead=direction == "forward"):
+                continue
+            pair = (target.sender, target.receiver)
+            base = (bases.get(pair) or {}).get(f"{direction}_delay_ns")
+            expected = _table(plan, *(pair if direction == "forward" else pair[::-1]))
+            entry = entries.get((*pair, direction))
+            where = f"{direction} {'-'.join(pair)}"
+            if entry is None or not base or expected is None:
+                what = f"the delays that packets draw, {where}, were not measured"
+                checks.append(Check(f"jitter {where}", stage, False, what, unit="ratio"))
+                continue
+            came = np.array([math.nan if each is None else each for each in entry["came_ns"]]) / 1000
+            sent = np.array(entry["sent_ns"]) / 1000
+            checks.append(_distribution(where, stage, came - sent - base[0] / 1000, expected, tolerance))
+            checks.append(_order(where, stage, came, expected, jitter.spacing_us, tolerance))
+    return checks
+
+
+def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
+    """What packets to a host draw, as the plan has it; None where its line has nothing of it."""
+    hops = way(plan, start, end)
+    last = (hops[-1].node, hops[-1].interface) if hops else None
+    for event in jitter_events(plan.timeline, 0):
+        if (event.arguments["node"], event.arguments["interface"]) == last:
+            return np.array(drawn_us(Netem(**event.arguments["options"])))
+    return None
+
+
+def _distribution(
+    where: str, stage: str, delays: NDArray[np.float64], expected: NDArray[np.float64], tolerance: Tolerance
+) -> Check:
+    """Kolmogorov's distance, and mean and spread: each to as many standard errors as random loss is allowed."""
+    name = f"jitter {where}"
+    measured = np.sort(delays[~np.isnan(delays)])
+    if measured.size < 2:
+        return Check(name, stage, False, f"of the packets that measure the jitter {where} none came", unit="ratio")
+    mean, deviation = float(expected.mean()), float(expected.std())
+    # What is measured of a packet may be off by the clock; a step of the distribution is as wide.
+    slack = tolerance.delay_us
+    below = np.searchsorted(expected, measured - slack, side="right") / expected.size
+    above = np.searchsorted(expected, measured + slack, side="left") / expected.size
+    steps = np.arange(measured.size + 1) / measured.size
+    distance = float(max((below - steps[1:]).max(), (steps[:-1] - above).max(), 0.0))
+    most = _MOST_DISTANCE / math.sqrt(measured.size)
+    fourth = float(((expected - mean) ** 4).mean())
+    errors = tolerance.deviations / math.sqrt(measured.size)
+    off_mean = abs(float(measured.mean()) - mean) - slack - errors * deviation
+    off_spread = abs(float(measured.var()) - deviation**2) - 2 * slack * deviation
+    off_spread -= errors * math.sqrt(max(fourth - deviation**4, 0.0))
+    wrong = [
+        words
+        for words, off in (
+            ("it is another distribution", distance - most),
+            ("its mean is another", off_mean),
+            ("its spread is another", off_spread),
+        )
+        if off > 0
+    ]
+    message = (
+        f"{measured.size} packets {where} drew a delay of {measured.mean():.4g} ± {measured.std():.4g} us, "
+        f"the plan's is {mean:.4g} ± {deviation:.4g}; the distributions are {distance:.3f} apart, {most:.3f} at most"
+    )
+    message += f": {' and '.join(wrong)}" if wrong else ""
+    return Check(name, stage, not wrong, message, 0.0, distance, most, "ratio")
+
+
+def _order(
+    where: str,
+    stage: str,
+    came: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    spacing_us: int,
+    tolerance: Tolerance,
+) -> Check:
+    """Neighbours of which the later one came first: as many as two draws differ by more than the time between them."""
+    share = float(np.searchsorted(expected, expected - spacing_us, side="left").mean() / expected.size)
+    steps = np.diff(came)
+    pairs = int((~np.isnan(steps)).sum())
+    overtook = int((steps < 0).sum())
+    mean = share * pairs
+    allowed = tolerance.deviations * math.sqrt(mean * (1 - share)) + 1
+    ok = abs(overtook - mean) <= allowed
+    message = f"{overtook} of {pairs} packets {where} overtook the one before, expected {mean:.4g} ± {allowed:.3g}"
+    if not ok:
+        message += ": packets keep their order" if overtook < mean else ": more overtake than draw a shorter delay"
+    return Check(f"jitter order {where}", stage, ok, message, mean, overtook, allowed, "packets")
+
+
+def order_checks(plan: Plan, found: dict[str, Any] | None) -> list[Check]:
+    """By the hosts' own counters, where the plan has a delay that varies. ``found`` is accounting.json; another check
+    says that it is missing."""
+    path = plan.path
+    asked = (path.delay_variation or {}).get("asked")
+    if found is None or not (asked or path.jitter):
+        return []
+    state = Snapshots(found["before"], found["after"])
+    if path.jitter is not None:
+        return [_broken(plan, state)] if path.jitter.forward else []
+    if path.early_us:
+        return []
+    if path.losses(ahead=False).ratio or path.losses(ahead=False).steps or path.reverse_rate_bits_per_second:
+        why = "where ACKs are lost a sender cannot tell reordered packets from lost ones"
+        return [Check("order", ACCOUNTING, None, why, unit="packets")]
+    total = _reordered(state)
+    message = "no sender saw packets out of order"
+    if total:
+        message = f"senders saw packets out of order {total} times, and the plan's delay keeps their order"
+    return [Check("order", ACCOUNTING, not total, message, 0, total, 0, "packets")]
+
+
+def _broken(plan: Plan, state: Snapshots) -> Check:
+    """Some came out of order, if as many were sent as make it certain, back to back at the bottleneck's rate."""
+    expected = 0.0
+    frame_us = plan.path.frame_bytes * 8e6 / plan.path.rate_bits_per_second
+    for sender, receiver in dict.fromkeys(flow.ends for flow in plan.flows):
+        drawn, hops = _table(plan, sender, receiver), way(plan, sender, receiver)
+        if drawn is not None and hops:
+            share = float(np.searchsorted(drawn, drawn - frame_us, side="left").mean()) / drawn.size
+            expected += share * state.interface(hops[-1].to_node, hops[-1].to_interface, "rx_packets")
+    seen = _reordered(state)
+    ok = seen > 0 or expected < _CERTAIN
+    message = f"senders saw packets out of order {seen} times; {expected:.4g} overtake where all go back to back"
+    message += "" if ok else ": packets keep their order"
+    return Check("order", ACCOUNTING, ok, message, expected, seen, None, "packets")
+
+
+def _reordered(state: Snapshots) -> int:
+    """How often senders found that what they missed had not been lost (tcp_check_sack_reordering())."""
+    return sum(sum(state.counter(name).values()) for name in _REORDERED)

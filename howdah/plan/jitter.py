@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delays that each packet draws for itself while flows run, so that packets overtake. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from howdah.codec import planned
+from howdah.linux.netlink.discipline.netem import Netem
+
+DISTRIBUTION_SCALE = 8192  # NETEM_DIST_SCALE of include/uapi/linux/pkt_sched.h: of a deviation
+LARGEST_DRAW = 32767  # of a table, whose numbers have 16 bits
+
+
+@planned
+class Jitter:
+    """It is measured before and after the flows by ``packets`` small packets, one each ``spacing_us``, on each way that
+    has it. A packet waits for ``mean_us`` on average and ``largest_us`` at most, beside the path's delay."""
+
+    packets: int
+    spacing_us: int
+    mean_us: int
+    deviation_us: int
+    largest_us: int
+    forward: bool
+    reverse: bool
+
+    def way(self, *, ahead: bool) -> bool:
+        """Whether packets draw on the way to receivers, or to senders."""
+        return self.forward if ahead else self.reverse
+
+    @property
+    def measuring_us(self) -> int:
+        """What a measurement of the path takes longer."""
+        return self.packets * self.spacing_us + 2 * self.largest_us + 200_000
+
+
+class PathChange(Protocol):
+    """An event of a plan's timeline."""
+
+    @property
+    def at_us(self) -> int: ...
+    @property
+    def op(self) -> str: ...
+    @property
+    def arguments(self) -> dict[str, Any]: ...
+
+
+_Change = TypeVar("_Change", bound=PathChange)
+
+
+def jitter_events(timeline: Sequence[_Change], at_us: int) -> Iterator[_Change]:
+    """Changes at that time, when it begins or ends, of the delay lines that have it."""
+    lines = {
+        (event.arguments["node"], event.arguments["interface"])
+        for event in timeline
+        if event.op == "qdisc" and event.arguments["options"].get("distribution")
+    }
+    for event in timeline:
+        arguments = event.arguments
+        if event.op != "qdisc" or event.at_us != at_us or arguments["kind"] != Netem.kind:
+            continue
+        if (arguments["node"], arguments["interface"]) in lines:
+            yield event
+
+
+def drawn_us(netem: Netem) -> list[float]:
+    """What its packets draw, each as often as any other; sorted."""
+    table = netem.distribution or []
+    return sorted(netem.jitter_us * each / DISTRIBUTION_SCALE for each in table)
