@@ -75,9 +75,12 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     elif (
         by is None
         and passed is not None
+        and trips.at == SENDER
         and _at_any_level(levels, trips)
-        and no_bucket(passed)
-        and not (trips.at == SENDER and shallow_queue(passed, rate.value))
+        and (
+            no_bucket(passed)
+            and not shallow_queue(passed, rate.value)  # behind the loss nobody knows when packets came
+        )
     ):
         by, words = RANDOM, "packets were lost at any delay and any rate: no queue and no bucket of tokens fits"
     return SeenPath(

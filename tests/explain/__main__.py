@@ -23,8 +23,9 @@ from howdah.explain.overlay import ALIKE
 from howdah.explain.twin import twin_text
 from tests.explain.damage import DAMAGES, HARMLESS
 from tests.explain.drawn import kind_of, profile
-from tests.explain.recovery import NOT_GIVEN, RIGHT, WRONG, Truth, explained, outcomes, reason_of, recorded
+from tests.explain.recovery import NOT_GIVEN, RIGHT, WRONG, Truth, can_tell, explained, outcomes, reason_of, recorded
 
+TOLD = "all that a recording can tell"
 TOLERANCES = {
     "base RTT": "1 %",
     "rate": "2 %",
@@ -59,7 +60,7 @@ def table(runs: Path) -> None:
                 captures[damage == "none"] += 1
                 group = tap if damage == "none" else "harmless" if damage in HARMLESS else damage
                 for question, worth in outcomes(known, flow, damage).items():
-                    for each in ("all", group):
+                    for each in ("all", group, *([TOLD] if can_tell(flow, tap, damage) else [])):
                         counts.setdefault((each, question), Counter())[worth] += 1
                     missed = f"{known.seed} {kind_of(known.seed)} {tap} {damage}: {question}"
                     if worth == WRONG:

@@ -81,6 +81,15 @@ def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
     return found
 
 
+def can_tell(flow: Explained, tap: str, damage: str) -> bool:
+    """Whether a recording holds what the questions ask: its begin, a clock finer than round trips, and, away from the
+    sender, time stamps. By what befell it, not by what was found."""
+    if damage in ("cut start", "clock of 10 ms"):
+        return False
+    said = flow.options["receiver"]
+    return tap == "sender" or (damage != "snaplen 64" and said is not None and said.time_stamps)
+
+
 def reason_of(flow: Explained, question: str) -> str:
     """What the explanation itself says of a question that it does not answer."""
     estimates = {"base RTT": flow.base_rtt_us, "rate": flow.rate_bits_per_second, "buffer": flow.buffer_bytes}
