@@ -18,6 +18,6 @@ def __getattr__(name: str) -> object:
 
     The name is a text, so that the library is not a part of whatever imports another module of this package.
     """
-    if name in ("load", "run", "Data", "Rows", "HowdahError"):
+    if name in ("load", "run", "Data", "Recording", "Rows", "HowdahError"):
         return getattr(importlib.import_module("howdah.errors" if name == "HowdahError" else "howdah.library"), name)
     raise AttributeError(f"module 'howdah' has no attribute {name!r}")

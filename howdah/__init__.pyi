@@ -3,6 +3,7 @@
 
 from howdah.errors import HowdahError as HowdahError
 from howdah.library import Data as Data
+from howdah.library import Recording as Recording
 from howdah.library import Rows as Rows
 from howdah.library import load as load
 from howdah.library import run as run

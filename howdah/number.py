@@ -54,6 +54,21 @@ def between(low: float, high: float, least_digits: int = 4) -> str:
     return significant(low)
 
 
+def roundest(low: float, high: float) -> float:
+    """Of the numbers from ``low`` to ``high``, both above 0, that with the fewest digits; of several, the middle one.
+
+    >>> roundest(4_599_890, 4_600_180), roundest(82_990.2, 83_010.9), roundest(0.31, 0.72)
+    (4600000.0, 83000.0, 0.5)
+    """
+    for digits in range(1, 16):
+        step = 10.0 ** (math.floor(math.log10(high)) + 1 - digits)
+        value = round((low + high) / 2 / step) * step
+        for each in (value, math.ceil(low / step) * step, math.floor(high / step) * step):
+            if low <= each <= high:
+                return float(f"{each:.15g}")
+    return (low + high) / 2
+
+
 def rate(bits_per_second: float) -> str:
     """A rate with its unit: ``400 Mbit/s``."""
     return _scaled(bits_per_second, (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1)))

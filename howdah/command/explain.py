@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     with Display(quiet=options.json) as display:
         read = read_files(options.files, options.flows, display.build)
     if options.page is not None:
-        write_page(read.flows, read.problems, options.page)
+        write_page(read.flows, read.joined, read.problems, options.page)
     if options.json:
         answer("explain", _answer(read, options.page))
         return 0

@@ -9,16 +9,19 @@ from typing import Protocol
 import numpy as np
 
 from howdah.explain.delay import Reals
-from howdah.explain.seen import AGAIN, NEW, Flags, Seen
+from howdah.explain.seen import AGAIN, FILLS, LATE, Flags, Seen
 from howdah.ingest.source import Integers
-from howdah.number import rate, significant, size
+from howdah.number import rate, roundest, significant, size
 
 _FITS = 0.9  # of the drops, and of the packets that passed
 _ROOM = 2  # packets
 _LEAST_PACKETS = 6  # less is a queue of few packets
 _SLOWER = 0.8  # than the link behind it: a policer that is not slower never drops
 _MOST_PACKETS = 200_000
-_FEW_DROPS = 5
+_FEW_DROPS, _FEWEST_DROPS = 5, 3  # the latter to know that there is no bucket
+_FASTER = tuple(1.25**step for step in range(1, 16))
+_SPANS, _RATES = (0.03, 0.0006, 0.00003), 101  # of a search for the best rate, and its steps
+_MOST_REFINED, _HALVINGS = 20_000, 16  # packets; of the space between a speed that fits and one that does not
 
 
 class Arrived(Protocol):
@@ -36,7 +39,8 @@ class Arrived(Protocol):
 
 @dataclass(frozen=True)
 class Departures:
-    """What a tap saw leave; ``lost`` was sent again later, for a reason."""
+    """What a tap saw pass, and what it knows was lost: here it was sent again later, for a reason; before the tap it
+    was missing in front of what came behind it."""
 
     near_ns: Integers
     size_bytes: Integers
@@ -44,20 +48,29 @@ class Departures:
 
     @classmethod
     def of(cls, seen: Seen) -> Departures | None:
-        """None where the tap is behind losses, or segments were sent again for nothing: which ones does not show."""
+        """None where segments were overtaken, or it does not show which were sent again for nothing."""
         sent = seen.sent
-        if seen.spurious or not np.isin(sent.kind, (NEW, AGAIN)).all():
+        if seen.spurious > seen.needless.size or (sent.kind == LATE).any():
             return None
         again = np.flatnonzero(sent.kind == AGAIN)
+        needless = set(seen.needless.tolist())
         lost = np.zeros(sent.begin.size, bool)
         latest: dict[int, int] = {}
         starts = set(sent.begin[again].tolist())
         for at, begin in enumerate(sent.begin.tolist()):
             if begin in starts:
-                if begin in latest:
+                if begin in latest and at not in needless:
                     lost[latest[begin]] = True
                 latest[begin] = at
-        return cls(sent.time_ns, sent.end - sent.begin + sent.extra_bytes, lost)
+        size = sent.end - sent.begin + sent.extra_bytes
+        fills = np.flatnonzero(sent.kind == FILLS)
+        if not fills.size:
+            return cls(sent.time_ns, size, lost)
+        behind = np.searchsorted(sent.top, sent.begin[fills], side="right")
+        when = np.concatenate([sent.time_ns, sent.time_ns[behind] - 1])
+        order = np.argsort(when, kind="stable")
+        sizes, gone = np.concatenate([size, size[fills]]), np.concatenate([lost, np.ones(fills.size, bool)])
+        return cls(when[order], sizes[order], gone[order])
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,20 @@ def policer_of(data: Arrived, link_bits_per_second: float | None) -> Bucket | No
         return None
     if link_bits_per_second is None or best.rate_bits_per_second > _SLOWER * link_bits_per_second:
         return None
-    return None if shallow_queue(data, link_bits_per_second) else best
+    return None if shallow_queue(data, link_bits_per_second) else packets.refined(best)
+
+
+def no_bucket(data: Arrived) -> bool:
+    """Whether no bucket, whatever its rate and size, would have dropped these; one of few packets is a queue."""
+    packets = _Arrivals.of(data, _FEWEST_DROPS)
+    if packets is None:
+        return False
+    rates = packets.rates()
+    # Between drops a bucket may have been full, so that it fills faster than what passed.
+    rates += [max(rates, default=0.0) * factor for factor in _FASTER]
+    least = _LEAST_PACKETS * packets.size.max()
+    found = (packets.agreement(each) for each in rates)
+    return all(each is None or each.burst_bytes < least or each.agrees < _FITS for each in found)
 
 
 def policer_words(found: Bucket) -> str:
@@ -114,10 +140,10 @@ class _Arrivals:
     passed: Reals
 
     @classmethod
-    def of(cls, data: Arrived) -> _Arrivals | None:
+    def of(cls, data: Arrived, fewest: int = _FEW_DROPS) -> _Arrivals | None:
         time = (data.near_ns[:_MOST_PACKETS] - data.near_ns[0]) / 1e9
         lost, size = data.lost[:_MOST_PACKETS], data.size_bytes[:_MOST_PACKETS].astype(np.float64)
-        if lost.sum() < _FEW_DROPS:
+        if lost.sum() < fewest:
             return None
         return cls(time, size, lost, np.cumsum(np.where(lost, 0.0, size)))
 
@@ -133,22 +159,64 @@ class _Arrivals:
                 found += [float(each) for each in np.percentile(got[good] / took[good], [50, 75, 95, 100])]
         return [each for each in found if each > 0]
 
+    def needs(self, rate: float) -> Reals:
+        """For each packet the size in bytes of the least bucket that fills at this rate and lets it pass, if those
+        before it went as they did. The bucket is full at first, and whenever it would hold more."""
+        taken = np.concatenate([[0.0], self.passed[:-1]]) - rate * self.time
+        return np.asarray(self.size + taken - np.minimum.accumulate(taken))
+
     def agreement(self, rate: float) -> Bucket | None:
-        """Run a bucket over the packets, full at first. None where it would hold no packet."""
-        first = int(np.argmax(self.lost))
-        excess = self.passed[: first + 1] - rate * self.time[: first + 1]
-        burst = float(excess[-1] - min(float(excess.min()), 0.0))
+        """The bucket of this rate whose size errs about the fewest packets. None where it would hold no packet."""
+        needs = self.needs(rate)
+        _, low, high = self._fewest_errors(needs)
+        burst = (low + high) / 2
         if burst < self.size.max():
             return None
-        tokens, last = burst, 0.0
         room = _ROOM * float(self.size.max())
-        rightly, wrongly = 0, 0
-        for when, needs, gone in zip(self.time.tolist(), self.size.tolist(), self.lost.tolist(), strict=True):
-            tokens, last = min(burst, tokens + rate * (when - last)), when
-            if gone:
-                rightly += tokens < needs + room
+        rightly = float((needs[self.lost] > burst - room).mean())
+        wrongly = float((needs[~self.lost] > burst + room).sum()) / max(int((~self.lost).sum()), 1)
+        return Bucket(rate * 8, burst, min(rightly, 1 - wrongly))
+
+    def _fewest_errors(self, needs: Reals) -> tuple[int, float, float]:
+        """How many packets the best size errs about: it drops what needs more, and no other. And from where to where
+        that size may be."""
+        edges = np.sort(needs)
+        lost = np.cumsum(self.lost[np.argsort(needs, kind="stable")])
+        wrong = lost + (self.lost.size - int(lost[-1])) - (np.arange(1, edges.size + 1) - lost)
+        best = int(np.argmin(wrong))
+        return int(wrong[best]), float(edges[best]), float(edges[min(best + 1, edges.size - 1)])
+
+    def refined(self, found: Bucket) -> Bucket:
+        """The bucket near to one that fits which errs about the fewest packets. It drops what it has too few tokens
+        for, to the byte, so that each packet bounds rate and size. Of those that err alike, the roundest numbers:
+        somebody chose them."""
+        most = slice(_MOST_REFINED)
+        part = _Arrivals(self.time[most], self.size[most], self.lost[most], self.passed[most])
+        if not part.lost.any():
+            return found
+        speed = found.rate_bits_per_second
+        for span in _SPANS:
+            speeds = speed * np.linspace(1 - span, 1 + span, _RATES)
+            errors = np.array([part._errors(each) for each in speeds.tolist()])
+            good = np.flatnonzero(errors == errors.min())
+            speed = float(speeds[good[good.size // 2]])
+        fewest = part._errors(speed)
+        ends = [part._edge(speed, speed * (1 + sign * _SPANS[0]), fewest) for sign in (-1, 1)]
+        chosen = roundest(*ends)
+        speed = chosen if part._errors(chosen) <= fewest else speed
+        _, low, high = part._fewest_errors(part.needs(speed / 8))
+        return Bucket(speed, roundest(low, high), found.agrees)
+
+    def _errors(self, speed: float) -> int:
+        """At so many bits a second, by the best size."""
+        return self._fewest_errors(self.needs(speed / 8))[0]
+
+    def _edge(self, within: float, beyond: float, fewest: int) -> float:
+        """As far from one speed towards another as no more errors are made."""
+        for _ in range(_HALVINGS):
+            middle = (within + beyond) / 2
+            if self._errors(middle) <= fewest:
+                within = middle
             else:
-                wrongly += tokens < needs - room
-                tokens = max(tokens - needs, -room)
-        drops = int(self.lost.sum())
-        return Bucket(rate * 8, burst, min(rightly / drops, 1 - wrongly / max(self.lost.size - drops, 1)))
+                beyond = middle
+        return within

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.layers import find_tcp
+from howdah.explain.layers import find_tcp, is_known_link
 from howdah.explain.opened import Opened
 from howdah.explain.records import Problems, read_batches
 from howdah.explain.segment import COLUMNS, TcpColumns, read_segments
 from howdah.ingest.capture import ACK, SYN
 from howdah.ingest.source import Integers
+from howdah.number import counted
 
 MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
 _MOST_KEPT = 3_000_000  # of a file
@@ -78,6 +79,19 @@ class Capture:
     packets: int = 0
     segments: int = 0
     others: int = 0
+    strange_links: set[int] = field(default_factory=set)
+
+    @property
+    def why_none(self) -> str:
+        """Why it has no connection with data."""
+        if not self.packets:
+            return "it holds no packets"
+        if self.strange_links:
+            return f"nothing here reads its link type {', '.join(map(str, sorted(self.strange_links)))}"
+        packets = counted(self.packets, "packet")
+        if not self.segments:
+            return f"none of its {packets} is of TCP; of QUIC, a sender's qlog tells more"
+        return f"no connection among its {packets} has data and ACKs of them"
 
 
 @dataclass
@@ -110,6 +124,7 @@ def read_capture(path: Path, most_connections: int, tell: Tell = unsaid) -> Capt
         for batch in read_batches(opened, problems):
             segments = read_segments(batch, find_tcp(batch))
             found.packets += batch.places.size
+            found.strange_links |= {link for link in batch.links if not is_known_link(link)}
             found.segments += len(segments)
             if len(segments):
                 _keep(kept, segments, batch.data)
@@ -232,7 +247,7 @@ def _connection(
     names = kept.names[code] if sent[0] >= sent[1] else kept.names[code][::-1]
     stamps = columns["time_ns"].astype(np.int64)
     backward = int((np.diff(stamps) < 0).sum())
-    order = np.argsort(stamps, kind="stable") if backward else np.arange(rows.size)
+    order = np.lexsort((columns["ident"], first, stamps)) if backward else np.arange(rows.size)
     place = np.empty(rows.size, np.int64)
     place[order] = np.arange(rows.size)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.seen import AGAIN, FILLS, NEW, Seen
+from howdah.explain.seen import AGAIN, FILLS, NEW, Flags, Seen
 from howdah.ingest.source import Integers
 
 SENDER, MIDDLE, RECEIVER = "sender", "middle", "receiver"
@@ -25,6 +25,7 @@ _SPLIT_SHARE = 0.6  # of the data's round trip: a shorter handshake was answered
 _FEW_SAMPLES = 8
 _TICKS_HZ = np.array([100, 250, 500, 1000, 1_000_000])
 _TICK_DOUBT = 0.2  # a queue that grows stretches the time between stamps
+_MANY, _LATE = 3, 2.0  # segments for an ACK; of the time that they usually take
 _DELAYED_ACK_NS = 20_000_000  # half of TCP_DELACK_MIN, as in howdah/measure/rounds.py
 
 Reals = npt.NDArray[np.float64]
@@ -114,11 +115,24 @@ def _far(seen: Seen) -> tuple[Integers, Integers, Integers]:
     doubled = np.searchsorted(again, una) > np.searchsorted(again, before[advanced])
     # A hole was open: what the ACK releases was acknowledged late.
     holes = np.concatenate([[False], acks.sack_top[:-1] > acks.una[:-1]])[advanced]
-    waited = np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced] >= _DELAYED_ACK_NS
-    waited &= una - before[advanced] <= seen.mss_bytes
+    waited = _by_timer(
+        np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced], una - before[advanced], seen.mss_bytes
+    )
     good = (sent.place[segment] < acks.place[advanced]) & ~doubled & ~holes & ~waited & (sent.begin[segment] < una)
     advanced, segment = advanced[good], segment[good]
     return advanced, segment, acks.time_ns[advanced] - sent.time_ns[segment]
+
+
+def _by_timer(gap_ns: Integers, advance: Integers, mss_bytes: int) -> Flags:
+    """ACKs that waited for more segments, which did not come: of one segment after a long time, or, of a receiver that
+    acknowledges many at once, of fewer than usual and later than so many take."""
+    waited = (gap_ns >= _DELAYED_ACK_NS) & (advance <= mss_bytes)
+    usual = float(np.percentile(advance, 90)) if advance.size else 0.0
+    whole = advance >= usual
+    if usual < _MANY * mss_bytes or not whole.any():
+        return waited
+    each = float(np.median(gap_ns[whole] / advance[whole]))
+    return np.asarray(waited | (~whole & (gap_ns > _LATE * each * advance)))
 
 
 def _near(seen: Seen) -> Integers | None:

@@ -14,11 +14,12 @@ from howdah.explain.delay import SENDER, RoundTrips, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
 from howdah.explain.path import SeenPath, path_of
-from howdah.explain.seen import LATE, Seen, look
+from howdah.explain.repairs import CUBIC, RENO, repairs_of
+from howdah.explain.seen import FILLS, LATE, Seen, look
 from howdah.explain.startup import StartUp, start_up
 from howdah.frame import STAMPED_TCP_BYTES, frame_bytes
 from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
-from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS
+from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, UNKNOWN
 from howdah.measure.held import Holding
 from howdah.quantity import bdp_bytes
 
@@ -42,7 +43,8 @@ class Explained:
     """One flow. What a source cannot tell is None, and ``unknown`` says why by the name of the field.
 
     ``source`` names the kind of file. ``parts`` has what pictures are drawn from, where there are packets.
-    ``policer`` is the bucket of tokens that dropped packets.
+    ``policer`` is the bucket of tokens that dropped packets. ``lost_before_packets`` were missing when the tap saw what
+    came behind them.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Explained:
     retransmitted_packets: int | None
     spurious_packets: int | None
     late_packets: int | None
+    lost_before_packets: int | None
     loss_by: str | None
     loss_words: str
     timeouts: int | None
@@ -130,7 +133,7 @@ def explain_connection(connection: TapConnection) -> Explained | None:
     holding = holding_of(way, trips, start, path)
     windows = seen.acks.window_bytes
     known = bool(windows.size) and windows.min() >= 0
-    algorithm, words = fit(way, start)
+    algorithm, words = fit(way, start, trips)
     found = Explained(
         name=name,
         file=connection.file,
@@ -156,9 +159,10 @@ def explain_connection(connection: TapConnection) -> Explained | None:
         limit=start.limit,
         peak_packets=_peak(way, start),
         overshoot_packets=_overshoot(way, path, trips, start),
-        retransmitted_packets=int(way.again.size),
+        retransmitted_packets=seen.sent_again,
         spurious_packets=seen.spurious,
         late_packets=int((seen.sent.kind == LATE).sum()),
+        lost_before_packets=int((seen.sent.kind == FILLS).sum()),
         loss_by=path.loss_by,
         loss_words=path.loss_words,
         policer=path.policer,
@@ -190,9 +194,9 @@ def _without_course(
         sender_interface_bits_per_second=absent(reason), buffer_bytes=absent(reason), delay_variation_us=absent(reason),
         goodput_bits_per_second=acked * 8 / max(duration_s, 1e-9), growth=None, round_flights_packets=[], exit=None,
         why_no_exit=reason, limit=None, peak_packets=absent(reason), overshoot_packets=absent(reason),
-        retransmitted_packets=int((seen.sent.kind == 1).sum() + (seen.sent.kind == 3).sum()),
-        spurious_packets=seen.spurious, late_packets=int((seen.sent.kind == LATE).sum()), loss_by=None, loss_words="",
-        timeouts=None,
+        retransmitted_packets=seen.sent_again,
+        spurious_packets=seen.spurious, late_packets=int((seen.sent.kind == LATE).sum()),
+        lost_before_packets=int((seen.sent.kind == FILLS).sum()), loss_by=None, loss_words="", timeouts=None,
         receive_window_least_bytes=int(windows.min()) if windows.size and windows.min() >= 0 else None,
         receive_window_most_bytes=int(windows.max()) if windows.size and windows.min() >= 0 else None,
         segments_per_ack=_segments_per_ack(seen), paced=None, algorithm=[], algorithm_words=reason, holding=None,
@@ -256,7 +260,7 @@ def _timeouts(way: SenderCourse, trips: RoundTrips) -> int:
     return int(np.isin(silent, np.unique(np.maximum(way.again, 0))).sum())
 
 
-def fit(way: SenderCourse, start: StartUp) -> tuple[list[str], str]:
+def fit(way: SenderCourse, start: StartUp, trips: RoundTrips) -> tuple[list[str], str]:
     """Algorithms that kernels have and that fit, the likeliest first; and why."""
     if start.cause == BBR_DRAIN and start.sure:
         return ["bbr"], "it paces, and what was in flight fell to a third of its rate without a timeout"
@@ -264,33 +268,18 @@ def fit(way: SenderCourse, start: StartUp) -> tuple[list[str], str]:
         return ["cubic"], "it left where HyStart of cubic finds the end"
     if start.paced:
         return ["bbr", "cubic"], "it paces"
-    if start.cause == LOSS and start.at is not None:
+    if start.at is not None:
         spoke = start.hystart is not None and bool([each for each in (*start.hystart.trains, *start.hystart.delays)
                                                     if each < start.at - 4])  # fmt: skip
-        beta = _beta(way)
-        if beta is None:
-            return (["cubic-no-hystart", "reno"] if spoke else ["cubic", "reno"]), "it left by a loss"
-        words = f"after its first repair {beta:.2f} of what was in flight was left"
-        if abs(beta - 0.7) < 0.07:
-            return ["cubic-no-hystart" if spoke else "cubic"], f"{words}; cubic keeps 0.7"
-        if abs(beta - 0.5) < 0.07:
-            return ["reno"], f"{words}; reno keeps 0.5"
-        return ["cubic", "reno"], words
+        cubics = ["cubic-no-hystart", "cubic"] if spoke else ["cubic", "cubic-no-hystart"]
+        repairs = repairs_of(way, trips)
+        if repairs.reduces_like == RENO:
+            return ["reno"], f"{repairs.words}; reno keeps 0.5"
+        if repairs.reduces_like == CUBIC:
+            return cubics if start.cause == UNKNOWN else cubics[:1], f"{repairs.words}; cubic keeps 0.7"
+        if start.cause == LOSS:
+            return [cubics[0], "reno"], "it left by a loss"
     return ["cubic", "reno", "bbr"], "it did not leave its start-up, so nothing tells them apart"
-
-
-def _beta(way: SenderCourse) -> float | None:
-    """What is in flight when the first repair is over, of what was when it began."""
-    first = max(int(way.again.min()), 0)
-    end = int(np.searchsorted(way.una, way.nxt[first]))
-    if end + 2 >= len(way):
-        return None
-    later = way.again[(way.again >= end) & (way.again < end + max(4, (end - first) // 4))]
-    if later.size:
-        return None
-    before = float(way.flight[first])
-    after = float(np.median(way.flight[end : min(end + 8, len(way))]))
-    return after / before if before > 0 else None
 
 
 def _say(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:

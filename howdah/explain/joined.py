@@ -176,6 +176,15 @@ def _tell(flows: list[Explained], joined: Joined) -> None:
         flow.loss_words = f"between two of the captures, {lossy[0].loss_words}"
 
 
+def leg_sentence(leg: Leg) -> str:
+    """Where packets were lost."""
+    total = counted(leg.data.near_ns.size, "packet")
+    between = f"between {leg.near} and {leg.far}"
+    if not leg.lost:
+        return f"None of {total} was lost {between}."
+    return f"{leg.lost} of {total} were lost {between}" + (f": {leg.loss_words}." if leg.loss_words else ".")
+
+
 def leg_rows(leg: Leg) -> list[tuple[str, str]]:
     """A leg in words, each with its name."""
     total = leg.data.near_ns.size

@@ -43,6 +43,10 @@ _BEGINS = {
 _LINK_BYTES = {_NULL: 4, _LOOP: 4, _LINK_ETHERNET: ETHERNET_BYTES, _PPP: 4, _SLL: 16, _SLL2: 20}
 
 
+def is_known_link(link: int) -> bool:
+    return link in _BEGINS
+
+
 @dataclass(frozen=True)
 class FoundTcp:
     """TCP segments of a batch: ``row`` in the batch, where the IP and the TCP header begin, and where data here end.

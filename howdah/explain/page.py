@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explained flows as one HTML file: the sentence, the strip of exits, the time-sequence picture, the numbers."""
+"""Explained flows as one HTML file: the sentence, the strip of exits, the time-sequence picture, the numbers; and the
+legs between two taps."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from typing import Any
 from markupsafe import Markup
 
 from howdah.explain.explained import Explained
+from howdah.explain.joined import Joined, Leg, leg_rows, leg_sentence
+from howdah.explain.leg_picture import LEG_SIZES, leg_pictures
 from howdah.explain.picture import SIZES, START_UP, WHOLE, keys, time_sequence
 from howdah.explain.words import rows, sentence
 from howdah.foreign import visible
@@ -46,18 +49,29 @@ class FlowView:
     rows: list[tuple[str, str]]
 
 
+@dataclass(frozen=True)
+class LegView:
+    """One leg of a connection that two taps saw."""
+
+    name: str
+    sentence: str
+    pictures: list[Picture]
+    rows: list[tuple[str, str]]
+
+
 @cache
 def _template() -> Any:
     return templates_of(_PLACE / "templates").get_template("page.html.j2")
 
 
-def write_page(flows: list[Explained], problems: list[str], target: Path) -> Path:
+def write_page(flows: list[Explained], joined: list[Joined], problems: list[str], target: Path) -> Path:
     """Write the page at ``target``. Raises HowdahError."""
     names = sorted({flow.file for flow in flows})
     page = _template().render(
         title=visible(", ".join(names)),
         problems=[visible(problem) for problem in problems],
         views=[_view(flow) for flow in flows],
+        legs=[_leg(each.name, leg) for each in joined for leg in each.legs],
         **framed(_STYLES),
     )
     return write(page, target)
@@ -77,6 +91,22 @@ def _view(flow: Explained) -> FlowView:
         narrow,
         pictures,
         [(name, visible(value)) for name, value in rows(flow)],
+    )
+
+
+def _leg(name: str, leg: Leg) -> LegView:
+    drawn = [leg_pictures(leg, size) for size in LEG_SIZES]
+    titles = (f"Delay there, from {leg.near} to {leg.far}", f"Delay back, from {leg.far} to {leg.near}")
+    pictures = []
+    for title, *each in zip(titles, *drawn, strict=False):
+        drawing = "".join(each)
+        shown = [(Markup(key), name) for key, name in keys(drawing)]
+        pictures.append(Picture(visible(title), Markup(drawing), shown))
+    return LegView(
+        visible(f"{name}, from {leg.near} to {leg.far}"),
+        visible(leg_sentence(leg)),
+        pictures,
+        [(what, visible(value)) for what, value in leg_rows(leg)],
     )
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.bucket import Bucket, Departures, policer_of, policer_words
+from howdah.explain.bucket import Bucket, Departures, no_bucket, policer_of, policer_words, shallow_queue
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.rate import SeenRate, frame_share, rate_of
-from howdah.explain.seen import FILLS, NEW, Seen
+from howdah.explain.seen import NEW, Seen
 
 QUEUE, POLICER, RANDOM = "queue", "policer", "random"
 _GROWS, _MOST_PER_ACK = 1.3, 3.0
@@ -23,6 +23,7 @@ _FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at fla
 _FEW_LOSSES, _SLOW = 3, 0.75  # the latter of the most that a round trip delivered
 _ALIKE = 0.7  # of the losses
 _SAME_LEVEL = 0.15  # losses of one queue come at one level
+_FAR_BELOW, _FAR_SHARE, _AT_IT = 0.3, 0.25, 0.9  # of the fullest queue; of the losses; of the fullest queue
 _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
 _FRAME_BYTES = 1514
 _SPACED = 4  # so many gaps must be like the gap behind them
@@ -57,8 +58,7 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     frame = frame_share(seen)
     found = rate_of(seen, course, trips)
     rate = found.estimate
-    again = np.flatnonzero(np.isin(seen.sent.kind, (1, FILLS)))
-    lost = max(int(again.size) - seen.spurious, 0)
+    lost = max(seen.sent_again - seen.spurious, 0)
     sent = max(int(((seen.sent.end - seen.sent.begin) / course.mss_bytes).sum()), 1)
     levels, per_ack = _levels(course, trips), _per_ack(course)
     by, words = _dropper(
@@ -67,11 +67,22 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     if trips.at != SENDER and not seen.has_stamps:
         by, words = None, "away from the sender, segments without time stamps do not tell the delay before the losses"
     policer = None
-    if lost and rate.value is not None:
-        passed = Departures.of(seen)
-        policer = policer_of(passed, rate.value) if passed is not None else None
+    passed = Departures.of(seen) if lost else None
+    if passed is not None and rate.value is not None:
+        policer = policer_of(passed, rate.value)
     if policer is not None:
         by, words = POLICER, policer_words(policer)
+    elif (
+        by is None
+        and passed is not None
+        and trips.at == SENDER
+        and _at_any_level(levels, trips)
+        and (
+            no_bucket(passed)
+            and not shallow_queue(passed, rate.value)  # behind the loss nobody knows when packets came
+        )
+    ):
+        by, words = RANDOM, "packets were lost at any delay and any rate: no queue and no bucket of tokens fits"
     return SeenPath(
         rate,
         _buffer(levels, trips, found, by, per_ack),
@@ -161,6 +172,15 @@ def _dropper(
             return None, f"packets were lost at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms"
         return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms"
     return _at_flat_delay(course, int(base), share)
+
+
+def _at_any_level(levels: Reals, trips: RoundTrips) -> bool:
+    """Whether a part of the losses came far below the fullest queue, and at most one at it: the first loss by chance
+    ends growth, so that nothing is longer than the queue before it."""
+    if levels.size < _FEW_LOSSES or 2 * trips.clock_ns + 2 * trips.up_doubt_ns > float(trips.rtt_ns.min()) / 2:
+        return False
+    most = max(float(levels.max()), float(np.percentile(trips.queue_ns, 99.9)))
+    return float((levels < _FAR_BELOW * most).mean()) >= _FAR_SHARE and int((levels >= _AT_IT * most).sum()) <= 1
 
 
 def _at_flat_delay(course: SenderCourse, base_ns: int, share: float) -> tuple[str | None, str]:

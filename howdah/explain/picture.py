@@ -26,6 +26,8 @@ _KEYS = {
     "sacked": ("M13 3v8", "reported by SACK"),
     "window": ("M0 7H26", "what the receive window allows"),
     "left": ("M13 0V14", "end of the start-up"),
+    "passed": ("M3 6h2v2h-2zM12 6h2v2h-2zM21 6h2v2h-2z", "passed both taps"),
+    "gone": ("M10 4l6 6M16 4l-6 6", "lost between them"),
     "recorded": ("M0 7H26", "recorded"),
     "reproduced": ("M0 7H26", "reproduced by the twin"),
 }

@@ -25,6 +25,8 @@ _MANY = 40  # stretches that agree are enough, whatever the others say
 _LEAST_ERROR, _ERROR_OF_ONE = 0.005, 0.04  # of the rate; the latter of one stretch alone
 _FEW, _LEAST_SEGMENTS = 8, 200
 _EVEN_PACKETS, _EVEN_MODE, _EVEN_NEAR, _EVEN_SHARE = 4, 0.03, 0.05, 0.1
+_AT_ONCE, _MOST = 0.25, 0.3  # of the time of a segment; of the ACKs
+_BUNCHES = "ACKs come in bunches, whose spacing is not the path's"
 _SURE = 0.999  # of a bound: clocks are no better
 _FRESH = 0.25  # of the round trip: older samples do not tell the queue
 _MOST_WANDER = 0.1  # of the time that a stretch lasts
@@ -57,12 +59,26 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
             [],
             "segments did not come evenly while the delay was long: it varies, and there may be no queue",
         )
+    if short is not None and short in known and _in_bunches(short, course, frame):
+        known = [each for each in known if each is not short]
+        short, reason = None, _BUNCHES
     if known:
         sure = short is not None and short.within(_NEAR)
         return SeenRate(known[0] if sure else min(known, key=_width), wander_ns)
     if not seen.has_stamps and trips.at != SENDER:
         reason = "away from the sender, segments without time stamps do not tell whether there was a queue"
-    return SeenRate(_dispersed(course, trips, queue, frame) or absent(reason, least), wander_ns)
+    spaced = _dispersed(course, trips, queue, frame)
+    if spaced is not None and _in_bunches(spaced, course, frame):
+        spaced, reason = None, _BUNCHES
+    return SeenRate(spaced or absent(reason, least), wander_ns)
+
+
+def _in_bunches(found: Estimate, course: SenderCourse, frame: float) -> bool:
+    """Whether most ACKs come sooner than the path lets one segment through: an interface or a link gathers them, and
+    their spacing is its own."""
+    assert found.value is not None
+    gaps = np.diff(course.time_ns)[np.diff(course.una_after) > 0]
+    return bool(gaps.size) and float((gaps < _AT_ONCE * course.mss_bytes * frame * 8e9 / found.value).mean()) > _MOST
 
 
 def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> bool:

@@ -51,8 +51,8 @@ def read_files(paths: list[Path], most_flows: int, tell: Tell = unsaid) -> Read:
         except OSError as error:
             raise RecordError(f"this cannot be read: {explain(error)}", where=str(path)) from error
     if not read.flows:
-        problems = "; ".join(read.problems)
-        what = "no transfer with data and ACKs was found" + (f" ({problems})" if problems else "")
+        said = [each.removeprefix(f"{paths[0].name}: ") for each in read.problems] if len(paths) == 1 else read.problems
+        what = "no transfer with data and ACKs was found" + (f": {'; '.join(said)}" if said else "")
         raise RecordError(what, where=", ".join(map(str, paths)))
     read.joined = join(files)
     read.flows.sort(key=lambda flow: -flow.data_bytes)
@@ -67,6 +67,8 @@ def _read(path: Path, most_flows: int, read: Read, tell: Tell) -> None:
         head = opened.read(_HEAD_BYTES)
     finally:
         opened.close()
+    if not head:
+        raise RecordError(opened.problem or "it is empty", where=str(path))
     if is_capture(head):
         _read_capture(path, most_flows, read, tell)
         return
@@ -82,6 +84,8 @@ def _read_capture(path: Path, most_flows: int, read: Read, tell: Tell) -> None:
     capture = read_capture(path, most_flows, tell)
     read.problems += [f"{path.name}: {problem}" for problem in capture.problems]
     found = [each for each in map(explain_connection, capture.connections) if each is not None]
+    if not found and (capture.packets or not capture.problems):
+        read.problems.append(f"{path.name}: {capture.why_none}")
     read.others += capture.others + len(capture.connections) - len(found)
     read.flows += found
 

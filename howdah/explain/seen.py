@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.explain.connection import TapConnection
+from howdah.explain.sacked import HALF, MOST_EVENTS, Double, delivered_bytes, signed
 from howdah.ingest.capture import ACK, FIN, RST, SYN
 from howdah.ingest.source import Integers
 from howdah.ingest.tcp_probe import unwrap
@@ -19,8 +20,7 @@ from howdah.ingest.tcp_probe import unwrap
 Flags = npt.NDArray[np.bool_]
 NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: bytes that were missing here, sent again
 _COPY_NS = 20_000_000  # a copy by the capture follows at once
-_HALF = 1 << 31
-_MOST_EVENTS = 300_000
+_MOST_DOUBLES, _MOST_COPIES = 50_000, 64
 _LATE_SHARE = 0.5  # of a round trip: what fills a hole sooner was only overtaken
 
 
@@ -64,7 +64,8 @@ class Seen:
     """``syn_ns``: stamps of SYN, SYN-ACK and the ACK that ends the handshake, where they were captured.
 
     ``missing_bytes`` were acknowledged and never seen: the capture lost them. ``spurious`` segments were sent again
-    though the receiver had them (DSACK). ``closed`` says whether a FIN or RST of the sender is there.
+    though the receiver had them (DSACK, or the echo of an earlier stamp), ``needless`` are those of them that are
+    known, as places in ``sent``. ``closed`` says whether a FIN or RST of the sender is there.
     """
 
     connection: TapConnection
@@ -75,9 +76,16 @@ class Seen:
     copies: int
     missing_bytes: int
     spurious: int
+    needless: Integers
     has_stamps: bool
     closed: bool
     mss_bytes: int
+
+    @property
+    def sent_again(self) -> int:
+        """How many segments were; offloaded ones count as what they hold."""
+        again = np.isin(self.sent.kind, (AGAIN, FILLS))
+        return int((-(-(self.sent.end - self.sent.begin)[again] // self.mss_bytes)).sum())
 
 
 def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
@@ -93,9 +101,9 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
         return None
     sequence, acknowledged = connection.column("sequence"), connection.column("acknowledged")
     base = _base(connection, data, back)
-    begin = unwrap(sequence[data]) + _signed(sequence[data[0]] - base)
+    begin = unwrap(sequence[data]) + signed(sequence[data[0]] - base)
     end = begin + payload[data]
-    una = np.maximum.accumulate(unwrap(acknowledged[back]) + _signed(acknowledged[back[0]] - base))
+    una = np.maximum.accumulate(unwrap(acknowledged[back]) + signed(acknowledged[back[0]] - base))
     whole = int(np.argmax(una >= end.max())) if (una >= end.max()).any() else una.size - 1
     back, una = back[: whole + 1], una[: whole + 1]  # what follows acknowledges no data
     stamps = connection.column("has_stamps")
@@ -108,9 +116,9 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
     kind, missing = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
     mss = _segment_bytes(connection, payload[data])
     sent = SeenSent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
-    acks, spurious = _acks(connection, back, una, base, ack_stamp, sent)
-    if has_stamps:
-        spurious = max(spurious, _answered_before(connection, sent, acks))
+    acks, doubles = _acks(connection, back, una, base, ack_stamp, sent)
+    early = _answered_before(connection, sent, acks) if has_stamps else np.zeros(0, np.int64)
+    needless = np.union1d(early, _sent_twice(sent, acks, doubles))
     closed = bool((flags[ours] & (FIN | RST)).any())
     gone = int(max(una[-1] - closed - top[-1], 0)) + missing(int(una[-1]))
     return Seen(
@@ -121,15 +129,12 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
         _opener(connection),
         int((~keep).sum()),
         gone,
-        spurious,
+        max(len(doubles), int(early.size)),
+        needless,
         has_stamps,
         closed,
         mss,
     )
-
-
-def _signed(difference: int) -> int:
-    return (int(difference) + _HALF) % (1 << 32) - _HALF
 
 
 def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
@@ -139,7 +144,7 @@ def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
     if opened.size:
         return int(sequence[opened[0]]) + 1 & 0xFFFFFFFF
     first, acked = int(sequence[data[0]]), int(connection.column("acknowledged")[back[0]])
-    return acked if 0 < _signed(first - acked) < _HALF // 2 else first
+    return acked if 0 < signed(first - acked) < HALF // 2 else first
 
 
 def _copies(connection: TapConnection) -> Flags:
@@ -159,9 +164,10 @@ def _copies(connection: TapConnection) -> Flags:
     later, earlier = order[1:][same], order[:-1][same]
     ident = connection.column("ident")
     stamps = connection.column("has_stamps")
-    told = (connection.column("payload_bytes") > 0) | ((connection.column("flags") & SYN) != 0)
-    # Without a number of IP only data and SYNs with equal stamps are known to be one packet.
-    sure = (ident[later] != 0) | (told[later] & (stamps[later] > 0) & (time[later] - time[earlier] < 1_000_000))
+    opens = (connection.column("flags") & SYN) != 0
+    told = opens | ((connection.column("payload_bytes") > 0) & (stamps > 0))
+    # Without a number of IP only SYNs, and data with equal stamps, are known to be one packet.
+    sure = (ident[later] != 0) | (told[later] & (time[later] - time[earlier] < 1_000_000))
     found[later[sure]] = True
     return found
 
@@ -171,7 +177,7 @@ def _echoes(connection: TapConnection, data: Integers, back: Integers) -> tuple[
     stamps, echoes = connection.column("stamp")[back], connection.column("echo")[data]
     first = int(stamps[0])
     mine = unwrap(stamps)
-    theirs = unwrap(echoes) + _signed(int(echoes[0]) - first)
+    theirs = unwrap(echoes) + signed(int(echoes[0]) - first)
     return np.maximum.accumulate(theirs), np.maximum.accumulate(mine)
 
 
@@ -202,7 +208,7 @@ def _kinds(
     before = np.concatenate([begin[:1], top[:-1]])
     kind = np.zeros(begin.size, np.int64)
     holes: list[tuple[int, int, int]] = []  # begin, end, the segment behind it
-    for at in np.flatnonzero(begin != before)[:_MOST_EVENTS].tolist():
+    for at in np.flatnonzero(begin != before)[:MOST_EVENTS].tolist():
         first, last, edge = int(begin[at]), int(end[at]), int(before[at])
         if first > edge:
             holes.append((edge, first, at))
@@ -250,20 +256,35 @@ def _filling(
 
 def _acks(
     connection: TapConnection, back: Integers, una: Integers, base: int, stamp: Integers, sent: SeenSent
-) -> tuple[SeenAcks, int]:
+) -> tuple[SeenAcks, list[Double]]:
     time, window = connection.column("time_ns")[back], connection.column("window")[back]
     scale = _scale(connection)
-    delivered, sack_top, spurious = _delivered(connection, back, una, base)
+    delivered, sack_top, doubles = delivered_bytes(connection, back, una, base)
     before = np.concatenate([una[:1], una[:-1]])
     outstanding = _top_before(sent, back) > una
     payload = connection.column("payload_bytes")[back]
     repeats = (una == before) & outstanding & (payload == 0)
     repeats[0] = False
     scaled = window << scale if scale is not None else np.full(window.size, -1, np.int64)
-    return SeenAcks(back, time, una, scaled, stamp, delivered, repeats, sack_top), spurious
+    return SeenAcks(back, time, una, scaled, stamp, delivered, repeats, sack_top), doubles
 
 
-def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) -> int:
+def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Integers:
+    """The segments whose bytes a DSACK reports: of several the last one that had left."""
+    again = np.flatnonzero(sent.kind == AGAIN)
+    again = again[np.argsort(sent.begin[again], kind="stable")]
+    begins = sent.begin[again]
+    found: set[int] = set()
+    for row, left, right in doubles[:_MOST_DOUBLES]:
+        first, stop = np.searchsorted(begins, (left, right)).tolist()
+        mine = again[first : min(stop, first + _MOST_COPIES)]
+        mine = mine[sent.time_ns[mine] < acks.time_ns[row]]
+        if mine.size:
+            found.add(int(mine.max()))
+    return np.array(sorted(found), np.int64)
+
+
+def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) -> Integers:
     """Segments sent again whose first ACK echoes a stamp from before that (the Eifel detection, RFC 3522): the first
     copy had arrived."""
     again = np.flatnonzero(sent.kind == AGAIN)
@@ -274,8 +295,8 @@ def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) 
     again, first = again[good], first[good]
     echoed = connection.column("echo")[acks.place[first]]
     stamps = connection.column("stamp")[sent.place[again]]
-    behind = ((echoed - stamps + _HALF) % (1 << 32)) - _HALF
-    return int(((behind < 0) & (behind > -_HALF // 2)).sum())
+    behind = ((echoed - stamps + HALF) % (1 << 32)) - HALF
+    return np.asarray(again[(behind < 0) & (behind > -HALF // 2)])
 
 
 def _scale(connection: TapConnection) -> int | None:
@@ -291,68 +312,6 @@ def _top_before(sent: SeenSent, places: Integers) -> Integers:
     """The end of all data seen before each place in the capture."""
     at = np.searchsorted(sent.place, places) - 1
     return np.where(at >= 0, sent.top[np.maximum(at, 0)], sent.begin[0])
-
-
-def _delivered(connection: TapConnection, back: Integers, una: Integers, base: int) -> tuple[Integers, Integers, int]:
-    """Bytes that ACKs and SACK report together, the highest number that SACK reports, and how many DSACKs there are."""
-    delivered, highest = una.copy(), una.copy()
-    sack = connection.sack
-    if not sack.size:
-        return delivered, highest, 0
-    rows = np.searchsorted(back, sack[:, 0])
-    good = (rows < back.size) & (back[np.minimum(rows, back.size - 1)] == sack[:, 0])
-    rows, sack = rows[good], sack[good]
-    blocks: list[tuple[int, int]] = []
-    total, spurious, last = 0, 0, -1
-    extra = np.zeros(back.size, np.int64)
-    tops = np.zeros(back.size, np.int64)
-    changed: list[int] = []
-    previous: tuple[int, int] | None = None
-    for row, left, right in list(zip(rows.tolist(), sack[:, 1].tolist(), sack[:, 2].tolist(), strict=True))[
-        :_MOST_EVENTS
-    ]:
-        edge = int(una[row])
-        low = edge + _signed(left - (edge + base))
-        high = low + ((right - left) & 0xFFFFFFFF)
-        is_first = row != last
-        if is_first:
-            last, previous = row, (low, high)
-            blocks = [block for block in blocks if block[1] > edge]
-            total = sum(b - max(a, edge) for a, b in blocks)
-            if high <= edge:
-                spurious += 1
-                extra[row], tops[row] = total, blocks[-1][1] if blocks else 0
-                changed.append(row)
-                continue
-        elif previous is not None and low <= previous[0] and previous[1] <= high and previous != (low, high):
-            spurious += int(previous[1] <= high and previous[0] >= low)
-            previous = None
-        if high > edge and high - low < _HALF // 2:
-            total += _insert(blocks, max(low, edge), high)
-        extra[row], tops[row] = total, blocks[-1][1] if blocks else 0
-        changed.append(row)
-    # Between two reports nothing is forgotten, but what una passed counts there.
-    reported = np.zeros(back.size, bool)
-    reported[changed] = True
-    latest = np.maximum.accumulate(np.where(reported, np.arange(back.size), -1))
-    known = latest >= 0
-    delivered[known] = np.maximum(una[known], (una + extra)[latest[known]])
-    highest[known] = np.maximum(una[known], tops[latest[known]])
-    return np.maximum.accumulate(delivered), np.maximum.accumulate(highest), spurious
-
-
-def _insert(blocks: list[tuple[int, int]], low: int, high: int) -> int:
-    """Add a block to blocks that lie apart, in order; the bytes by which they grow."""
-    first = bisect.bisect_left(blocks, (low, -1))
-    if first and blocks[first - 1][1] >= low:
-        first -= 1
-    last, before, begin, end = first, 0, low, high
-    while last < len(blocks) and blocks[last][0] <= high:
-        before += blocks[last][1] - blocks[last][0]
-        begin, end = min(begin, blocks[last][0]), max(end, blocks[last][1])
-        last += 1
-    blocks[first:last] = [(begin, end)]
-    return end - begin - before
 
 
 def _handshake(connection: TapConnection, keep: Flags) -> tuple[int | None, int | None, int | None]:

@@ -88,6 +88,7 @@ def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) 
         peak_packets=Estimate(peak, peak, None, "the largest reading") if peak is not None else absent(no_packets),
         overshoot_packets=absent(no_packets),
         retransmitted_packets=int(again.max()) if again.size else None, spurious_packets=None, late_packets=None,
+        lost_before_packets=None,
         loss_by=None, loss_words="", timeouts=None,
         receive_window_least_bytes=int(windows.min()) if windows.size else None,
         receive_window_most_bytes=int(windows.max()) if windows.size else None, segments_per_ack=None, paced=None,

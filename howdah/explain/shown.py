@@ -14,7 +14,8 @@ from howdah.explain.joined import Joined, Leg
 _PLAIN = (
     "name", "file", "source", "at", "duration_s", "data_bytes", "opener", "mss_bytes", "initial_window_packets",
     "handshake_rtt_us", "goodput_bits_per_second", "growth", "round_flights_packets", "why_no_exit", "limit",
-    "retransmitted_packets", "spurious_packets", "late_packets", "loss_by", "loss_words", "timeouts",
+    "retransmitted_packets", "spurious_packets", "late_packets", "lost_before_packets", "loss_by", "loss_words",
+    "timeouts",
     "receive_window_least_bytes", "receive_window_most_bytes", "segments_per_ack", "paced", "algorithm",
     "algorithm_words", "notes", "unknown",
 )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips, stamp_hz
 from howdah.explain.hystart import Detections, detections
+from howdah.explain.repairs import RENO, repairs_of
 from howdah.explain.seen import NEW, Seen
 from howdah.ingest.source import Integers
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, RTO, UNKNOWN
@@ -32,7 +33,7 @@ _FINE_NS = 1_000_000  # half of what HyStart lets pass between two ACKs of a tra
 _DUPLICATES = 3
 _KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
 _FEW_PACKETS, _FEW_ACKS = 8, 4
-_TOLD_PACKETS = 6  # acknowledged between two events that are told apart
+_TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
 _DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
@@ -100,13 +101,16 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
         assert first_again is not None
         at = first_again
         found = detections(course, trips, at, paced=False)
-        before, told = _left_before(gain, course, found, at)
+        before, told = _left_before(gain, course, found, at, trips)
         if before is not None and _limit(seen, course, before) is None:
             cause, sure, evidence = _detector(course, trips, found, before)
             at = before
         elif told:
             cause, sure = _loss_or_timeout(seen, course, at, trips), True
             evidence = f"the first retransmission, with {gain_words(course, at)} in flight"
+        elif repairs_of(course, trips).reduces_like == RENO:
+            cause, sure = _loss_or_timeout(seen, course, at, trips), True
+            evidence = f"the first retransmission, with {gain_words(course, at)} in flight, of a sender like reno"
         else:
             cause, sure = UNKNOWN, False
             evidence = "a detector of HyStart speaks just before the first retransmission"
@@ -133,15 +137,23 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     )
 
 
-def _left_before(gain: Reals, course: SenderCourse, found: Detections, loss: int) -> tuple[int | None, bool]:
+def _left_before(
+    gain: Reals, course: SenderCourse, found: Detections, loss: int, trips: RoundTrips
+) -> tuple[int | None, bool]:
     """Where a detector ended growth just before a loss was seen: what was acknowledged since took most of itself from
-    D. And whether all detectors that spoke had time to tell: a sender without them grows on."""
+    D. And whether all detectors that spoke had time to tell: a sender without them grows on, and one that grew on for
+    long has none."""
     told = True
+    exact = np.maximum.accumulate(np.where(course.exact, np.arange(len(course)), 0))
     for at in sorted({*found.trains, *found.delays}):
-        acked = float(course.una[loss] - course.una[at]) / course.mss_bytes
-        taken = float(gain[at] - gain[loss]) / max(acked, 1.0)
+        begin, end = int(exact[at]), int(exact[loss])
+        acked = float(course.una[end] - course.una[begin]) / course.mss_bytes
+        taken = float(gain[begin] - gain[end]) / max(acked, 1.0)
         if acked >= _TOLD_PACKETS and taken >= _KNEE_SHARE:
             return at, True
+        certain = trips.at == SENDER or (at in found.trains and not trips.near_varies)
+        if certain and acked >= _GREW_ON_PACKETS and taken < _GREW_ON:
+            return None, True
         told &= acked >= _TOLD_PACKETS and taken < _GREW_ON
     return None, told
 
@@ -206,14 +218,20 @@ def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> 
     steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes
     step = float(np.percentile(steps, 90)) if steps.size else 1.0
     rows = np.flatnonzero(course.exact)
+    if first_again is not None:
+        rows = rows[rows <= first_again]
+    if not rows.size:
+        return first_again
+    # Many ACKs at once are answered when all are read: what D comes back to it has not lost.
+    gain = gain.copy()
+    gain[rows] = np.maximum.accumulate(gain[rows][::-1])[::-1]
     most = np.maximum.accumulate(gain[rows])
     slack = np.maximum(3.0, step)
     below = most - gain[rows]
     fallen = rows[below > np.maximum(slack + _LEAST_FALL_PACKETS, _FALL * flight[rows])]
     until = int(fallen[0]) if fallen.size else None
     if first_again is not None and (until is None or first_again < until):
-        before = np.flatnonzero(rows <= first_again)
-        if not before.size or below[before[-1]] <= slack + _FEW_PACKETS:
+        if below[-1] <= slack + _FEW_PACKETS:
             return first_again
         until = first_again
     if until is None:

@@ -124,8 +124,8 @@ def _add_path(twin: _Twin, flow: Explained) -> None:
             "  source: The recording",
         ]
     if flow.policer is not None:
-        policed = f"{significant_plain(flow.policer.rate_bits_per_second / 1e6)} Mbit/s"
-        burst = significant_plain(flow.policer.burst_bytes / 1e3)
+        policed = f"{significant_plain(flow.policer.rate_bits_per_second / 1e6, 6)} Mbit/s"
+        burst = significant_plain(flow.policer.burst_bytes / 1e3, 5)
         twin.path.append(f"policer: {{rate: {policed}, burst: {burst} kB}} # {_plain(flow.loss_words)}")
     lost = (flow.retransmitted_packets or 0) - (flow.spurious_packets or 0)
     if lost > 0 and flow.loss_by is None and flow.mss_bytes:

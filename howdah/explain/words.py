@@ -121,6 +121,8 @@ def _losses(flow: Explained) -> str:
         found += f", {flow.spurious_packets} of them for nothing"
     if flow.late_packets:
         found += f"; {counted(flow.late_packets, 'segment')} overtaken, not lost"
+    if flow.lost_before_packets and flow.at != SENDER:
+        found += f"; {counted(flow.lost_before_packets, 'packet')} lost before the tap"
     if flow.timeouts:
         found += f"; {counted(flow.timeouts, 'timeout')}"
     return f"{found}: {flow.loss_words}" if flow.loss_words else found

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A qlog of a QUIC sender: its records, whether it is whole, and what the sender knew at the arrival of each ACK.
 
-Two forms are read: JSON text sequences (ngtcp2), and one JSON document whose events are in ``traces`` (aioquic).
+Three forms are read: JSON text sequences (ngtcp2), one JSON object a line, and one JSON document whose events are in
+``traces`` (aioquic). Names of events are those of version 0.3 or 0.4; times count from one instant, or each from the
+event before it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,13 @@ _MOST = 2**62
 _MOST_OF_STATE = 2**50  # bytes of a window, milliseconds of a round trip: as nanoseconds they fit a table
 _DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 _NAMES = {"cwnd": "congestion_window"}  # of aioquic
+_EVENTS = {  # of version 0.4
+    "quic:packet_sent": _SENT,
+    "quic:packet_received": _RECEIVED,
+    "quic:packet_lost": _LOST,
+    "quic:recovery_metrics_updated": _METRICS,
+}
+_FROM_EVENT_BEFORE = ("delta", "relative_to_previous_event")
 
 
 @dataclass(frozen=True)
@@ -98,16 +107,53 @@ def parse_qlog(data: bytes, name: str) -> Qlog:
 
 
 def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, Any]]:
+    separator = _SEPARATOR
     if data.lstrip().startswith(b"{"):
-        try:
-            events = raw_value(data)["traces"][0]["events"]
-            if not all(isinstance(event, dict) for event in events):
-                raise ValueError("it has events that are none")
-            yield from events
-        except (ValueError, LookupError, TypeError):
-            problems.append(f"{name} is cut short: it is not a whole JSON document of {len(data)} bytes")
-        return
-    for number, record in enumerate(part for part in data.split(_SEPARATOR) if part.strip()):
+        separator = b"\n"
+        if not _is_line(data.lstrip().partition(separator)[0]):
+            try:
+                trace = raw_value(data)["traces"][0]
+                events = trace["events"]
+                if not all(isinstance(event, dict) for event in events):
+                    raise ValueError("it has events that are none")
+                yield from _timed(events, trace)
+            except (ValueError, LookupError, TypeError):
+                problems.append(f"{name} is cut short: it is not a whole JSON document of {len(data)} bytes")
+            return
+    yield from _timed(_records(data, separator, name, problems), {})
+
+
+def _is_line(text: bytes) -> bool:
+    """Whether this is the head of records that stand in lines: an object of its own without the traces."""
+    try:
+        return b'"traces"' not in text and isinstance(raw_value(text), dict)
+    except ValueError:
+        return False
+
+
+def _timed(events: Iterable[dict[str, Any]], trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Events by their names of version 0.3, each with the time since one instant. A record that is none may say what
+    all have in common, as the trace of a document does."""
+    form, since = _time_format(trace), 0.0
+    for event in events:
+        if "name" not in event:
+            form = _time_format(event.get("trace")) or form
+            continue
+        named = event["name"]
+        event = {**event, "name": _EVENTS.get(named, named) if isinstance(named, str) else named}
+        if form in _FROM_EVENT_BEFORE and isinstance(event.get("time"), int | float):
+            since += event["time"]
+            event["time"] = since
+        yield event
+
+
+def _time_format(trace: object) -> object:
+    common = trace.get("common_fields") if isinstance(trace, dict) else None
+    return common.get("time_format") if isinstance(common, dict) else None
+
+
+def _records(data: bytes, separator: bytes, name: str, problems: list[str]) -> Iterator[dict[str, Any]]:
+    for number, record in enumerate(part for part in data.split(separator) if part.strip()):
         try:
             value = raw_value(record)
             if not isinstance(value, dict):
@@ -115,8 +161,7 @@ def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, A
         except ValueError:
             problems.append(f"{name} is cut short, or damaged, in its record {number + 1}")
             return
-        if "name" in value:
-            yield value
+        yield value
 
 
 def _number(data: dict[str, Any]) -> tuple[str, int]:

@@ -9,7 +9,7 @@ no rows.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,7 @@ _WRAP = 1 << 32
 
 
 @dataclass(frozen=True)
-class _Seen:
+class EndSegments:
     """Segments of one flow at one of its ends; ``ours`` are those that the flow's sender sent. Columns by name.
     ``blocks`` has rows (segment of these, left edge, right edge) in bytes of data of the other end."""
 
@@ -53,7 +53,7 @@ def ingest_segments(context: Context) -> Made:
     if clock is None:
         return {}
     report = SourceReport(counts={"other_packets": 0})
-    seen: list[_Seen] = []
+    seen: list[EndSegments] = []
     for place in context.plan.collect.pcap:
         node = place.partition(":")[0]
         ends = {flow.id: end for flow in context.plan.flows for end, name in enumerate(_nodes(flow)) if name == node}
@@ -64,8 +64,8 @@ def ingest_segments(context: Context) -> Made:
         found = list(_of_flows(context, headers, ends))
         report.counts["other_packets"] += len(packets) - sum(rows.size for _, rows, _ in found)
         time_ns = clock.monotonic(headers.realtime_ns) - context.epoch_ns
-        seen += [_seen(flow, ends[flow], headers, time_ns, rows, ours) for flow, rows, ours in found]
-    table, blocks = _table(seen), _blocks_table(seen)
+        seen += [end_segments(flow, ends[flow], headers, time_ns, rows, ours) for flow, rows, ours in found]
+    table, blocks = segment_table(seen), block_table(seen)
     report.rows = table.num_rows
     return {"segment": (table, report), "sack_block": (blocks, SourceReport(rows=blocks.num_rows))}
 
@@ -113,9 +113,9 @@ def _index(values: Integers, wanted: int) -> int | None:
     return at if at < values.size and values[at] == wanted else None
 
 
-def _seen(
+def end_segments(
     flow: int, end: int, headers: Headers, time_ns: Integers, rows: Integers, ours: npt.NDArray[np.bool_]
-) -> _Seen:
+) -> EndSegments:
     flags = headers.flags[rows]
     syn, acknowledges = (flags & SYN) > 0, (flags & ACK) > 0
     sequence, acknowledged = headers.sequence[rows], headers.acknowledged[rows]
@@ -146,7 +146,7 @@ def _seen(
         "sack_permitted": options.sack_permitted[rows],
         "time_stamps": options.time_stamps[rows],
     }
-    return _Seen(flow, end, ours, columns, _blocks(options.sack, rows, acknowledged, confirmed))
+    return EndSegments(flow, end, ours, columns, _blocks(options.sack, rows, acknowledged, confirmed))
 
 
 def _blocks(sack: Integers, rows: Integers, acknowledged: Integers, confirmed: Integers) -> Integers:
@@ -200,7 +200,8 @@ def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
     return found
 
 
-def _table(seen: list[_Seen]) -> pa.Table:
+def segment_table(seen: list[EndSegments], places: Sequence[str] = ENDS) -> pa.Table:
+    """``places`` are what the numbers of ends stand for."""
     if not seen:
         return SEGMENT.empty_table()
     columns = {name: np.concatenate([each.columns[name] for each in seen]) for name in _PARTS}
@@ -217,11 +218,11 @@ def _table(seen: list[_Seen]) -> pa.Table:
         values[name] = nullable(columns[name], columns[name] >= 0)
     return store.table_of(
         "segment",
-        {**values, "flow": flows, "end": texts(ends, list(ENDS)), "sent_by": texts(sent_by, list(ENDS))},
+        {**values, "flow": flows, "end": texts(ends, list(places)), "sent_by": texts(sent_by, list(ENDS))},
     )
 
 
-def _blocks_table(seen: list[_Seen]) -> pa.Table:
+def block_table(seen: list[EndSegments], places: Sequence[str] = ENDS) -> pa.Table:
     """The SACK blocks in order of time; of one segment in the order of the option."""
     seen = [each for each in seen if each.blocks.size]
     if not seen:
@@ -235,7 +236,7 @@ def _blocks_table(seen: list[_Seen]) -> pa.Table:
         "sack_block",
         {
             "flow": np.repeat([each.flow for each in seen], sizes)[order],
-            "end": texts(np.repeat([each.end for each in seen], sizes)[order], list(ENDS)),
+            "end": texts(np.repeat([each.end for each in seen], sizes)[order], list(places)),
             "sent_by": texts(sent_by, list(ENDS)),
             "time_ns": time_ns[order],
             "left_edge_bytes": edges[:, 0],

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs as tables for a program or a notebook, and made by one: ``howdah.load``, ``howdah.run`` (docs/library.md)."""
 
-from howdah.library.data import Data, load
+from howdah.library.data import Data
 from howdah.library.making import run
+from howdah.library.opening import load
+from howdah.library.recording import Recording
 from howdah.library.rows import Rows
 
-__all__ = ["Data", "Rows", "load", "run"]
+__all__ = ["Data", "Recording", "Rows", "load", "run"]

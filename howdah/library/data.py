@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah.load``: an experiment, a run, or several of them, as tidy tables."""
+"""An experiment, a run, or several of them, as tidy tables."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable
 from functools import cached_property
@@ -19,26 +18,10 @@ from howdah.library.rows import Rows, of_table
 from howdah.library.trace import table_dataset, tables_there
 from howdah.record.result import Experiment, Run
 from howdah.record.schema import TABLES
-from howdah.work.experiment import find
 from howdah.work.results import read_results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Place = str | os.PathLike[str]
-
-
-def load(*places: Place, runs: Place | None = None, every: bool = False) -> Data:
-    """Experiments and runs as tables.
-
-    A place is a directory, or a name as ``howdah list runs`` shows it (``quick``, ``quick/cubic-r0``, ``latest``);
-    the default is ``latest``. Names are looked up in ``runs`` (default: $HOWDAH_RUNS, or ./runs).
-
-    Tables and metrics have the runs that count; with ``every`` also those that are invalid. Raises HowdahError for a
-    missing place. Results are read later, when a table is asked for.
-    """
-    root = Path(runs if runs is not None else os.environ.get("HOWDAH_RUNS") or "runs")
-    return Data([find(root, os.fspath(place)) for place in places or ("latest",)], every=every)
 
 
 class Data:

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from howdah.errors import ExitCode
-from howdah.library.data import Data, load
+from howdah.library.data import Data
+from howdah.library.opening import load
 from howdah.number import counted
 from howdah.profile import load as load_profile
 from howdah.work.compiled import compile_plans

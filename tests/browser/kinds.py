@@ -267,6 +267,6 @@ def _recorded(root: Path) -> dict[str, Path]:
     twin = replace(course, in_flight_packets=course.in_flight_packets * 0.8, rtt_s=course.rtt_s * 1.02)
     overlays = [compared("cubic-r0", section, as_measured(section) | {"exit_cause": "delay"}, twin)]
     return {
-        "explained": write_explained(read.flows, read.problems, root / "explained.html"),
+        "explained": write_explained(read.flows, read.joined, read.problems, root / "explained.html"),
         "twin": write_overlay("twin", overlays, root / "twin.html"),
     }

@@ -23,8 +23,9 @@ from howdah.explain.overlay import ALIKE
 from howdah.explain.twin import twin_text
 from tests.explain.damage import DAMAGES, HARMLESS
 from tests.explain.drawn import kind_of, profile
-from tests.explain.recovery import NOT_GIVEN, RIGHT, WRONG, Truth, explained, outcomes, recorded
+from tests.explain.recovery import NOT_GIVEN, RIGHT, WRONG, Truth, can_tell, explained, outcomes, reason_of, recorded
 
+TOLD = "all that a recording can tell"
 TOLERANCES = {
     "base RTT": "1 %",
     "rate": "2 %",
@@ -50,6 +51,7 @@ def table(runs: Path) -> None:
     """Every run without a damage at each tap, and with one damage, another for each run, at one tap."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     wrong: list[str] = []
+    absent: list[str] = []
     captures = Counter[bool]()
     with tempfile.TemporaryDirectory() as place:
         for known in recorded(runs):
@@ -58,10 +60,13 @@ def table(runs: Path) -> None:
                 captures[damage == "none"] += 1
                 group = tap if damage == "none" else "harmless" if damage in HARMLESS else damage
                 for question, worth in outcomes(known, flow, damage).items():
-                    for each in ("all", group):
+                    for each in ("all", group, *([TOLD] if can_tell(flow, tap, damage) else [])):
                         counts.setdefault((each, question), Counter())[worth] += 1
+                    missed = f"{known.seed} {kind_of(known.seed)} {tap} {damage}: {question}"
                     if worth == WRONG:
-                        wrong.append(f"{known.seed} {kind_of(known.seed)} {tap} {damage}: {question}")
+                        wrong.append(missed)
+                    elif worth == NOT_GIVEN:
+                        absent.append(f"{missed}: {reason_of(flow, question)}")
     lines = [f"{captures.total()} captures, {captures[False]} of them with a damage", ""]
     for group in sorted({group for group, _ in counts}, key=lambda each: (each != "all", each)):
         lines += [
@@ -76,7 +81,8 @@ def table(runs: Path) -> None:
                 shares = (f"{100 * count[word] / count.total():.1f} %" for word in (RIGHT, WRONG, NOT_GIVEN))
                 lines.append(f"| {question} | {tolerance} | {count.total()} | {' | '.join(shares)} |")
         lines.append("")
-    sys.stdout.write("\n".join([*lines, "Wrong:", *(f"* {each}" for each in wrong)]) + "\n")
+    listed = [*lines, "Wrong:", *(f"* {each}" for each in wrong), "Not given:", *(f"* {each}" for each in absent)]
+    sys.stdout.write("\n".join(listed) + "\n")
 
 
 def _tried(known: Truth) -> list[tuple[str, str]]:
@@ -89,6 +95,7 @@ def twins(runs: Path, made: Path) -> None:
     """Each twin knows the sender's capture alone, and runs without the grid of what is open."""
     counts: dict[str, Counter[str]] = {}
     unlike: list[str] = []
+    far: list[str] = []
     for known in recorded(runs):
         with tempfile.TemporaryDirectory() as place:
             flow = explained(known.taps["sender"], "none", Path(place))
@@ -105,11 +112,16 @@ def twins(runs: Path, made: Path) -> None:
             _count(counts, "the same cause", twin.metrics.get("exit_cause") == known.metrics["exit_cause"])
             if not near:
                 unlike.append(f"{known.seed} {kind_of(known.seed)}: {_exit(known, flow)}, twin {_exit(twin, None)}")
-        _count(counts, f"a distance of at most {ALIKE:.0%}", over["runs"][0]["distance"] <= ALIKE)
+        first = over["runs"][0]
+        _count(counts, f"a distance of at most {ALIKE:.0%}", first["distance"] <= ALIKE)
+        if first["distance"] > ALIKE:
+            apart = ", ".join(f"{name} {share:.0%}" for name, share in first["distances"].items())
+            far.append(f"{known.seed} {kind_of(known.seed)}: {apart}; {'; '.join(first['not_explained'])}")
     lines = ["| question | of | right |", "|---|---|---|"]
     for question, count in counts.items():
         lines.append(f"| {question} | {count.total()} | {100 * count[RIGHT] / count.total():.1f} % |")
-    sys.stdout.write("\n".join([*lines, "", "Elsewhere:", *(f"* {each}" for each in unlike)]) + "\n")
+    listed = [*lines, "", "Elsewhere:", *(f"* {each}" for each in unlike), "Apart:", *(f"* {each}" for each in far)]
+    sys.stdout.write("\n".join(listed) + "\n")
 
 
 def _overlay(file: Path, made: Path) -> dict[str, Any] | None:

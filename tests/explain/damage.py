@@ -155,6 +155,66 @@ def _six_in_four(frame: bytes) -> bytes:
     return frame[:_ETHERNET] + _tunnelled(41, b"", _six(frame)[_ETHERNET:])
 
 
+def _geneve(frame: bytes) -> bytes:
+    """With an option of eight bytes."""
+    head = struct.pack(">BBHI", 2, 0, 0x6558, 42 << 8) + b"\x01\x02\x03\x01" + b"\0" * 4
+    udp = struct.pack(">HHHH", 51000, 6081, 8 + len(head) + len(frame), 0)
+    return frame[:_ETHERNET] + _tunnelled(17, udp + head, frame)
+
+
+def _erspan(frame: bytes) -> bytes:
+    """Version II: a number of the packet, and eight bytes of its own in front of the mirrored frame."""
+    head = struct.pack(">HHI", 0x1000, 0x88BE, 7) + struct.pack(">II", 0x10050001, 0)
+    return frame[:_ETHERNET] + _tunnelled(47, head, frame)
+
+
+def _pppoe(frame: bytes) -> bytes:
+    size = len(frame) - _ETHERNET + 2
+    return frame[:12] + b"\x88\x64" + struct.pack(">BBHH", 0x11, 0, 5, size) + b"\x00\x21" + frame[_ETHERNET:]
+
+
+def _repeated(packets: list[Packet]) -> list[Packet]:
+    """Frames that the link layer sent again, some milliseconds later, because it heard no answer."""
+    drawn = random.Random(2)
+    found = [Packet(each.time_ns + drawn.randrange(500_000, 4_000_000), each.data, each.wire)
+             for each in packets if drawn.random() < 0.02]  # fmt: skip
+    return sorted([*packets, *found], key=lambda each: each.time_ns)
+
+
+def _without_length(frame: bytes) -> bytes:
+    """What an interface that cuts segments itself is given has no length yet."""
+    return frame[:16] + b"\0\0" + frame[18:]
+
+
+def _segment(packet: Packet) -> tuple[bytes, int, int]:
+    """Which way it goes, the number of its first byte, and how many bytes of data it has; Ethernet and IPv4."""
+    ip = packet.data[_ETHERNET:]
+    tcp = (ip[0] & 15) * 4
+    header = tcp + (ip[tcp + 12] >> 4) * 4
+    size = struct.unpack_from(">H", ip, 2)[0] - header
+    return ip[12:20], int(struct.unpack_from(">I", ip, tcp + 4)[0]), size
+
+
+def _offloaded(packets: list[Packet]) -> list[Packet]:
+    """Segments of the sender that leave one right behind the other are one of up to 64 kB, as its kernel hands them to
+    the interface."""
+    found: list[Packet] = []
+    most = max(packets, key=lambda each: each.wire)
+    sender = _segment(most)[0]
+    for packet in packets:
+        ends, sequence, size = _segment(packet)
+        if found and size and ends == sender:
+            last = found[-1]
+            _, first, before = _segment(last)
+            near = packet.time_ns - last.time_ns < 500_000
+            if before and first + before & 0xFFFFFFFF == sequence and near and before + size < 65_000:
+                total = struct.pack(">H", last.wire - _ETHERNET + size)
+                found[-1] = Packet(last.time_ns, last.data[:16] + total + last.data[18:], last.wire + size)
+                continue
+        found.append(packet)
+    return found
+
+
 DAMAGES: dict[str, Callable[[list[Packet]], bytes]] = {
     "none": pcap,
     "snaplen 64": lambda packets: pcap(_short(packets, 64)),
@@ -179,6 +239,14 @@ DAMAGES: dict[str, Callable[[list[Packet]], bytes]] = {
     "SLL2": lambda packets: pcap(inside(_cooked_two, packets), link=276),
     "RAW": lambda packets: pcap(inside(_ip, packets), link=101),
     "NULL": lambda packets: pcap(inside(lambda frame: b"\2\0\0\0" + frame[_ETHERNET:], packets), link=0),
+    "LOOP": lambda packets: pcap(inside(lambda frame: b"\0\0\0\2" + frame[_ETHERNET:], packets), link=108),
+    "PPP": lambda packets: pcap(inside(lambda frame: b"\xff\x03\x00\x21" + frame[_ETHERNET:], packets), link=9),
+    "PPPoE": lambda packets: pcap(inside(_pppoe, packets)),
+    "Geneve": lambda packets: pcap(inside(_geneve, packets)),
+    "ERSPAN": lambda packets: pcap(inside(_erspan, packets)),
+    "repeated frames": lambda packets: pcap(_repeated(packets)),
+    "no length": lambda packets: pcap(inside(_without_length, packets)),
+    "offloaded": lambda packets: pcap(_offloaded(packets)),
     "captured twice": lambda packets: pcap(_twice(packets)),
     "cut off": lambda packets: pcap(packets)[: -(len(packets[-1].data) // 2)],
     "cut start": lambda packets: pcap(packets[len(packets) // 20 :]),

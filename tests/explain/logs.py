@@ -57,9 +57,12 @@ def iperf3() -> dict[str, Any]:
     return {"start": {"tcp_mss_default": MSS}, "intervals": rows, "end": end}
 
 
-def qlog() -> str:
-    """Records of a sender that doubles its window four times."""
-    events: list[dict[str, object]] = []
+QLOGS = ("0.3 records", "0.3 lines", "0.3 document", "0.4 records")
+
+
+def qlog(form: str = QLOGS[0]) -> str:
+    """Events of a sender that doubles its window four times."""
+    events: list[dict[str, Any]] = []
     number = 0
     window, offset = 12_000, 0
     for at in range(6):
@@ -77,4 +80,22 @@ def qlog() -> str:
         data = {"header": {"packet_type": "1RTT", "packet_number": at}, "frames": [acked]}
         events.append({"time": at * 40.0 + 40, "name": "transport:packet_received", "data": data})
         window *= 2 if at < 3 else 1
-    return "".join(f"\x1e{json.dumps(each)}\n" for each in [{"qlog_version": "0.3"}, *events])
+    if form == "0.3 document":
+        return json.dumps({"qlog_version": "0.3", "traces": [{"events": events}]}, indent=1)
+    head: dict[str, object] = {"qlog_version": form[:3], "trace": {"common_fields": {"time_format": "relative"}}}
+    if form == "0.4 records":
+        head["trace"] = {"common_fields": {"time_format": "relative_to_previous_event"}}
+        events = _of_0_4(events)
+    mark = "" if form == "0.3 lines" else "\x1e"
+    return "".join(f"{mark}{json.dumps(each)}\n" for each in [head, *events])
+
+
+def _of_0_4(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each with the time since the one before it, and the names of draft-ietf-quic-qlog-quic-events."""
+    found, last = [], 0.0
+    for event in sorted(events, key=lambda each: float(each["time"])):
+        part = str(event["name"]).partition(":")[2]
+        name = f"quic:{'recovery_' if part == 'metrics_updated' else ''}{part}"
+        found.append({**event, "name": name, "time": event["time"] - last})
+        last = event["time"]
+    return found

@@ -24,7 +24,10 @@ RTT_SHARE, RATE_SHARE, BUFFER_SHARE = 0.01, 0.02, 0.1
 QUEUED_BYTES = 16 * 1514  # a queue that lasts; readings of it see a burst by chance
 FILLED = 0.93  # of the buffer: the largest peak that readings of a queue show of a full one
 # Bytes that tunnels and tags add to a frame of 1514.
-_ADDED = {"VLAN": 4, "QinQ": 8, "MPLS": 8, "IPv6": 28, "GRE": 28, "VXLAN": 50, "IPIP": 20, "6in4": 48}
+ADDED_BYTES = {
+    "VLAN": 4, "QinQ": 8, "MPLS": 8, "PPPoE": 8, "IPv6": 28, "GRE": 28, "VXLAN": 50, "Geneve": 58, "ERSPAN": 50,
+    "IPIP": 20, "6in4": 48,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def truth(run: Path, seed: int) -> Truth:
 def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
     """Each question with its answer's worth; a question that the run does not decide is left out."""
     path, metrics = known.plan["path"], known.metrics
-    added = 1 + _ADDED.get(damage, 0) / 1514
+    added = 1 + ADDED_BYTES.get(damage, 0) / 1514
     rate, full = path["rate_bits_per_second"] * added, path["buffer_bytes"] * added
     found = {"base RTT": _near(flow.base_rtt_us, path["rtt_us"], metrics["min_rtt_us"], RTT_SHARE)}
     worth = _near(flow.rate_bits_per_second, rate, rate, RATE_SHARE)
@@ -76,6 +79,26 @@ def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
     elif time_s is not None:
         found["exit"] = RIGHT if _hidden(flow, metrics) else NOT_GIVEN
     return found
+
+
+def can_tell(flow: Explained, tap: str, damage: str) -> bool:
+    """Whether a recording holds what the questions ask: its begin, a clock finer than round trips, and, away from the
+    sender, time stamps. By what befell it, not by what was found."""
+    if damage in ("cut start", "clock of 10 ms"):
+        return False
+    said = flow.options["receiver"]
+    return tap == "sender" or (damage != "snaplen 64" and said is not None and said.time_stamps)
+
+
+def reason_of(flow: Explained, question: str) -> str:
+    """What the explanation itself says of a question that it does not answer."""
+    estimates = {"base RTT": flow.base_rtt_us, "rate": flow.rate_bits_per_second, "buffer": flow.buffer_bytes}
+    if question in estimates:
+        found = estimates[question]
+        return found.reason or f"{found.value:.4g} ({found.low} to {found.high}), {found.how}"
+    if question == "what lost":
+        return flow.loss_words
+    return flow.exit.evidence if flow.exit is not None else flow.why_no_exit
 
 
 def _dropper(known: Truth) -> str | None:

@@ -166,7 +166,7 @@ def _explain(request: dict[str, Any]) -> str:
     if any(ord(each) < 32 and each != "\n" for each in said):
         raise AssertionError(f"a control character is printed: {said!r}")
     json.dumps([as_json(flow) for flow in read.flows], allow_nan=False)
-    write_page(read.flows, read.problems, file.with_name("page.html"))
+    write_page(read.flows, read.joined, read.problems, file.with_name("page.html"))
     twins = 0
     for flow in read.flows[:1]:
         with contextlib.suppress(HowdahError):

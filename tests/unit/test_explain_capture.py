@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from howdah.explain.read import read_files
 from tests.explain.damage import DAMAGES, HARMLESS, Packet, pcap, pcapng
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer
+from tests.explain.recovery import ADDED_BYTES
 
 LOSSY = Drawn(buffer_bytes=100_000, total_bytes=3_000_000)  # 20 Mbit/s x 40 ms = 66 frames, and as much of a buffer
 
@@ -31,7 +33,7 @@ def test_a_wrapping_takes_nothing_from_what_is_found(damage: str, tmp_path: Path
     assert flow.exit is not None and flow.exit.cause == "loss"
     # The queue holds 66 frames, the path as many; the loss is noticed when twice that has been sent again.
     assert flow.exit.packets.value == pytest.approx(266, abs=2)
-    added = {"IPv6": 28, "6in4": 48, "VXLAN": 50, "GRE": 28, "IPIP": 20, "MPLS": 8, "QinQ": 8, "VLAN": 4}.get(damage, 0)
+    added = ADDED_BYTES.get(damage, 0)
     assert flow.rate_bits_per_second.value == pytest.approx(20e6 * (1514 + added) / 1514, rel=0.003)
     assert flow.buffer_bytes.value == pytest.approx(100_000 * (1514 + added) / 1514, rel=0.03)
     assert LOSSY.total_bytes - flow.data_bytes <= (2 * 1448 if damage == "cut off" else 0)
@@ -117,6 +119,32 @@ def test_what_is_no_recording_is_refused_in_one_line(content: bytes, tmp_path: P
     file.write_bytes(content)
     with pytest.raises(RecordError):
         read_files([file], 1)
+
+
+def datagrams(count: int) -> list[Packet]:
+    ip = bytes.fromhex("45000020000000004011000000000000") + bytes([192, 0, 2, 1, 198, 51, 100, 2])
+    frame = b"\2\0\0\0\0\2\2\0\0\0\0\1\x08\x00" + ip[:12] + ip[-8:] + bytes.fromhex("138801bb000c0000") + b"quic"
+    return [Packet(10**18 + number * 10**6, frame, len(frame)) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty"),
+        (gzip.compress(bytes(range(256)) * 8), "nothing here reads such a file"),
+        (gzip.compress(b"x" * 4000)[:14], "the compressed file is damaged or cut off"),
+        (pcap([]), "it holds no packets"),
+        (pcap(transfer(LOSSY)[:1])[:60], "the file is cut off after 0 packets$"),
+        (pcap(datagrams(7)), "none of its 7 packets is of TCP"),
+        (pcap(datagrams(7), link=147), "nothing here reads its link type 147"),
+        (pcap(transfer(LOSSY)[:3]), "no connection among its 3 packets has data"),
+    ],
+)
+def test_why_nothing_is_found_is_one_message(content: bytes, why: str, tmp_path: Path) -> None:
+    (tmp_path / "it").write_bytes(content)
+    with pytest.raises(RecordError, match=why) as raised:
+        read_files([tmp_path / "it"], 1)
+    assert "\n" not in raised.value.what
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_path_without_a_round_trip_has_no_bdp_and_a_page(tmp_path: Path) -> No
     flow = explained(Drawn(buffer_bytes=100_000), tmp_path)
     flow.base_rtt_us = Estimate(0.0, 0.0, 20_000.0, "the handshake")
     assert flow.bdp_packets is None
-    write_page([flow], [], tmp_path / "page.html")
+    write_page([flow], [], [], tmp_path / "page.html")
     assert "left slow start" in (tmp_path / "page.html").read_text()
 
 

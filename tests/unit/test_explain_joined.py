@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,46 @@ def test_the_command_tells_each_leg(tmp_path: Path, capsys: pytest.CaptureFixtur
     (told,) = value["joined"][0]["legs"]
     assert told["lost_packets"] == lost_between(files) and told["loss_by"] == "queue"
     assert told["clock_offset_us"]["low"] <= 5000 <= told["clock_offset_us"]["high"]
+
+
+def test_the_page_draws_each_leg_s_delays_there_and_back_and_its_losses(tmp_path: Path) -> None:
+    """A cross for each packet lost between the taps, a square for each that passed both."""
+    files = both(Drawn(buffer_bytes=100_000), tmp_path)
+    page = tmp_path / "page.html"
+    assert main(["explain", *map(str, files), "--page", str(page)]) == 0
+    text = page.read_text()
+    there, back = _pictures(
+        text, "Delay beyond the least from sender.pcap to receiver.pcap", "Delay beyond the least back"
+    )
+    lost = lost_between(files)
+    assert there.count("m-3 -3") == lost and back.count("m-3 -3") == 0
+    (joined,) = read_files(files, 5).joined
+    passed = int(joined.legs[0].data.passed.sum())
+    assert there.count("m-0.9 -0.9") == passed - passed // 2, "of more than a picture shows, each second one"
+    said = f"{lost} of {lost + passed} packets were lost between sender.pcap and receiver.pcap"
+    assert said in re.sub(r"\s+", " ", text)
+
+
+def _pictures(page: str, *labels: str) -> list[str]:
+    """The first drawing with each label, for wide screens."""
+    found = []
+    for label in labels:
+        begin = page.index(f'aria-label="{label}')
+        found.append(page[begin : page.index("</svg>", begin)])
+    return found
+
+
+def test_a_tap_between_the_ends_makes_two_legs_and_says_on_which_packets_were_lost(tmp_path: Path) -> None:
+    """The queue is behind the tap in the middle."""
+    far: list[Packet] = []
+    packets = transfer(Drawn(buffer_bytes=100_000, before_ns=8 * MS), far=far)
+    near = transfer(Drawn(buffer_bytes=100_000))
+    files = [tmp_path / name for name in ("receiver.pcap", "middle.pcap", "sender.pcap")]
+    for file, each in zip(files, (far, packets, near), strict=True):
+        file.write_bytes(pcap(each))
+    read = read_files(files, 5)
+    (joined,) = read.joined
+    assert joined.files == ["sender.pcap", "middle.pcap", "receiver.pcap"]
+    assert [each.lost > 0 for each in joined.legs] == [False, True]
+    one_way = [each.clocks.data_least_ns.value for each in joined.legs]
+    assert one_way == [pytest.approx(8 * MS, rel=0.05), pytest.approx(12 * MS, rel=0.1)]

@@ -13,7 +13,7 @@ from howdah.errors import RecordError
 from howdah.explain.explained import Explained
 from howdah.explain.read import read_files
 from howdah.held import HeldBy
-from tests.explain.logs import SS, iperf3, line, qlog, states
+from tests.explain.logs import QLOGS, SS, iperf3, line, qlog, states
 
 
 def explained(content: str, place: Path) -> Explained:
@@ -52,8 +52,9 @@ def test_iperf3_s_intervals_are_means_and_tell_no_exit(tmp_path: Path) -> None:
     assert flow.exit is None and flow.why_no_exit
 
 
-def test_a_qlog_has_the_sender_s_own_window(tmp_path: Path) -> None:
-    flow = explained(qlog(), tmp_path)
+@pytest.mark.parametrize("form", QLOGS)
+def test_a_qlog_has_the_sender_s_own_window(form: str, tmp_path: Path) -> None:
+    flow = explained(qlog(form), tmp_path)
     assert flow.source == "qlog" and flow.base_rtt_us.value == 40_000
     assert flow.exit is not None and flow.exit.packets.value == pytest.approx(80)
 
