@@ -155,7 +155,7 @@ def options(frame: bytes) -> dict[int, bytes]:
 
 def ones(content: bytes) -> int:
     """The Internet checksum's sum (RFC 1071): 0xffff of a header that has the right one in it."""
-    total = sum(struct.unpack(f"!{len(content) // 2}H", content))
+    total: int = sum(struct.unpack(f"!{len(content) // 2}H", content))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
