@@ -15,7 +15,24 @@ _WINDOW = "initial_window"
 
 def plan_cautions(plans: Sequence[Plan]) -> list[str]:
     """Sentences about the plans of an experiment's runs; none where the comparison is of one thing."""
-    return [*_changes_others(plans), *_ignored_window(plans)]
+    return [*_changes_others(plans), *_ignored_window(plans), *_idle_policer(plans)]
+
+
+def _idle_policer(plans: Sequence[Plan]) -> list[str]:
+    """A policer that drops nothing, or nothing that the queue behind it would not."""
+    found = []
+    for plan in plans:
+        path, policer = plan.path, plan.path.policer
+        if policer is None:
+            continue
+        senders = len({host.name for host in plan.hosts if host.role == "sender"})
+        most = (path.sender_interface_bits_per_second or 0) * senders
+        if most and policer.rate_bits_per_second >= most:
+            found.append("The policer drops nothing: the senders' interfaces together are no faster than it.")
+        elif policer.rate_bits_per_second >= path.rate_bits_per_second and policer.burst_bytes >= path.buffer_bytes:
+            what = "The policer is hardly to be seen: it lets pass what the bottleneck carries, and its bucket holds"
+            found.append(f"{what} what fills the queue behind it, which drops first (lower its rate, or its burst).")
+    return list(dict.fromkeys(found))
 
 
 def _changes_others(plans: Sequence[Plan]) -> list[str]:

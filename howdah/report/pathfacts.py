@@ -8,10 +8,13 @@ from typing import Any
 from howdah.number import delay, rate, significant, size
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.plan import Plan
+from howdah.plan.policer import Policer
 from howdah.receiver import RECEIVERS
 from howdah.record.result import Run
 from howdah.report.drawing import path_label, spread
 from howdah.report.origin import Fact, value_text
+
+_POLICED = "policer_drops_packets"
 
 
 def first_point(runs: list[Run]) -> list[Plan]:
@@ -68,6 +71,8 @@ def path_facts(runs: list[Run]) -> list[Fact]:
     if path.forward_loss_steps or path.reverse_loss_steps:
         changes = [*path.forward_loss_steps, *path.reverse_loss_steps]
         facts.append(Fact("Loss changes", f"{len(changes)}, at most {significant(max(c[1] for c in changes) * 100)} %"))
+    if path.policer is not None:
+        facts.append(Fact("Policer", _policed(path.policer, runs)))
     if path.middlebox is not None:
         facts.append(Fact("Middlebox", ", ".join(middlebox_words(path.middlebox))))
     if path.early_us:
@@ -100,6 +105,17 @@ def _behaviour(name: str) -> str:
     if name not in RECEIVERS:
         return f"{name} (a stack of its own)"
     return f"{name} (emulated)" if RECEIVERS[name].emulated else name
+
+
+def _policed(policer: Policer, runs: list[Run]) -> str:
+    """Its limits, and what it dropped in all runs of the first point that count."""
+    what = f"{rate(policer.rate_bits_per_second)}, {size(policer.burst_bytes)} at once"
+    same = [run for run in runs if run.counts and run.point == runs[0].point]
+    dropped = [row["value"] for run in same for row in run.metrics if row["metric"] == _POLICED]
+    known = [count for count in dropped if count is not None]
+    if not known:
+        return what
+    return f"{what}; it dropped {spread(known, significant)} packets" + (" a run" if len(known) > 1 else "")
 
 
 def _bdp(share: float) -> str:

@@ -310,3 +310,10 @@ def test_a_queue_counts_packets_and_the_way_back_has_a_queue_of_its_own(engine: 
     (cake,) = [item for item in accounts if item["kind"] == "cake"]
     assert cake["drops"] > 0
     assert f"{cake['drops']} at the queue of right:right-eth0" in checks["accounting packets reverse"]["message"]
+
+
+def test_a_shallow_buffer_is_measured_where_packets_are_not_split(engine: UmlEngine) -> None:
+    """A packet of 60 kB that has begun to leave would make the one behind it wait longer than ten frames do."""
+    _plan, _directory, checks = valid(engine, "path.gso_max_segs=kernel", "path.buffer=10 packets")
+    for stage in ("before", "after"):
+        assert checks[f"{stage} buffer"]["ok"] is True

@@ -211,7 +211,7 @@ def test_drawn_delays_pass_and_others_do_not() -> None:
     generator = random.Random(5)
     for _ in range(200):
         assert _distribution("x", "before", draws(generator, 1000), TABLE, VIRTUAL).ok
-    others = (
+    others: tuple[np.ndarray, ...] = (
         np.array([generator.uniform(0, 4000) for _ in range(1000)]),
         1.2 * draws(generator, 1000),
         np.zeros(1000),

@@ -47,6 +47,22 @@ def test_an_initial_window_that_nothing_obeys_is_told(tmp_path: Path, algorithm:
     assert [algorithm in sentence and "initial_window" in sentence for sentence in sentences] == [True] * told
 
 
+@pytest.mark.parametrize(
+    ("rate", "burst", "told"),
+    [
+        ("1 Gbit/s", "3 kB", "The policer drops nothing"),
+        ("20 Mbit/s", "200 kB", "hardly to be seen"),
+        ("20 Mbit/s", "30 kB", None),
+        ("5 Mbit/s", "200 kB", None),
+    ],
+)
+def test_a_policer_without_effect_is_told_once(tmp_path: Path, rate: str, burst: str, told: str | None) -> None:
+    """The path has 20 Mbit/s and a buffer of one BDP, 100 kB."""
+    policer = f"path.policer={{rate: {rate}, burst: {burst}}}"
+    sentences = plan_cautions(make_plans(tmp_path, PAIR, [policer, "repetitions=2"]))
+    assert [told is not None and told in sentence for sentence in sentences] == [True] * (told is not None)
+
+
 def test_plan_says_it_in_both_of_its_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile = write_profile(tmp_path, f"{GROUP}background: [{{}}]\n{BOTH}")
     assert main(["plan", str(profile)]) == 0

@@ -11,6 +11,7 @@ import pytest
 
 from howdah.number import delay
 from howdah.plan.plan import Plan
+from howdah.plan.policer import Policer
 from howdah.record.result import Run, load_experiment
 from howdah.report.drawing import dumbbell, spread
 from howdah.report.pathfacts import path_facts, path_notes
@@ -96,3 +97,20 @@ def test_delay_variation_is_told_with_its_source(run: Run) -> None:
     fact = next(fact for fact in path_facts([varied]) if fact.name == "Delay variation")
     assert fact.value == "exponential; reverse: mean 10.57 ms, deviation 10.55 ms, at most 60 ms"
     assert path_notes([varied]) == ["Delay variation: Measured <somewhere>."]
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"), [([12], "it dropped 12 packets"), ([3, 9], "it dropped 3 … 9 packets a run")]
+)
+def test_the_page_says_what_the_policer_dropped(run: Run, counts: list[int], words: str) -> None:
+    assert run.plan is not None
+    path = dataclasses.replace(run.plan.path, policer=Policer(5_000_000, 100_000))
+    plan = dataclasses.replace(run.plan, path=path)
+    runs = [
+        dataclasses.replace(run, plan=plan, metrics=[{"flow": None, "metric": "policer_drops_packets", "value": count}])
+        for count in counts
+    ]
+    (fact,) = [fact for fact in path_facts(runs) if fact.name == "Policer"]
+    assert fact.value == f"5 Mbit/s, 100 kB at once; {words}"
+    (silent,) = [fact for fact in path_facts([with_plan(run, plan)]) if fact.name == "Policer"]
+    assert silent.value == "5 Mbit/s, 100 kB at once"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from howdah.agent.calibration.udp import (
     NUMBER,
@@ -53,7 +53,7 @@ class BufferResult:
 
 @dataclass(frozen=True)
 class BufferLoad:
-    """What one sender sends: frames in large sends, then frames one by one.
+    """What one sender sends: frames in large sends of at most ``together``, then frames one by one.
 
     ``pause_ns`` is how long it waits for room where poll() cannot tell: a part of what its socket's buffer takes to
     leave, so that its interface always has something to send.
@@ -62,6 +62,7 @@ class BufferLoad:
     bulk_frames: int
     single_frames: int
     pause_ns: int
+    together: int = _SEGMENTS_PER_SEND
 
     def is_sampled(self, number: int) -> bool:
         """Any frame may be the one that takes the last place, in step with the interfaces' rates; so all, or of very
@@ -109,7 +110,7 @@ class Filler:
         self._address = target.receiver_address
         self._loop = loop
         self._payload_bytes = calibration.frame_bytes - calibration.overhead_bytes - UDP_FRAME_BYTES
-        self._segments = min(_SEGMENTS_PER_SEND, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
+        self._segments = min(load.together, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
         self._bulk_left = load.bulk_frames
         self._single_left = load.single_frames
         self._is_sampled = load.is_sampled
@@ -283,7 +284,10 @@ def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
             in_part=calibration.part_bytes is not None,
         )
         if load is not None:
-            return load, list(by_sender.values())[:count]
+            # Where frames are not split before they cross the path, one that takes the last place would wait for all of
+            # those that were sent together.
+            together = load.together if plan.path.gso_max_segs == 1 else 1
+            return replace(load, together=together), list(by_sender.values())[:count]
     return None, []
 
 
