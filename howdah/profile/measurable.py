@@ -36,7 +36,7 @@ def _has_flows(scenario: Scenario) -> bool:
 
 def _has_size(scenario: Scenario) -> bool:
     measured = [group for group in scenario.groups if group.role == "measured"]
-    drawn = any(group.http or group.web or group.mix for group in measured)
+    drawn = any(group.http or group.web or group.mix or group.sizes for group in measured)
     sizes = [*(flow.size for flow in scenario.flows), *(group.size for group in measured)]
     return drawn or any(size is not None for size in sizes)
 
