@@ -321,7 +321,7 @@ def _claim(draft: Draft) -> list[str]:
             "#   - id: fast-enough",
             f"#     says: with {draft.algorithms[0]} nine of ten transfers take less than a second",
             f"#     value: {{metric: completion_time_p90_s, flow: transfers{at}}}",
-            "#     expect: {below: 1}",
+            "#     expect: {below: 1 s}",
         ]
     return [
         "#   - id: leaves-early",
