@@ -17,12 +17,14 @@ from howdah.plan.plan import Flow, Plan
 class Watched:
     """A connection to watch: its flow, its ends as each end's own host sees them, and whether it is there now.
 
-    Connections of a group are opened when they start and closed when they are done; others are always active.
+    Connections of a group are opened when they start and closed when they are done (``is_over``); others are always
+    active.
     """
 
     flow: Flow
     endpoint: Endpoint
     is_active: Callable[[], bool] = lambda: True
+    is_over: Callable[[], bool] = lambda: False
     find: Callable[[], Endpoint] | None = None  # the connection of programs, whose client's port may be any
 
     @property

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from collectors.collector import Collector, CollectorError, Surroundings
+from howdah.plan.plan import CAPTURE_BUFFER_BYTES
 
 ACCOUNT = "pcap.json"
 SNAPSHOT_BYTES = 128
-_BUFFER_KIBIBYTES = 65536
 _READY = "listening on "
 _LONGEST_START_S = 10.0
 _POLL_S = 0.001
@@ -109,7 +109,7 @@ class PcapCollector(Collector):
 
 def capture_command(interface: str, file: Path) -> list[str]:
     """Without immediate mode the kernel hands packets over in blocks, and those of the last one are lost at the end."""
-    command = ["tcpdump", "-i", interface, "-n", "-s", str(SNAPSHOT_BYTES), "-B", str(_BUFFER_KIBIBYTES)]
+    command = ["tcpdump", "-i", interface, "-n", "-s", str(SNAPSHOT_BYTES), "-B", str(CAPTURE_BUFFER_BYTES >> 10)]
     command += ["--immediate-mode", "--time-stamp-precision", "nano", "-Z", "root"]
     return [*command, "-w", str(file), "ip"]
 

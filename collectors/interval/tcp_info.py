@@ -40,32 +40,42 @@ class TcpInfoCollector(PolledCollector):
         super().__init__(surroundings, interval_us)
         self._hosts: dict[str, Batch] = {}
         self._asked: dict[str, list[Endpoint]] = {}
+        connections = surroundings.connections
+        # Those of groups are opened in the order of their starts: of thousands, few are there at one time.
+        self._there = [each for each in connections if not each.generated]
+        self._later = sorted(
+            (each for each in connections if each.generated), key=lambda each: each.flow.start_us, reverse=True
+        )
 
     @classmethod
     def works_in(cls, surroundings: Surroundings) -> bool:
         return bool(surroundings.connections)
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
-        self._asked = self._wanted()
+        hosts = dict.fromkeys(host for each in self.surroundings.connections for host, _ in each.ends)
+        self._asked = {host: [] for host in hosts} | self._wanted()
         for host, endpoints in self._asked.items():
             self._hosts[host] = Batch(self.surroundings.namespaces[host], NETLINK_SOCK_DIAG, _requests(endpoints))
             yield host, self._hosts[host]
 
     def sample(self, now_ns: int) -> None:
         wanted = self._wanted()
-        for host, endpoints in wanted.items():
-            if endpoints != self._asked[host]:
+        for host, asked in self._asked.items():
+            endpoints = wanted.get(host, [])
+            if endpoints != asked:
                 self._hosts[host].change(_requests(endpoints))
-        self._asked = wanted
+                self._asked[host] = endpoints
         super().sample(now_ns)
 
     def _wanted(self) -> dict[str, list[Endpoint]]:
-        """The ends to ask for by host, which are those of the connections that are there."""
+        """The ends to ask for by host, which are those of the connections that are there, in the order of the plan."""
+        while self._later and (self._later[-1].is_active() or self._later[-1].is_over()):
+            self._there.append(self._later.pop())
+        self._there = sorted((each for each in self._there if not each.is_over()), key=lambda each: each.flow.id)
         ends: dict[str, list[Endpoint]] = {}
-        for connection in self.surroundings.connections:
-            active = connection.is_active()
-            for host, endpoint in connection.ends:
-                ends.setdefault(host, []).extend([endpoint] if active else [])
+        for connection in self._there:
+            for host, endpoint in connection.ends if connection.is_active() else ():
+                ends.setdefault(host, []).append(endpoint)
         return ends
 
 

@@ -24,6 +24,12 @@ _WRITABLE = select.POLLOUT | select.POLLHUP | select.POLLERR
 Action = Callable[[int], None]  # receives the time of the wake-up
 
 
+def _among(ready: dict[int, int], table: dict[int, tuple[int, Action]], mask: int) -> list[tuple[int, int, Action]]:
+    """Number, descriptor and action of what is ready, in the order of registration: few of thousands."""
+    found = [(*table[each], each) for each, events in ready.items() if events & mask and each in table]
+    return sorted(((number, each, action) for number, action, each in found), key=lambda item: item[0])
+
+
 def align_to_tick(time_ns: int) -> int:
     """The first tick at or after an instant."""
     return -(-time_ns // TICK_NS) * TICK_NS
@@ -39,8 +45,8 @@ class Loop:
         self._repeated: list[tuple[int, int, int, Action]] = []  # due, number, interval, action
         self._poll = select.poll()  # select() knows descriptors below 1024 only
         self._poll.register(self._alarm.descriptor, select.POLLIN)
-        self._readable: dict[int, Action] = {}
-        self._writable: dict[int, Action] = {}
+        self._readable: dict[int, tuple[int, Action]] = {}  # by descriptor: number of the registration, action
+        self._writable: dict[int, tuple[int, Action]] = {}
         self._number = itertools.count()
 
     def at(self, time_ns: int, action: Action) -> None:
@@ -69,12 +75,13 @@ class Loop:
     def when_writable(self, descriptor: int, action: Action | None) -> None:
         self._watch(self._writable, descriptor, action)
 
-    def _watch(self, table: dict[int, Action], descriptor: int, action: Action | None) -> None:
+    def _watch(self, table: dict[int, tuple[int, Action]], descriptor: int, action: Action | None) -> None:
         known = descriptor in self._readable or descriptor in self._writable
         if action is None:
             table.pop(descriptor, None)
         else:
-            table[descriptor] = action
+            number = table[descriptor][0] if descriptor in table else next(self._number)
+            table[descriptor] = number, action
         mask = select.POLLIN if descriptor in self._readable else 0
         mask |= select.POLLOUT if descriptor in self._writable else 0
         if mask:
@@ -100,18 +107,15 @@ class Loop:
         self._alarm.set(due)
         ready = dict(self._poll.poll())
         only_alarm = list(ready) == [self._alarm.descriptor]
-        readable = [item for item in self._readable.items() if ready.get(item[0], 0) & _READABLE]
-        writable = [item for item in self._writable.items() if ready.get(item[0], 0) & _WRITABLE]
+        readable, writable = _among(ready, self._readable, _READABLE), _among(ready, self._writable, _WRITABLE)
         now = due if only_alarm and self._virtual_time else now_ns()
         while self._single and self._single[0][0] <= now:
             heapq.heappop(self._single)[2](now)
         # An action may close a descriptor, and another one open a new one with its number.
-        for descriptor, action in readable:
-            if self._readable.get(descriptor) == action:
-                action(now)
-        for descriptor, action in writable:
-            if self._writable.get(descriptor) == action:
-                action(now)
+        for table, found in ((self._readable, readable), (self._writable, writable)):
+            for number, descriptor, action in found:
+                if table.get(descriptor) == (number, action):
+                    action(now)
         while self._repeated and self._repeated[0][0] <= now:
             due, number, interval, action = self._repeated[0]
             missed = (now - due) // interval

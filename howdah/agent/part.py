@@ -189,7 +189,7 @@ class PartRun(AgentRun):
         here = frozenset(wiring.namespaces)
         plain = super()._surroundings(wiring)
         connections: list[Watched] = [
-            HereWatched(item.flow, item.endpoint, item.is_active, here=here) for item in plain.connections
+            HereWatched(item.flow, item.endpoint, item.is_active, item.is_over, here=here) for item in plain.connections
         ]
         return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
 

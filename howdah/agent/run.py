@@ -256,7 +256,7 @@ class AgentRun:
             namespaces=wiring.namespaces,
             node_numbers={host.name: number for number, host in enumerate(self.plan.hosts)},
             connections=[
-                Watched(flow.description, flow.endpoint, flow.is_active, lambda flow=flow: flow.endpoint)  # type: ignore[misc]
+                Watched(flow.description, flow.endpoint, flow.is_active, flow.is_over, lambda flow=flow: flow.endpoint)  # type: ignore[misc]
                 for flow in self._flows.values()
             ],
             output=self._output,

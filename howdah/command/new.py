@@ -41,6 +41,7 @@ On a terminal, without options, it asks for each of them. An option that is not 
   howdah new mine --rate 400Mbit/s --rtt '50 ms, 100 ms' --algorithm cubic,bbr
   howdah new over-geo --path geo --algorithm cubic,search
   howdah new short --path starlink --sizes '15 kB, 1 MB' --background 2
+  howdah new web --path starlink --sizes web-search --background web-search
   howdah new twin --from slow.pcap
 """
 
@@ -74,8 +75,16 @@ _QUESTIONS = (
     ),
     _Question("algorithms", "algorithms to compare", check_algorithms, "cubic,reno"),
     _Question("flows", "flows at once", check_flows, "1"),
-    _Question("sizes", "data of each flow", check_sizes, "no end", asked=False),
-    _Question("background", "flows beside, of cubic", check_background, "0", asked=False),
+    _Question(
+        "sizes",
+        "data of each flow; or a .csv of sizes, or web-search, data-mining, facebook-hadoop: a group of transfers",
+        check_sizes,
+        "no end",
+        asked=False,
+    ),
+    _Question(
+        "background", "flows beside, of cubic; or a .csv, or a name as of --sizes", check_background, "0", asked=False
+    ),
     _Question("duration", "simulated time of a run", check_duration, "20 s"),
     _Question("repetitions", "repetitions of each run", check_repetitions, "3"),
 )

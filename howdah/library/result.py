@@ -19,7 +19,7 @@ from howdah.record.result import Run
 
 RUN = "run directory"  # has a blank, as no axis has
 Types = dict[str, pa.DataType]
-_NUMBERS: dict[str, pa.DataType] = {"flow": pa.int16(), FLOW_NAME: TEXT}
+_NUMBERS: dict[str, pa.DataType] = {"flow": pa.int32(), FLOW_NAME: TEXT}
 _EXIT = "exit_"
 # Of an exit, beside what is called so: what it cost, and what the decision was.
 _WITH_EXITS = ("decision_time_s", "decision_cwnd_packets", "overshoot_packets", "retransmitted_packets")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
@@ -32,9 +31,9 @@ class SlowStartEvent:
     min_rtt_us: int | None
 
 
-def events_of(table: pa.Table, flow: int) -> list[SlowStartEvent]:
-    """The events of one flow in the order of the reports."""
-    rows = table.filter(pc.equal(table["flow"], flow)).drop_columns(["flow"]).to_pylist()
+def events_of(table: pa.Table) -> list[SlowStartEvent]:
+    """The events of one flow, by its rows of the table ``slow_start``, in the order of the reports."""
+    rows = table.drop_columns(["flow"]).to_pylist()
     return [SlowStartEvent(**row) for row in rows]
 
 

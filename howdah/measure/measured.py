@@ -17,7 +17,7 @@ from howdah.measure.event import SlowStartEvent, events_of
 from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, interface_samples, qdisc_samples, tcp_info_samples
 from howdah.measure.steps import Stairs, Steps
-from howdah.measure.trace import SECOND_NS, FlowTrace, flow_trace
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, columns_of, trace_of
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.policer import INGRESS_HANDLE
 from howdah.plan.route import changing_rates, way
@@ -91,16 +91,24 @@ class Measured:
             self.way_back, "tx_bytes", lambda begin, end: (rates.integral(end) - rates.integral(begin)) / 8 / SECOND_NS
         )
 
+    @cached_property
+    def _trace_of(self) -> dict[int, FlowTrace]:
+        return {trace.flow.id: trace for trace in self.traces}
+
     def trace(self, flow: Flow) -> FlowTrace:
-        return next(trace for trace in self.traces if trace.flow.id == flow.id)
+        return self._trace_of[flow.id]
 
 
 def load(directory: RunDirectory, plan: Plan) -> Measured:
     """Read the tables of a run. Raises HowdahError if one is missing or of another version."""
-    probe = _by_flow(store.read(directory, "tcp_probe"), plan)
+    probe = store.read(directory, "tcp_probe")
+    order, parts = _by_flow(probe, plan)
+    columns = columns_of(probe.take(order))
     info = store.read(directory, "tcp_info")
     flows = store.read(directory, "flow")
-    told = _by_flow(store.read(directory, "slow_start"), plan)
+    told = store.read(directory, "slow_start")
+    order, events = _by_flow(told, plan)
+    told = told.take(order)
     records = {row["flow"]: row for row in flows.to_pylist()}
     queues = store.read(directory, "qdisc")
     senders = tcp_info_samples(info, [flow.id for flow in plan.flows], "sender")
@@ -109,8 +117,13 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
     return Measured(
         plan=plan,
         traces=[
-            flow_trace(probe[flow.id], flow, records.get(flow.id, {}), _segment_bytes(plan, flow, senders[flow.id]))
-            for flow in plan.flows
+            trace_of(
+                {name: column[part] for name, column in columns.items()},
+                flow,
+                records.get(flow.id, {}),
+                _segment_bytes(plan, flow, senders[flow.id]),
+            )
+            for flow, part in zip(plan.flows, parts, strict=True)
         ],
         info=senders,
         info_receiver=tcp_info_samples(info, [flow.id for flow in plan.flows], "receiver"),
@@ -119,7 +132,11 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         flows=flows,
         way_back=_way_back(directory, plan),
         policer=qdisc_samples(queues, *bottleneck, INGRESS_HANDLE) if plan.path.policer is not None else None,
-        events={flow.id: events_of(told[flow.id], flow.id) for flow in plan.flows},
+        events={
+            flow.id: events_of(told.slice(part.start, part.stop - part.start))
+            for flow, part in zip(plan.flows, events, strict=True)
+            if part.stop > part.start
+        },
         reverse_queue=_reverse_queue(queues, plan),
         lines_ahead=_lines_ahead(queues, plan) if plan.path.delay_limit_packets is not None else [],
     )
@@ -165,11 +182,12 @@ def _segment_bytes(plan: Plan, flow: Flow, info: Samples) -> int:
     return int(info["mss_bytes"].max())
 
 
-def _by_flow(table: pa.Table, plan: Plan) -> dict[int, pa.Table]:
-    """The rows of each flow of the plan, in their order; a search for each of thousands is too slow."""
+def _by_flow(table: pa.Table, plan: Plan) -> tuple[Integers, list[slice]]:
+    """An order of the rows, and where in it those of each flow of the plan are; a search for each of thousands is too
+    slow."""
     flows = table["flow"].to_numpy()
     order = np.argsort(flows, kind="stable")
-    table, flows = table.take(order), flows[order]
+    flows = flows[order]
     ids = np.array([flow.id for flow in plan.flows], dtype=flows.dtype)  # of another type, each search would copy all
     begins, ends = (np.searchsorted(flows, ids, side=side).tolist() for side in ("left", "right"))
-    return {flow.id: table.slice(begin, end - begin) for flow, begin, end in zip(plan.flows, begins, ends, strict=True)}
+    return order, [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]

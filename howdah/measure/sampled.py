@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ class Samples:
     """Readings in order of time; a column the kernel does not have is all :data:`MISSING`."""
 
     time_ns: Integers
-    columns: dict[str, Integers]
+    columns: Mapping[str, Integers]
 
     def __len__(self) -> int:
         return self.time_ns.size
@@ -47,6 +48,24 @@ class Samples:
         return int(self.columns[name][end] - self.columns[name][begin]) if end > begin else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Part(Mapping[str, Integers]):
+    """The same rows of every column, cut out when they are asked for: of thousands of flows few columns are."""
+
+    whole: dict[str, Integers]
+    begin: int
+    stop: int
+
+    def __getitem__(self, name: str) -> Integers:
+        return self.whole[name][self.begin : self.stop]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.whole)
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+
 def tcp_info_samples(table: pa.Table, flows: list[int], end: str) -> dict[int, Samples]:
     """Readings of one end (``sender`` or ``receiver``) of each flow, in the order of the table."""
     table = _where(table, {"end": end})
@@ -55,11 +74,8 @@ def tcp_info_samples(table: pa.Table, flows: list[int], end: str) -> dict[int, S
     # Of another type, each search would copy all.
     ids = np.array(flows, dtype=np.int64)
     edges = (np.searchsorted(columns["flow"], ids, side=side).tolist() for side in ("left", "right"))
-    found = {}
-    for flow, begin, stop in zip(flows, *edges, strict=True):
-        mine = {name: column[begin:stop] for name, column in columns.items()}
-        found[flow] = Samples(mine["time_ns"], mine)
-    return found
+    parts = {flow: _Part(columns, begin, stop) for flow, begin, stop in zip(flows, *edges, strict=True)}
+    return {flow: Samples(part["time_ns"], part) for flow, part in parts.items()}
 
 
 def qdisc_samples(table: pa.Table, node: str, interface: str, handle: str) -> Samples:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 SECOND_NS = 1_000_000_000
+_UNTOLD = -1  # a window that nothing tells
 
 
 @dataclass(frozen=True)
@@ -80,17 +82,35 @@ class FlowTrace:
 
 def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_bytes: int) -> FlowTrace:
     """The records of ``flow`` in the table ``tcp_probe``; ``record`` is the flow's row of the table ``flow``."""
-    mine = table.filter(pc.equal(table["flow"], flow.id))
-    ssthresh = mine["ssthresh_packets"].cast(pa.float64()).fill_null(np.inf)
+    return trace_of(columns_of(table.filter(pc.equal(table["flow"], flow.id))), flow, record, mss_bytes)
+
+
+Columns = dict[str, npt.NDArray[Any]]
+
+
+def columns_of(table: pa.Table) -> Columns:
+    """What traces need of the table ``tcp_probe``, for all flows at once: slices of it are those of one flow."""
+    return {
+        "time_ns": _integers(table["time_ns"]),
+        "snd_nxt": _integers(table["snd_nxt_bytes"]),
+        "snd_una": _integers(table["snd_una_bytes"]),
+        "cwnd": _integers(table["cwnd_packets"].fill_null(0)),  # null of a sender whose window nobody sees
+        "ssthresh": table["ssthresh_packets"].cast(pa.float64()).fill_null(np.inf).to_numpy().astype(np.float64),
+        "srtt_ns": _integers(table["srtt_us"].fill_null(0)) * 1000,
+        "snd_wnd": _integers(table["snd_wnd_bytes"].fill_null(_UNTOLD)),
+    }
+
+
+def trace_of(columns: Columns, flow: Flow, record: dict[str, int | None], mss_bytes: int) -> FlowTrace:
+    """The records of a flow; ``record`` is its row of the table ``flow``."""
     start = record.get("start_ns")
     end = record.get("end_ns")
     stop = flow.stop_us * 1000
-    times, sent = _integers(mine["time_ns"]), _integers(mine["snd_nxt_bytes"])
+    times, sent, windows = (columns[name] for name in ("time_ns", "snd_nxt", "snd_wnd"))
     received = end if end is not None and end < stop and flow.size_bytes and record.get("complete") else None
     whole = received is not None and _is_whole(flow, times, sent, received)
     if whole:
         end = int(times[-1])
-    windows = mine["snd_wnd_bytes"]
     return FlowTrace(
         flow=flow,
         mss_bytes=mss_bytes,
@@ -99,13 +119,13 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
         stop_ns=stop if end is None else min(stop, end),
         time_ns=times,
         snd_nxt=sent,
-        snd_una=_integers(mine["snd_una_bytes"]),
-        cwnd=_integers(mine["cwnd_packets"].fill_null(0)),  # null of a sender whose window nobody sees
-        ssthresh=ssthresh.to_numpy().astype(np.float64),
-        srtt_ns=_integers(mine["srtt_us"].fill_null(0)) * 1000,
+        snd_una=columns["snd_una"],
+        cwnd=columns["cwnd"],
+        ssthresh=columns["ssthresh"],
+        srtt_ns=columns["srtt_ns"],
         received_ns=received,
         acknowledged_bytes=flow.size_bytes if whole else None,
-        snd_wnd=_integers(windows.slice(0, 0) if windows.null_count else windows),
+        snd_wnd=windows[:0] if (windows == _UNTOLD).any() else windows,
     )
 
 

@@ -15,7 +15,7 @@ from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.link import facts, find_link
-from howdah.plan.memory import Sizes, sizes
+from howdah.plan.memory import Sizes, sizes, with_captures
 from howdah.plan.middlebox import middlebox, through
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
@@ -106,6 +106,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
     setup_us = VIRTUAL_SETUP_US if kind.exact_uptime else REAL_SETUP_US
     window = scenario.measure.window
+    collected = _collect(cell, network, size, flows)
     kernel_parameters = {f"{a.module}.{key}": value for a in builtin.values() for key, value in a.parameters.items()}
     if not scenario.host.ipv6:
         kernel_parameters["ipv6.disable"] = "1"
@@ -124,17 +125,17 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         path=path,
         flows=flows,
         operations=[
-            *kernel_settings(cell, size),
+            *kernel_settings(cell, size, len(flows)),
             *acknowledge_at_once(wire(network, cell, pairs), receivers),
             *receiver_settings(receivers),
-            *host_settings(cell, network, size),
+            *host_settings(cell, network, size, len(flows)),
             *shaping.operations,
             *ack_filters(cell, network, receivers, shaping.operations),
             *install(processors),
         ],
         timeline=_timeline(flows, shaping),
         calibration=measured,
-        collect=_collect(cell, network, size, flows),
+        collect=collected,
         modules=[str(cell.absolute(module.file, "modules", index)) for index, module in enumerate(scenario.modules)],
         module_builds=module_builds(cell),
         module_parameters={
@@ -149,7 +150,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         own_algorithms=own_algorithms(cell),
         epoch_us=setup_us - measured.before_us,
         duration_us=scenario.duration,
-        guest_memory_bytes=size.guest_memory_bytes,
+        guest_memory_bytes=with_captures(size.guest_memory_bytes, len(collected.pcap)),
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
         processor_shift=processor_shift,

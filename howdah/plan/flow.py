@@ -13,14 +13,13 @@ from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import BACKGROUND, MEASURED, Flow
+from howdah.plan.port import FIRST_DESTINATION_PORT, FIRST_SOURCE_PORT, MOST_PORTS, PortNeed, port_pairs
 from howdah.plan.program import program_of, stack_algorithm, traffic_of, traffic_place
 from howdah.plan.traffic import Exchange, HttpRequests
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
 from howdah.traffic import PAIRED, PROGRAM, TRAFFIC, TrafficKind
 
-FIRST_SOURCE_PORT = 40001
-FIRST_DESTINATION_PORT = 5001
 KERNEL_INITIAL_WINDOW_PACKETS = 10  # TCP_INIT_CWND, RFC 6928
 
 
@@ -101,6 +100,7 @@ def resolve_flows(
 ) -> list[Flow]:
     scenario = cell.scenario
     flows = []
+    port_pair = _port_pairs(cell, pairs, delays, perturbation)
     for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
         background = index >= len(scenario.flows)
         source, sink = traffic_of(cell, flow).ends(virtual_time=virtual_time)
@@ -135,7 +135,7 @@ def resolve_flows(
         program = None
         if generated is None and source == PROGRAM:
             program = program_of(cell, index, stop_us=stop, start_us=start, exact_uptime=exact_uptime)
-        ports = FIRST_SOURCE_PORT + index, flow.port or FIRST_DESTINATION_PORT + index
+        ports = port_pair[index][0], flow.port or port_pair[index][1]
         server_sends = program is not None and program.sends == "server"
         source_port, destination_port = ports[::-1] if server_sends else ports
         flows.append(
@@ -176,6 +176,28 @@ def resolve_flows(
     return flows
 
 
+def _port_pairs(
+    cell: Cell, pairs: list[tuple[str, str]], delays: Delays, perturbation: Perturbation
+) -> list[tuple[int, int]]:
+    """Raises ProfileError."""
+    scenario = cell.scenario
+    wanted = []
+    for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
+        start_us, _ = _times(flow, perturbation.start_offset_us[index], scenario.duration)
+        rtt_us = sum(delays.of_host[host] for host in pair)
+        hosts = pair if getattr(flow, "direction", "forward") == "forward" else pair[::-1]
+        wanted.append(PortNeed(not _takes_turns(flow), start_us, rtt_us, hosts))
+    try:
+        return port_pairs(wanted)
+    except ProfileError as error:
+        raise ProfileError(error.what, where=cell.place("groups"), hint=error.hint) from None
+
+
+def _takes_turns(flow: FlowSection) -> bool:
+    """Whether it has its ports only while it lasts: a connection of a group between two sockets of the agent."""
+    return isinstance(flow, GeneratedFlowSection) and flow.udp is None and flow.http is None
+
+
 def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
     """Raise ProfileError where a port that the profile names is another flow's on that host.
 
@@ -183,7 +205,7 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
     """
     scenario = cell.scenario
     given = [flow.port for flow in scenario.every_flow]
-    last_source_port = FIRST_SOURCE_PORT + len(flows) - 1
+    last_source_port = FIRST_SOURCE_PORT + min(len(flows), MOST_PORTS) - 1
     users: dict[tuple[str, int, bool], Flow] = {}
     for index, flow in enumerate(flows):
         server, port = _listens(flow)
@@ -195,7 +217,7 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
         further = flow.program.ports if flow.program is not None else []
         for number in (port, *further):
             other = users.setdefault((server, number, not flow.is_tcp), flow)
-            if other is not flow:
+            if other is not flow and not (other.group and flow.group):
                 break
         else:
             continue

@@ -7,6 +7,7 @@ The algorithm and the sweep point do not enter, so that all of them meet the sam
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 
 from howdah.errors import ProfileError
@@ -14,7 +15,7 @@ from howdah.frame import STAMPED_TCP_BYTES
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.mix import LAWS, MOST_GENERATED, Connection, mix_connections, web_connections
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.sizes import drawn_size_bytes
+from howdah.plan.sizes import Sampler, sampler_of
 from howdah.profile import Cell
 from howdah.profile.group import DatagramSection, GroupSection
 from howdah.profile.model import Scenario
@@ -37,13 +38,14 @@ def expand(cell: Cell) -> Cell:
         rtt_us = group.rtt or scenario.path.forward_delay_us + scenario.path.reverse_delay_us
         before_us = scenario.duration - LEAST_ROUND_TRIPS * rtt_us
         draw = generator(scenario.seed, group.name, cell.repetition)
+        sampler = sampler_of(cell, origin)
         try:
             if group.web is not None:
                 drawn = web_connections(group.web, group.start, before_us, scenario.path.mtu - STAMPED_TCP_BYTES, draw)
             elif group.mix is not None:
                 drawn = mix_connections(group.mix, group.start, before_us, scenario.path.mtu, draw)
             else:
-                drawn = connections(group, scenario.duration, before_us, draw)
+                drawn = connections(group, scenario.duration, before_us, draw, sampler)
         except ProfileError as error:
             what = f"the group {group.name}: {error.what}"
             raise ProfileError(what, where=cell.place("groups", origin), hint=error.hint) from None
@@ -81,9 +83,11 @@ def pairs_of(scenario: Scenario) -> int:
     return pairs_of_written(scenario) + sum(group.pairs for group in scenario.groups)
 
 
-def connections(group: GroupSection, duration_us: int, before_us: int, draw: random.Random) -> list[Connection]:
+def connections(
+    group: GroupSection, duration_us: int, before_us: int, draw: random.Random, sampler: Sampler | None = None
+) -> list[Connection]:
     """The connections of a group in the order of their starts, without those that would not start before ``before_us``:
-    in what is left of the run they could not even connect."""
+    in what is left of the run they could not even connect. ``sampler`` draws their sizes, where the group has such."""
     starts = _starts(group, draw)
     found = []
     switched = 0
@@ -98,8 +102,8 @@ def connections(group: GroupSection, duration_us: int, before_us: int, draw: ran
         )
         switched += len(bursts)
         size = group.http.object * group.http.requests if group.http is not None else group.size
-        if group.sizes is not None:
-            size = drawn_size_bytes(group.sizes, draw)
+        if sampler is not None:
+            size = sampler(draw)
         if size is not None and group.http is None:
             size *= group.requests
         found.append(Connection(start, stop, size, bursts))
@@ -129,6 +133,10 @@ def _starts(group: GroupSection, draw: random.Random) -> list[int]:
     count = group.connections or 0
     if group.spread is not None:
         return sorted(group.start + int(draw.random() * group.spread) for _ in range(count))
+    if group.arrivals != "regular":
+        law = LAWS[{"poisson": "exponential", "pareto": "pareto"}[group.arrivals]]
+        gaps = (law(draw, group.interval or 0) for _ in range(count))
+        return [group.start + int(passed_us) for passed_us in itertools.accumulate(gaps)]
     return [group.start + number * (group.interval or 0) for number in range(count)]
 
 

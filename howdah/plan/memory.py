@@ -6,12 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from howdah.plan.path import Path
-from howdah.plan.plan import Flow
+from howdah.plan.plan import CAPTURE_BUFFER_BYTES, Flow
 from howdah.plan.quic import STACKS
 
 PAGE_BYTES = 4096
 OPPORTUNITY_MEMORY_BYTES = 20  # 4 in the kernel; the agent holds a few copies while it sets the link up
 BASE_MEMORY_BYTES = 256 << 20  # kernel, tmpfs, agent
+# What the agent holds of a flow: its part of plan.json, as text and read (5 kB), its driver and record (1.5 kB), its
+# sockets in TIME_WAIT. The base has room for some.
+FLOW_MEMORY_BYTES, FLOWS_IN_BASE = 8000, 2000
+CAPTURE_MEMORY_BYTES = CAPTURE_BUFFER_BYTES + (16 << 20)  # and the program; what it writes goes to this machine
 LEAST_BUFFER_MAXIMUM_BYTES = 268435456
 LARGEST_SYSCTL = 2**31 - 1
 
@@ -26,8 +30,15 @@ TRACE_RECORD_BYTES = 150  # one tcp:tcp_probe record in the ring buffer, header 
 # How long a connection of a group is thought to hold memory at most: a transfer against the time it takes alone, and
 # what is left in buffers at the end. Should it be longer, there is less to spare, and the judge sees it if it matters.
 TRANSFER_SLOWDOWN, LINGER_US = 20, 10_000_000
+# Nor longer than until the path, at half of its rate, has carried what was asked for before it, and so long after that.
+SHORT_LINGER_US, SHORT_LINGER_RTTS = 2_000_000, 16
 
 LEAST_TRACE_BYTES, LARGEST_TRACE_BYTES = 4 << 20, 64 << 20
+
+
+def with_captures(guest_memory_bytes: int, captures: int) -> int:
+    """The memory of a guest in which so many interfaces are captured."""
+    return guest_memory_bytes + captures * CAPTURE_MEMORY_BYTES
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,7 @@ def sizes(
     trace = _trace_bytes(path, duration_us)
     links = sum(link.opportunities for link in (path.link, path.reverse_link) if link is not None)
     held = _packets(path, duration_us) * max(STACKS[flow.quic].held_packet_bytes if flow.quic else 0 for flow in flows)
-    held += links * OPPORTUNITY_MEMORY_BYTES
+    held += links * OPPORTUNITY_MEMORY_BYTES + max(len(flows) - FLOWS_IN_BASE, 0) * FLOW_MEMORY_BYTES
     return Sizes(
         window_packets=window,
         backlog_packets=max(10_000, 2 * together),
@@ -97,15 +108,19 @@ def _together(path: Path, flows: list[Flow], windows: list[int]) -> int:
     """
     constant = sum(window for flow, window in zip(flows, windows, strict=True) if flow.group is None)
     changes = []
-    for flow, window in zip(flows, windows, strict=True):
-        if flow.group is None:
-            continue
+    carried_us = 0  # when the path has carried what was asked for so far
+    each = (pair for pair in zip(flows, windows, strict=True) if pair[0].group is not None)
+    for flow, window in sorted(each, key=lambda pair: pair[0].start_us):
         packets, lasts_us = window, flow.stop_us - flow.start_us
         if flow.size_bytes is not None:
             packets = min(window, flow.size_bytes // path.mss_bytes + 16)
             ideal_us = flow.size_bytes * 8_000_000 // path.rate_bits_per_second
-            lasts_us = min(lasts_us, TRANSFER_SLOWDOWN * ideal_us + LINGER_US)
-        changes += [(flow.start_us, packets), (flow.start_us + lasts_us + LINGER_US, -packets)]
+            carried_us = max(carried_us, flow.start_us) + 2 * ideal_us
+            waits_us = carried_us - flow.start_us + SHORT_LINGER_US + SHORT_LINGER_RTTS * flow.rtt_us
+            lasts_us = min(lasts_us + LINGER_US, TRANSFER_SLOWDOWN * ideal_us + 2 * LINGER_US, waits_us)
+        else:
+            lasts_us += LINGER_US
+        changes += [(flow.start_us, packets), (flow.start_us + lasts_us, -packets)]
     most = now = constant
     for _, packets in sorted(changes):
         now += packets

@@ -91,7 +91,7 @@ LAWS: dict[str, Callable[[Random, float], float]] = {
 }
 
 
-MOST_GENERATED = 10_000  # of all groups; each needs a port of its own
+MOST_GENERATED = 100_000  # of all groups
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ def _kind(name: str) -> TrafficKind:
     return TRAFFIC[name]
 
 
-MEASURED = "measured"
-BACKGROUND = "background"
+MEASURED, BACKGROUND = "measured", "background"
+CAPTURE_BUFFER_BYTES = 64 << 20  # of each tcpdump: the kernel allocates it when that begins
 
 
 @planned

@@ -3,20 +3,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate
 from random import Random
 
-from howdah.profile.sizes import SizesSection
+from howdah.errors import ProfileError
+from howdah.profile import Cell
+from howdah.profile.size_file import read_sizes
+from howdah.profile.size_table import WeightedSizes
+from howdah.profile.sizes import SizeLaw, SizesSection
+
+Sampler = Callable[[Random], int]
 
 _SMALLEST_SHARE = 1e-12  # the normal distribution has no value at 0 and 1
 
 
-def drawn_size_bytes(sizes: SizesSection, draw: Random) -> int:
-    """One size: from the list by its weights, or by inverting the distribution between its bounds."""
-    law = sizes.lognormal or sizes.pareto
-    if law is None:
-        weights = [each.weight for each in sizes.listed]
-        return int(draw.choices(sizes.listed, weights)[0].size)
-    low, high = law.below(sizes.least), law.below(sizes.most)
-    share = low + (high - low) * draw.random()
-    value = law.at(min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE))
-    return min(max(round(value), sizes.least), sizes.most)
+def sampler_of(cell: Cell, group: int) -> Sampler | None:
+    """Draws the sizes of the group's connections; None where the group does not draw them. Raises ProfileError."""
+    sizes = cell.scenario.groups[group].sizes
+    if sizes is None:
+        return None
+    if sizes.file is None:
+        return sampler(sizes)
+    place = ("groups", group, "sizes", "file")
+    table = read_sizes(cell.absolute(sizes.file, *place), cell.place(*place))
+    if isinstance(table, WeightedSizes):
+        bound = next((name for name in ("least", "most") if name in sizes.model_fields_set), None)
+        if bound is not None:
+            what = f"{sizes.file} is a list, which has its sizes as they are; leave {bound} out"
+            raise ProfileError(what, where=cell.place("groups", group, "sizes", bound))
+        return _of_list(table)
+    if not sizes.is_drawn_from(table):
+        what = f"next to nothing of the distribution in {sizes.file} is between least and most"
+        raise ProfileError(what, where=cell.place(*place))
+    return _of_law(table, sizes)
+
+
+def sampler(sizes: SizesSection) -> Sampler:
+    """Of sizes in no file: from the list by its weights, or by inverting the distribution between its bounds."""
+    law = sizes.law
+    if law is not None:
+        return _of_law(law, sizes)
+    return _of_list(
+        WeightedSizes(tuple(each.size for each in sizes.listed), tuple(each.weight for each in sizes.listed))
+    )
+
+
+def _of_list(table: WeightedSizes) -> Sampler:
+    cumulative = list(accumulate(table.weights))
+    return lambda draw: draw.choices(table.sizes_bytes, cum_weights=cumulative)[0]
+
+
+def _of_law(law: SizeLaw, sizes: SizesSection) -> Sampler:
+    low, high = law.between(sizes.least, sizes.most)
+
+    def drawn(draw: Random) -> int:
+        share = low + (high - low) * draw.random()
+        value = law.at(min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE))
+        return min(max(round(value), sizes.least), sizes.most)
+
+    return drawn

@@ -12,10 +12,13 @@ from howdah.profile.host import FIXED
 
 # Whole-kernel settings; every other name under net.ipv4 and net.ipv6 belongs to a network namespace.
 _GLOBAL_SYSCTLS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.tcp_max_orphans", "net.ipv4.route.")
+# A kernel with half a gigabyte allows 4096 sockets in TIME_WAIT on a host, and in all as many that their processes have
+# closed. What is beyond is forgotten, or reset.
+_FEW_CONNECTIONS = 2000
 
 
-def kernel_settings(cell: Cell, size: Sizes) -> list[Operation]:
-    """Settings of the whole kernel, before there is a network."""
+def kernel_settings(cell: Cell, size: Sizes, connections: int) -> list[Operation]:
+    """Settings of the whole kernel, before there is a network; ``connections`` are all that a run opens."""
     buffer_max = max(size.receive_buffer_bytes, size.send_buffer_bytes)
     settings = {
         # veth hands packets over through this backlog; a full one drops without any qdisc counter.
@@ -23,6 +26,7 @@ def kernel_settings(cell: Cell, size: Sizes) -> list[Operation]:
         "net.core.rmem_max": str(buffer_max),
         "net.core.wmem_max": str(buffer_max),
         "net.ipv4.tcp_mem": " ".join(str(pages) for pages in size.tcp_mem_pages),
+        **({"net.ipv4.tcp_max_orphans": str(2 * connections)} if connections > _FEW_CONNECTIONS else {}),
     }
     operations = [operation("sysctl", node=None, name=name, value=value) for name, value in settings.items()]
     for algorithm in cell.algorithms.values():
@@ -34,7 +38,7 @@ def kernel_settings(cell: Cell, size: Sizes) -> list[Operation]:
     return operations
 
 
-def host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]:
+def host_settings(cell: Cell, network: Network, size: Sizes, connections: int) -> list[Operation]:
     """Settings of each host's stack; the profile's own come last."""
     host = cell.scenario.host
     settings = {
@@ -42,6 +46,7 @@ def host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]:
         **({"net.ipv4.tcp_ecn": "1"} if cell.scenario.path.ecn else {}),
         "net.ipv4.tcp_rmem": _buffer(host.tcp_rmem, 131072, size.receive_buffer_bytes),
         "net.ipv4.tcp_wmem": _buffer(host.tcp_wmem, 87380, size.send_buffer_bytes),
+        **({"net.ipv4.tcp_max_tw_buckets": str(2 * connections)} if connections > _FEW_CONNECTIONS else {}),
     }
     operations = []
     for node, role in network.roles.items():

@@ -137,7 +137,8 @@ def _path(plan: Plan) -> Iterator[str]:
     if path.policer is not None:
         rows.append(("policer", _policer(path.policer)))
     for hop in path.hops:
-        shown = f"{format_rate(hop.rate_bits_per_second)}, {hop.buffer_bytes} bytes, {hop.queue}"
+        held = f"{hop.buffer_bytes} bytes = {hop.buffer_bytes // path.frame_bytes} full frames"
+        shown = f"{format_rate(hop.rate_bits_per_second)}, {held}, {hop.queue}"
         rows.append((f"hop {hop.node}:{hop.interface}", shown))
     if path.tick_us:
         rows.append(("tick", f"{format_duration(path.tick_us)} between releases of a delay line, while flows run"))
@@ -176,8 +177,12 @@ def _link(link: LinkFacts) -> str:
 
 
 def _buffer(path: Path) -> str:
-    counted = "" if path.buffer_packets is None else f"{path.buffer_packets} packets of any size, in full frames "
-    return f"{counted}{path.buffer_bytes} bytes = {path.buffer_share:.3f} BDP"
+    """What it counts first, then the same in the other unit."""
+    frames = f"{path.buffer_bytes // path.frame_bytes} full frames"
+    size = f"{path.buffer_bytes} bytes = {frames}"
+    if path.buffer_packets is not None:
+        size = f"{path.buffer_packets} packets of any size = {path.buffer_bytes} bytes in full frames"
+    return f"{size} = {path.buffer_share:.3f} BDP"
 
 
 def _jitter(jitter: Jitter) -> str:
@@ -212,7 +217,8 @@ def _reverse_buffer(path: Path) -> str:
         f"{count} {name} of {size} bytes ({format_duration(count * size * 8_000_000 // rate)})"
         for name, (count, size) in held.items()
     )
-    return f"{f'{packets} packets' if packets else f'{most} bytes'} = {' or '.join(kinds)}"
+    counted = f"{packets} packets of any size, {most} bytes in full frames" if packets else f"{most} bytes"
+    return f"{counted} = {' or '.join(kinds)}"
 
 
 def _sender(sender: dict[str, Any]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -20,13 +21,17 @@ from howdah.profile.field import Buffer, Bytes, PositiveDuration, Rate, Ratio
 from howdah.profile.load import load
 from howdah.profile.model import MOST_FLOWS
 from howdah.profile.profile import Profile
+from howdah.profile.published_sizes import PUBLISHED_SIZES
 from howdah.profile.schema import SCHEMA
+from howdah.profile.size_file import read_sizes
 from howdah.quantity import format_duration, parse_duration
 
 MOST_REPETITIONS = 1000
 _PLAIN = re.compile(r"[^\s%#?]+")
+_NAME = re.compile(r"[\w./-]+")  # needs no quotes in YAML
 _OF_OTHERS = "cubic"  # algorithm of the background
 _SHARE_OF_DURATION = 3  # the last flow starts when a third of the run has passed
+_CONNECTIONS, _PAIRS = 200, 10  # of a group whose sizes are drawn
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Draft:
     loss: str = ""
     outage: str = ""
     sizes: str = ""
-    background: int = 0
+    background: str = ""
 
 
 def _quantity(annotation: Any) -> Callable[[str], str]:
@@ -75,7 +80,27 @@ def _several_quantities(annotation: Any) -> Callable[[str], str]:
 
 check_rate, check_duration = _several_quantities(Rate), _quantity(PositiveDuration)
 check_rtt, check_buffer = _several_quantities(PositiveDuration), _several_quantities(Buffer)
-check_loss, check_sizes = _several_quantities(Ratio), _several_quantities(Bytes)
+check_loss, _check_listed = _several_quantities(Ratio), _several_quantities(Bytes)
+
+
+def is_drawn(text: str) -> bool:
+    """Whether sizes are a distribution: a published one, or a file of them."""
+    return text in PUBLISHED_SIZES or text.lower().endswith(".csv")
+
+
+def check_sizes(text: str) -> str:
+    """One size, several with commas between them, or a distribution."""
+    text = text.strip()
+    if is_drawn(text):
+        if text not in PUBLISHED_SIZES:
+            read_sizes(Path(text), text)
+        return text
+    try:
+        return _check_listed(text)
+    except ProfileError as error:
+        close = nearest(text, PUBLISHED_SIZES)
+        hint = f"did you mean {close}?" if close else f"or a .csv of sizes, or one of {', '.join(PUBLISHED_SIZES)}"
+        raise ProfileError(error.what, hint=hint) from None
 
 
 def check_algorithms(text: str) -> tuple[str, ...]:
@@ -109,8 +134,19 @@ def check_outage(text: str) -> str:
     return f"{check_duration(length)} at {check_duration(begins)}"
 
 
-def check_background(text: str) -> int:
-    return 0 if text.strip() == "0" else check_count(text, MOST_FLOWS)
+def check_background(text: str) -> str:
+    """How many flows, or a distribution of sizes. No text: none."""
+    text = text.strip()
+    if is_drawn(text):
+        return check_sizes(text)
+    if text == "0":
+        return ""
+    try:
+        return str(check_count(text, MOST_FLOWS))
+    except ProfileError as error:
+        close = nearest(text, PUBLISHED_SIZES)
+        hint = f"did you mean {close}?" if close else f"or a .csv of sizes, or one of {', '.join(PUBLISHED_SIZES)}"
+        raise ProfileError(error.what, hint=hint) from None
 
 
 def check_flows(text: str) -> int:
@@ -171,16 +207,13 @@ def text(draft: Draft, file: Path) -> str:
         *_path(draft),
         "",
         f"algorithm: {_one_or_list(list(draft.algorithms))}",
-        *_flows(draft),
+        *_flows(draft, file),
         f"duration: {draft.duration} # simulated time, from the first start to the end",
         f"repetitions: {draft.repetitions} # {_repeated(draft.repetitions)}",
         "",
         "# What the runs are expected to show is a claim; without one they are only reported (docs/claims.md).",
         "# claims:",
-        "#   - id: leaves-early",
-        f"#     says: {draft.algorithms[0]} leaves slow start below twice the BDP",
-        f"#     value: {{metric: exit_cwnd_bdp, flow: 1{_at(draft)}}}",
-        "#     expect: {below: 2}",
+        *_claim(draft),
     ]
     return "\n".join(tidy(line) for line in lines) + "\n"
 
@@ -231,18 +264,71 @@ def _more_of_path(draft: Draft) -> list[str]:
     return lines
 
 
-def _flows(draft: Draft) -> list[str]:
+def _flows(draft: Draft, file: Path) -> list[str]:
+    drawn, others = is_drawn(draft.sizes), is_drawn(draft.background)
+    groups = [
+        *([_group(draft, "transfers", draft.sizes, file)] if drawn else []),
+        *([_group(draft, "others", draft.background, file)] if others else []),
+    ]
+    lines = [] if drawn else _single(draft, written=others)
+    if draft.background and not others:
+        lines += ["background: # not measured, whatever algorithm is"]
+        lines += [f"  - {{algorithm: {_OF_OTHERS}}}"] * int(draft.background)
+    return [
+        *lines,
+        *(["groups: # connections that start at random, of sizes that are drawn", *groups] if groups else []),
+    ]
+
+
+def _single(draft: Draft, *, written: bool) -> list[str]:
+    """The flows that are not of a group; ``written``: also the one that a profile without groups has by itself."""
     size = f"size: {_one_or_list(draft.sizes.split(', '))}" if draft.sizes else ""
-    others = [f"  - {{algorithm: {_OF_OTHERS}}}"] * draft.background
-    background = ["background: # not measured, whatever algorithm is", *others] if others else []
     if draft.flows == 1:
-        return [*([f"flows: [{{{size}}}] # ends with its last byte"] if size else []), *background]
-    apart_us = parse_duration(draft.duration) // (_SHARE_OF_DURATION * (draft.flows - 1))
-    whole_us = next((unit for unit in (1_000_000, 1000) if apart_us >= unit), 1)
-    apart_us -= apart_us % whole_us
+        if size:
+            return [f"flows: [{{{size}}}] # ends with its last byte"]
+        return ["flows: [{}] # one, from the start to the end"] if written else []
+    apart_us = _whole(parse_duration(draft.duration) // (_SHARE_OF_DURATION * (draft.flows - 1)))
     starts = [format_duration(index * apart_us) for index in range(draft.flows)]
     return ["flows: # each begins on the path that those before it have filled",
-            *(f"  - {{start: {start}{', ' + size if size else ''}}}" for start in starts), *background]  # fmt: skip
+            *(f"  - {{start: {start}{', ' + size if size else ''}}}" for start in starts)]  # fmt: skip
+
+
+def _group(draft: Draft, name: str, sizes: str, file: Path) -> str:
+    """Its connections start in the first two thirds of the run, on average."""
+    count = draft.flows if draft.flows > 1 and name == "transfers" else _CONNECTIONS
+    apart_us = max(_whole(2 * parse_duration(draft.duration) // (_SHARE_OF_DURATION * count)), 1)
+    kind = "published" if sizes in PUBLISHED_SIZES else "file"
+    source = sizes if kind == "published" else os.path.relpath(Path(sizes).resolve(), file.resolve().parent)
+    source = source if _NAME.fullmatch(source) else json.dumps(source)
+    others = "" if name == "transfers" else f", role: background, algorithm: {_OF_OTHERS}"
+    return (
+        f"  - {{name: {name}{others}, connections: {count}, arrivals: poisson, interval: {format_duration(apart_us)}, "
+        f"pairs: {_PAIRS}, sizes: {{{kind}: {source}}}}}"
+    )
+
+
+def _whole(duration_us: int) -> int:
+    """In seconds or milliseconds, where it has at least one."""
+    whole_us = next((unit for unit in (1_000_000, 1000) if duration_us >= unit), 1)
+    return duration_us - duration_us % whole_us
+
+
+def _claim(draft: Draft) -> list[str]:
+    """A claim in comments."""
+    at = _at(draft)
+    if is_drawn(draft.sizes):
+        return [
+            "#   - id: fast-enough",
+            f"#     says: with {draft.algorithms[0]} nine of ten transfers take less than a second",
+            f"#     value: {{metric: completion_time_p90_s, flow: transfers{at}}}",
+            "#     expect: {below: 1 s}",
+        ]
+    return [
+        "#   - id: leaves-early",
+        f"#     says: {draft.algorithms[0]} leaves slow start below twice the BDP",
+        f"#     value: {{metric: exit_cwnd_bdp, flow: 1{at}}}",
+        "#     expect: {below: 2}",
+    ]
 
 
 def _repeated(repetitions: int) -> str:
@@ -255,7 +341,8 @@ def _at(draft: Draft) -> str:
     """The first value of everything that is swept: a claim is about one point, unless it says each."""
     lists = {"algorithm": list(draft.algorithms), "path.buffer": draft.buffer.split(", ")}
     lists |= {"path.reverse_rate": draft.reverse_rate.split(", "), "path.loss": draft.loss.split(", ")}
-    lists |= {f"flows.{flow}.size": draft.sizes.split(", ") for flow in range(1, draft.flows + 1)}
+    if not is_drawn(draft.sizes):
+        lists |= {f"flows.{flow}.size": draft.sizes.split(", ") for flow in range(1, draft.flows + 1)}
     if draft.like is None:
         lists |= {"path.rate": draft.rate.split(", "), "path.rtt": draft.rtt.split(", ")}
     swept = ", ".join(f"{name}: {values[0]}" for name, values in lists.items() if len(values) > 1)

@@ -45,7 +45,7 @@ class HttpSection(Section):
         return self
 
 
-MOST_CONNECTIONS = 5000
+MOST_CONNECTIONS = 100_000
 MOST_GROUP_PAIRS = 200
 LEAST_PACKET_BYTES, MOST_PACKET_BYTES = 29, 16000
 
@@ -147,7 +147,14 @@ class GroupSection(Section):
     )
     connections: int | None = Field(default=None, ge=1, le=MOST_CONNECTIONS, description="how many")
     start: Duration = Field(default=0, description="when the first may start", json_schema_extra={"x-default": "0 s"})
-    interval: PositiveDuration | None = Field(default=None, description="between two starts; all at once by default")
+    interval: PositiveDuration | None = Field(
+        default=None, description="between two starts, or the mean of what is drawn; all at once by default"
+    )
+    arrivals: Literal["regular", "poisson", "pareto"] = Field(
+        default="regular",
+        description="how long after each other connections start: interval; or drawn with that mean for each "
+        "repetition, exponential (a Poisson process) or Pareto of shape 1.5 (bursts)",
+    )
     spread: PositiveDuration | None = Field(
         default=None, description="starts are uniform over this time, drawn again for each repetition"
     )
@@ -209,6 +216,8 @@ class GroupSection(Section):
                 raise FieldError(f"{field} cannot be combined with web or mix, which draw it", field)
         if self.interval is not None and self.spread is not None:
             raise FieldError("interval and spread are both given; give one", "spread")
+        if self.arrivals != "regular" and self.interval is None:
+            raise FieldError(f"{self.arrivals} arrivals need interval, the mean time between two starts", "arrivals")
         if self.size is not None and self.lifetime is not None:
             raise FieldError("size and lifetime are both given; give one", "lifetime")
         for field in ("size", "lifetime", "udp", "http"):
@@ -249,6 +258,8 @@ class GroupSection(Section):
 
     @property
     def last_start_us(self) -> int:
-        """The latest start that can be drawn, microseconds after the epoch."""
+        """The latest start, microseconds after the epoch; of drawn intervals, which have no largest, the first."""
+        if self.arrivals != "regular":
+            return self.start
         steps = (self.connections or 1) - 1
         return self.start + (self.spread or 0) + steps * (self.interval or 0)

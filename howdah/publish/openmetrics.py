@@ -54,7 +54,10 @@ def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
 
     Raises HowdahError where the plan has none: the number comes from a table, which may be damaged.
     """
-    for place, each in enumerate(plan.flows, start=1):
+    flows = plan.flows
+    if 0 < flow <= len(flows) and flows[flow - 1].id == flow:  # as in every plan of howdah's own
+        return {"flow": flows[flow - 1].name, "number": str(flow)}
+    for place, each in enumerate(flows, start=1):
         if each.id == flow:
             return {"flow": each.name, "number": str(place)}
     raise HowdahError(f"a table has flow {flow}, which the plan of {plan.profile!r} does not have")

@@ -87,11 +87,12 @@ def _by_flow(name: str, numbers: Any, axes: Axes) -> pa.Array:
     """A text for each row by its flow; null for a flow that the plan does not have."""
     texts = sorted({flow[name] for flow in axes.flows.values()})
     place = {text: number for number, text in enumerate(texts)}
-    code = np.full(max([*axes.flows, int(numbers.max(initial=0))]) + 1, -1, dtype=np.int16)
+    kind = np.int16 if len(texts) <= np.iinfo(np.int16).max else np.int32
+    code = np.full(max([*axes.flows, int(numbers.max(initial=0))]) + 1, -1, dtype=kind)
     for number, flow in axes.flows.items():
         code[number] = place[flow[name]]
     codes = code[numbers]
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int16(), mask=codes < 0), pa.array(texts, pa.string()))
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(texts, pa.string()))
 
 
 def axis_text(value: Any) -> str:

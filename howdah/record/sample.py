@@ -17,6 +17,7 @@ import pyarrow as pa
 from howdah.plan.plan import Plan
 from howdah.record.delivery import Proof, arrived_bytes, carried_bytes, delivered_bytes
 from howdah.record.result import Run
+from howdah.record.shown import MANY_FLOWS, shown_flows
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -61,6 +62,9 @@ def _coarsest(step: int, interval_ns: int) -> int:
     return max(step, next((each for each in STEPS_MS if each * 1_000_000 >= interval_ns), STEPS_MS[-1]))
 
 
+_OF_FLOWS = {"tcp_probe": ["flow"], "tcp_info": ["flow", "end"]}  # keys of a series
+
+
 def sample_run(run: Run) -> Iterator[Series]:
     """Every series of a run that has a plan and tables."""
     plan = run.plan
@@ -68,7 +72,7 @@ def sample_run(run: Run) -> Iterator[Series]:
         return
     step = step_ms(plan)
     probed: set[int] = set()
-    probes, infos = _parts(run.table("tcp_probe"), ["flow"]), _parts(run.table("tcp_info"), ["flow", "end"])
+    probes, infos = (_parts(_of_shown(run.table(name), plan), keys) for name, keys in _OF_FLOWS.items())
     for series in _tcp_probe(probes, plan, step):
         probed.add(int(series.label("flow")))
         yield series
@@ -134,6 +138,16 @@ def _coded(column: pa.ChunkedArray) -> tuple[Int64, list[str]]:
     codes = np.array([*(place[text] for text in texts), -1], dtype=np.int64)
     rows = encoded.indices.cast(pa.int64()).fill_null(len(texts))
     return codes[rows.to_numpy(zero_copy_only=False)], ordered
+
+
+def _of_shown(table: pa.Table | None, plan: Plan) -> pa.Table | None:
+    """The rows of all flows; where there are very many, those of the flows that are shown one by one."""
+    if table is None or len(plan.flows) <= MANY_FLOWS:
+        return table
+    import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
+
+    ids = pa.array([flow.id for flow in shown_flows(plan)], table.column("flow").type)
+    return table.filter(pc.is_in(table.column("flow"), ids))
 
 
 def _parts(table: pa.Table | None, keys: list[str]) -> Parts:

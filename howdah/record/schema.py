@@ -13,8 +13,8 @@ import pyarrow as pa
 from howdah.registered import registered
 
 # 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_ in tcp_info,
-# 64 bits for cwnd_packets and srtt_us
-SCHEMA_VERSION = 5
+# 64 bits for cwnd_packets and srtt_us; 6: 32 bits for flow
+SCHEMA_VERSION = 6
 # A column holds every value of the kernel's field: one of 32 bits without sign has 64. Of a field of 64 bits without
 # sign the values above 2^63 - 1, such as the pacing rate of a socket that does not pace, are all that largest number.
 # There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
@@ -25,7 +25,7 @@ TEXT = pa.dictionary(pa.int16(), pa.string())
 
 TCP_PROBE = pa.schema(
     [
-        ("flow", pa.int16()),
+        ("flow", pa.int32()),
         ("time_ns", pa.int64()),  # when the ACK arrived; the record is the state before it was processed
         ("data_len_bytes", pa.int32()),
         ("snd_nxt_bytes", pa.int64()),  # relative to the first data byte, unwrapped
@@ -40,7 +40,7 @@ TCP_PROBE = pa.schema(
 
 SLOW_START = pa.schema(
     [
-        ("flow", pa.int16()),
+        ("flow", pa.int32()),
         ("time_ns", pa.int64()),
         ("event", TEXT),  # of modules/include/slow_start_event.h: "exit", "phase" …
         ("reason", TEXT),  # "ack-train", "delay" …; the units of quantity and threshold follow from it
@@ -55,7 +55,7 @@ SLOW_START = pa.schema(
 
 TCP_INFO = pa.schema(
     [
-        ("flow", pa.int16()),
+        ("flow", pa.int32()),
         ("end", TEXT),  # "sender" or "receiver"
         ("time_ns", pa.int64()),
         ("state", pa.int16()),
@@ -131,7 +131,7 @@ COUNTER = pa.schema(
 # Of captures at the ends of flows; rows of one end are in the order in which its interface saw them.
 SEGMENT = pa.schema(
     [
-        ("flow", pa.int16()),
+        ("flow", pa.int32()),
         ("end", TEXT),  # where it was captured: "sender" or "receiver"
         ("sent_by", TEXT),  # "sender" or "receiver"
         ("time_ns", pa.int64()),
@@ -151,7 +151,7 @@ SEGMENT = pa.schema(
 # Of the option SACK in these, in the order of the option. Edges are bytes of data of the end that did not send it.
 SACK_BLOCK = pa.schema(
     [
-        ("flow", pa.int16()),
+        ("flow", pa.int32()),
         ("end", TEXT),
         ("sent_by", TEXT),
         ("time_ns", pa.int64()),
@@ -162,7 +162,7 @@ SACK_BLOCK = pa.schema(
 
 FLOW = pa.schema(
     [
-        ("flow", pa.int16()),
+        ("flow", pa.int32()),
         ("flow_name", pa.string()),
         ("sender_node", pa.string()),
         ("receiver_node", pa.string()),

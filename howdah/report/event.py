@@ -15,8 +15,8 @@ from howdah.plan.plan import Flow
 from howdah.record.event import Reason, event, reason
 from howdah.record.result import Run
 from howdah.record.schema import INFINITE_SSTHRESH
+from howdah.record.shown import shown_flows
 from howdah.report.ackwindow import flow_start_ns
-from howdah.report.shown import shown_flows
 
 # Causes that no module tells of: howdah.measure.cause finds them.
 _OTHER_CAUSES = {

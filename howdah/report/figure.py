@@ -12,6 +12,7 @@ from howdah.build.cache import Progress
 from howdah.number import delay, rate, size
 from howdah.plan.path import Path
 from howdah.record.result import Experiment, Run
+from howdah.record.shown import shown_flows
 from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
 from howdah.report.codec import EncodedColumn, encode, encode_integers, scale_of
@@ -22,7 +23,6 @@ from howdah.report.goodput import goodput_words
 from howdah.report.pageband import PageBands
 from howdah.report.palette import dashes
 from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, POINTS, SENT, SERIES, sequence_curves
-from howdah.report.shown import shown_flows
 from howdah.report.source import Curve, Curves, Source
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants

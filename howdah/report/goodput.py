@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.record.result import Run
-from howdah.report.shown import shown_flows
+from howdah.record.shown import shown_flows
 
 COUNTED = "Goodput: payload as it arrived at the receiver."
 PROVED = (

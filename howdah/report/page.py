@@ -251,7 +251,8 @@ def _stayed(runs: list[Run]) -> str | None:
     counting = [run for run in runs if run.counts and run.plan]
     if not counting:
         return None
-    flows = [(run, flow) for run in counting for flow in (run.plan.flows if run.plan else ())]
+    # Connections of groups, of which there are thousands, have no exits.
+    flows = [(run, flow) for run in counting for flow in (run.plan.flows if run.plan else ()) if flow.group is None]
     why = dict.fromkeys(each for run, flow in flows if (each := without_exit(run, flow)) is not None)
     more = f"; and {len(why) - _MOST_REASONS} more reasons" if len(why) > _MOST_REASONS else ""
     return f"{'; '.join(list(why)[:_MOST_REASONS])}{more}"

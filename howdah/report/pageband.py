@@ -12,10 +12,10 @@ import numpy as np
 from howdah.plan.plan import Plan
 from howdah.record.result import Run
 from howdah.record.sample import Float64
+from howdah.record.shown import shown_flows
 from howdah.report.axis import RunAxis
 from howdah.report.band import Envelope
 from howdah.report.codec import encode, scale_of
-from howdah.report.shown import shown_flows
 from howdah.report.source import Curves
 
 _VALUES = 200_000  # coded values that the bands of a page may have together

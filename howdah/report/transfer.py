@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from howdah.measure.quantile import Quantile, quantile
@@ -19,6 +20,7 @@ from howdah.report.tabular import Tabular
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 MOST_OWN_CLASSES = 8  # where there are no more sizes, each is a class
 _ALL = "all"
+EVERY_GROUP = "all groups"  # which no group can be called
 _DIGITS = 3
 
 
@@ -61,6 +63,7 @@ def ideal_s(flow: Flow, path: Path) -> float | None:
 
 def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
     """Of every algorithm at every point, those of each group and each single flow, and ``all`` where there are several.
+    Where there are several groups, also those of their connections together.
 
     Up to eight sizes are a class each; more are put together by powers of ten. Points, algorithms and groups have the
     order of the runs.
@@ -73,12 +76,16 @@ def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
     found: dict[tuple[Any, ...], SizeClass] = {}
     for run in runs:
         assert run.plan is not None
-        for flow, size, time in _transfers(run):
+        transfers = list(_transfers(run))
+        of_groups = len({flow.group for flow, _size, _time in transfers if flow.group is not None}) > 1
+        of_run = (run.experiment, run.point, run.algorithm, run.kernel)
+        for flow, size, time in transfers:
             ideal = ideal_s(flow, run.plan.path)
-            for least, most, words in (bounds[size], (sizes[0], sizes[-1], _ALL)):
-                name = (run.experiment, run.point, run.algorithm, run.kernel, flow.group or flow.name, words == _ALL)
+            names = [flow.group or flow.name, *([EVERY_GROUP] if of_groups and flow.group is not None else [])]
+            for group, (least, most, words) in product(names, (bounds[size], (sizes[0], sizes[-1], _ALL))):
+                name = (*of_run, group, words == _ALL)
                 if (*name, least) not in found:
-                    about = (run.experiment, run.algorithm, run.kernel, swept(run.axes), flow.group or flow.name)
+                    about = (run.experiment, run.algorithm, run.kernel, swept(run.axes), group)
                     found[*name, least] = SizeClass(*about, least, most, words)
                 one = found[*name, least]
                 one.count += 1
@@ -89,7 +96,15 @@ def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
     for key in found:
         several[key[:5]] = several.get(key[:5], 0) + 1
     order = [{each: number for number, each in enumerate(dict.fromkeys(parts))} for parts in zip(*found, strict=True)]
-    keys = sorted(found, key=lambda key: (*(order[part][key[part]] for part in range(5)), *key[5:]))
+    keys = sorted(
+        found,
+        key=lambda key: (
+            *(order[part][key[part]] for part in range(4)),
+            key[4] == EVERY_GROUP,
+            order[4][key[4]],
+            *key[5:],
+        ),
+    )
     kept = [found[key] for key in keys if found[key].words != _ALL or several[key[:5]] > 2]
     for each in kept:
         each.times_s.sort()

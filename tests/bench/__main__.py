@@ -22,6 +22,7 @@ from howdah.record.provenance import now
 from tests.bench import boot, lab, machines, offline, speed
 from tests.bench.ack_cost import ack_costs
 from tests.bench.atlas import atlas_times, quick_atlas
+from tests.bench.connections import connections
 from tests.bench.figure import Figure
 from tests.bench.kernel_tree import kernel_tree
 from tests.bench.link import link
@@ -70,6 +71,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scale", action="store_true", help="a cluster's own cost and the model, and nothing else")
     parser.add_argument("--split", action="store_true", help="one kernel and two, and nothing else: minutes")
     parser.add_argument("--link", action="store_true", help="a link that follows a trace, and nothing else: minutes")
+    parser.add_argument("--connections", action="store_true", help="100 000 connections, and nothing else: minutes")
     parser.add_argument("--machines", action="store_true", help="virtual machines, and nothing else: minutes")
     parser.add_argument("--before", metavar="COMMIT", help="this tree and that of a commit in turns, and nothing else")
     parser.add_argument("--turns", type=int, default=7, help="pairs that are measured with --before (default: 7)")
@@ -95,6 +97,9 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
     if options.link:
         yield from link(place / "link")
         return
+    if options.connections:
+        yield from connections(place / "connections")
+        return
     run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
     yield from figures
     yield from offline.planning()
@@ -104,6 +109,7 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
     yield from offline.digest_time(run)
     yield from speed.iperf3(place / "iperf3", max(options.seconds // 6, 5))
     yield from link(place / "link")
+    yield from connections(place / "connections")
     yield from ack_costs(place / "ack-cost", run)
     yield from boot.boot_to_first_packet(place / "boot")
     yield from offline.report_time(place / "runs")

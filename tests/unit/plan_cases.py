@@ -141,7 +141,7 @@ REFUSED = {
     "flent in real time": Asked("traffic: {source: flent}\n", (), "host"),
     "flent of a size": Asked("traffic: {source: flent}\nflows: [{size: 1 MB}]\n"),
     "too many connections": Asked(
-        "groups:\n" + "".join(f"- {{name: {each}, connections: 4000, spread: 1 s, size: 1 kB}}\n" for each in "abc")
+        "groups:\n" + "".join(f"- {{name: {each}, connections: 40000, spread: 1 s, size: 1 kB}}\n" for each in "abc")
     ),
     "nothing in time": Asked("groups: [{name: a, connections: 1, start: 3999999 us, size: 1 kB}]\n"),
     "what a model lacks": Asked("host: {sysctls: {net.ipv4.tcp_sack: 0}}\n", (), "ns2"),

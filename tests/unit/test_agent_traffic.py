@@ -24,7 +24,7 @@ from howdah.agent.traffic.connection import make_endpoint
 from howdah.agent.traffic.endpoint import Transferred
 from howdah.agent.traffic.generated import GeneratedFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow, block_bytes, client_command, poll_ns, server_command
-from howdah.agent.traffic.kernel import KernelEndpoint, parse_status
+from howdah.agent.traffic.kernel import KernelEndpoint, status_of
 from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
 from howdah.linux.clock import TICK_NS
 from howdah.linux.netlink.diag import TCP_ESTABLISHED, TCP_SYN_SENT, Endpoint, SocketState
@@ -71,10 +71,12 @@ def unacknowledged_bytes(sender: socket.socket) -> int:
 
 
 def test_the_modules_status_is_read() -> None:
-    found = parse_status("7 source 1000 10 20 done\n7 sink 900 12 22 open\n8 sink 0 0 0 closed\n")
-    assert found[7, "source"] == Transferred(1000, 10, 20, done=True)
-    assert found[7, "sink"] == Transferred(900, 12, 22, done=False)
-    assert found[8, "sink"] == Transferred(0, None, None, done=False, error="the connection was reset")
+    text = "7 source 1000 10 20 done\n7 sink 900 12 22 open\n8 sink 0 0 0 closed\n"
+    assert status_of(text, 7, "source") == Transferred(1000, 10, 20, done=True)
+    assert status_of(text, 7, "sink") == Transferred(900, 12, 22, done=False)
+    assert status_of(text, 8, "sink") == Transferred(0, None, None, done=False, error="the connection was reset")
+    assert status_of(text, 8, "source") is None
+    assert status_of(text, 1000, "10") is None
 
 
 def test_a_fixed_size_arrives_whole(connection: tuple[socket.socket, socket.socket]) -> None:

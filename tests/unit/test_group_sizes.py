@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from howdah.errors import ProfileError
-from howdah.plan.sizes import drawn_size_bytes
+from howdah.plan.sizes import sampler
+from howdah.profile.published_sizes import PUBLISHED_SIZES
 from howdah.profile.sizes import SizesSection
 from tests.unit.profile_factory import make_one, make_plans
 
@@ -27,8 +28,8 @@ def group(sizes: str, more: str = "") -> str:
 
 
 def drawn(sizes: SizesSection) -> list[int]:
-    generator = random.Random(1)
-    return sorted(drawn_size_bytes(sizes, generator) for _ in range(COUNT))
+    generator, draw = random.Random(1), sampler(sizes)
+    return sorted(draw(generator) for _ in range(COUNT))
 
 
 def share_up_to(found: list[int], size: float) -> float:
@@ -77,7 +78,7 @@ def test_no_size_is_out_of_bounds(median: int, sigma: float, shape: float, least
         except ValidationError as error:
             assert "next to nothing" in str(error)
             continue
-        assert least <= drawn_size_bytes(sizes, random.Random(seed)) <= least + more
+        assert least <= sampler(sizes)(random.Random(seed)) <= least + more
 
 
 def test_algorithms_get_the_same_sizes_and_repetitions_others(tmp_path: Path) -> None:
@@ -91,7 +92,12 @@ def test_algorithms_get_the_same_sizes_and_repetitions_others(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("sizes", "more", "what"),
     [
-        ("{}", "", "expected one of listed, lognormal and pareto"),
+        ("{}", "", "expected one of listed, file, lognormal, pareto and published"),
+        ("{listed: [{size: 1 kB}], most: 1 MB}", "", "a list has its sizes as they are; leave most out"),
+        ("{published: web-search, least: 100 MB}", "", "next to nothing"),
+        ("{published: websearch}", "", "did you mean web-search"),
+        ("{published: web-search, file: a.csv}", "", "expected one of"),
+        ("{file: a.csv, least: 2 kB, most: 1 kB}", "", "smaller than the smallest"),
         ("{listed: [{size: 1 kB, weight: 0}]}", "", "all weights are 0"),
         ("{listed: [{size: 1 kB, weight: -1}]}", "", "greater than or equal to 0"),
         ("{listed: [{size: 1 kB}], pareto: {scale: 1 kB, shape: 2}}", "", "expected one of"),
@@ -106,3 +112,110 @@ def test_what_cannot_be_drawn_is_refused_with_its_line(tmp_path: Path, sizes: st
     with pytest.raises(ProfileError, match=what) as caught:
         make_one(tmp_path, group(sizes, more))
     assert ":8" in str(caught.value.where)
+
+
+def table(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sizes.csv").write_text(text, encoding="utf-8")
+
+
+def test_a_file_of_weights_is_a_list(tmp_path: Path) -> None:
+    """It draws what the same list draws."""
+    table(tmp_path, "# measured\nweight,size\n3,4 kB\n1,100000\n")
+    of_file, of_list = (make_one(tmp_path, group(sizes)) for sizes in ("{file: sizes.csv}", LISTED))
+    assert [flow.size_bytes for flow in of_file.flows] == [flow.size_bytes for flow in of_list.flows]
+
+
+def test_a_file_of_shares_is_a_distribution(tmp_path: Path) -> None:
+    """A share at the first size and a step are connections of just that size; between rows sizes are spread evenly."""
+    table(tmp_path, "size,cdf\n1 kB,10 %\n2 kB,0.3\n2 kB,0.5\n10 kB,1\n")
+    plan = make_one(
+        tmp_path,
+        group("{file: sizes.csv}").replace("connections: 100, interval: 10 ms", "connections: 4000, interval: 100 us"),
+    )
+    found = [flow.size_bytes or 0 for flow in plan.flows]
+    near = 4 * math.sqrt(0.25 / len(found))
+    assert found.count(1000) / len(found) == pytest.approx(0.1, abs=near)
+    assert found.count(2000) / len(found) == pytest.approx(0.2, abs=near)
+    assert share_up_to(found, 1500) == pytest.approx(0.2, abs=near)
+    assert share_up_to(found, 6000) == pytest.approx(0.75, abs=near)
+    assert max(found) <= 10_000
+
+
+def test_bounds_cut_a_distribution_with_steps(tmp_path: Path) -> None:
+    """A step at a bound is inside."""
+    table(tmp_path, "size,cdf\n1000,0.2\n2000,0.4\n2000,0.6\n3000,1\n")
+    plan = make_one(tmp_path, group("{file: sizes.csv, least: 2 kB, most: 2 kB}"))
+    assert {flow.size_bytes for flow in plan.flows} == {2000}
+
+
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("web-search", {10_000: 0.15, 80_000: 0.53, 5_000_000: 0.9}),
+        ("data-mining", {1100: 0.5, 10_000: 0.8, 100_000_000: 0.98}),
+        ("facebook-hadoop", {300: 0.05, 1000: 0.6, 300_000: 0.95}),
+    ],
+)
+def test_a_published_distribution_has_its_points(name: str, points: dict[int, float]) -> None:
+    found = drawn(SizesSection.model_validate({"published": name}))
+    for size, share in points.items():
+        assert share_up_to(found, size) == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / COUNT))
+
+
+def test_every_published_distribution_can_be_asked_for() -> None:
+    for name, each in PUBLISHED_SIZES.items():
+        assert SizesSection.model_validate({"published": name}).law is each.sizes
+        assert each.sizes.shares[-1] == 1 and list(each.sizes.shares) == sorted(each.sizes.shares)
+        assert list(each.sizes.sizes_bytes) == sorted(each.sizes.sizes_bytes)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("size,count\n1,1\n", 1, "no column weight or cdf"),
+        ("bytes,cdf\n1,1\n", 1, "no column size"),
+        ("sise,cdf\n1,1\n", 1, "no column size\n  did you mean size"),
+        ("size,weight,cdf\n1,1,1\n", 1, "both weight and cdf"),
+        ("size,size,cdf\n1,1,1\n", 1, "given twice"),
+        ("size,weight\n1,1\n2,-1\n", 3, "a weight of -1; weights are from 0"),
+        ("size,weight\n1,nan\n", 2, "a weight of nan"),
+        ("size,weight\n1,many\n", 2, "expected a weight, not 'many'"),
+        ("size,weight\n0,1\n", 2, "a size of 0 bytes"),
+        ("size,weight\n1 ms,1\n", 2, "expected a size"),
+        ("size,weight\n1\n", 2, "1 values under 2 columns"),
+        ("size,weight\n1,0\n2,0\n", None, "all weights are 0: no size can be drawn"),
+        ("size,cdf\n1,0.5\n2,0.4\n3,1\n", 3, "cdf falls from 0.5 to 0.4"),
+        ("size,cdf\n2,0.5\n1,1\n", 3, "the size falls from 2 to 1 bytes"),
+        ("size,cdf\n1,0.5\n2,0.9\n", 3, "the last cdf is 0.9: nothing says how large"),
+        ("size,cdf\n1,50\n2,100\n", 2, "between 0 and 100 %, not '50'"),
+        ("size,cdf\n0,0.5\n2,1\n", 2, "a share of 0.5 has no bytes at all"),
+        ("size,cdf\n", None, "has no row of sizes"),
+        ("\0\0", None, "no row of sizes"),
+        ("PK\3\4", None, "a zip archive, not a table of sizes"),
+        ('size,cdf\n"1,1\n', None, "is not a CSV"),
+    ],
+)
+def test_a_file_that_says_no_sizes_is_refused_with_its_line(
+    tmp_path: Path, text: str, line: int | None, what: str
+) -> None:
+    table(tmp_path, text)
+    with pytest.raises(ProfileError) as caught:
+        make_one(tmp_path, group("{file: sizes.csv}"))
+    assert what in str(caught.value)
+    place = f"sizes.csv:{line}" if line else "sizes" if "weights are 0" in what else ":8"
+    assert place in str(caught.value.where)
+    assert caught.value.hint or "values under" in what
+
+
+@pytest.mark.parametrize(
+    ("sizes", "what"),
+    [
+        ("{file: none.csv}", "cannot be read: No such file"),
+        ("{file: .}", "is not a file"),
+        ("{file: sizes.csv, most: 1 MB}", "is a list, which has its sizes as they are; leave most out"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, sizes: str, what: str) -> None:
+    table(tmp_path, "size,weight\n1,1\n")
+    with pytest.raises(ProfileError, match=what):
+        make_one(tmp_path, group(sizes))

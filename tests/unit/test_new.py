@@ -64,6 +64,45 @@ def test_what_is_written_is_valid_here_and_in_an_editor(
     assert [claim.id for claim in load("claimed.yaml").claims] == ["leaves-early"]
 
 
+def test_sizes_that_are_drawn_become_groups(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A published distribution for what is measured, a file for what is beside it; the claim is of the group."""
+    (work / "my objects.csv").write_text("size,cdf\n1 kB,0.5\n1 MB,1\n")
+    assert main(["new", "mine", "--sizes", "web-search", "--flows", "30", "--background", "my objects.csv"]) == 0
+    assert "wrote mine.yaml: 6 runs" in capsys.readouterr().out
+    Path("claimed.yaml").write_text(re.sub(r"^# (?=claims:|  )", "", Path("mine.yaml").read_text(), flags=re.MULTILINE))
+    profile = load("claimed.yaml")
+    assert [claim.id for claim in profile.claims] == ["fast-enough"]
+    transfers, others = profile.points[0].scenario.groups
+    assert (transfers.name, transfers.connections, transfers.arrivals) == ("transfers", 30, "poisson")
+    assert transfers.sizes is not None
+    assert transfers.sizes.published == "web-search"
+    assert (others.role, others.algorithm, others.connections) == ("background", "cubic", 200)
+    assert others.sizes is not None
+    assert others.sizes.file == "my objects.csv"
+    assert not profile.points[0].scenario.flows
+
+
+def test_what_is_beside_one_flow_may_be_drawn(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "mine", "--background", "data-mining"]) == 0
+    assert "wrote mine.yaml: 6 runs" in capsys.readouterr().out
+    scenario = load(work / "mine.yaml").points[0].scenario
+    assert (len(scenario.flows), [group.name for group in scenario.groups]) == (1, ["others"])
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--sizes", "websearch"], "did you mean web-search?"),
+        (["--sizes", "none.csv"], "cannot be read"),
+        (["--background", "facebok-hadoop"], "did you mean facebook-hadoop?"),
+        (["--background", "-1"], "or a .csv of sizes, or one of web-search, data-mining, facebook-hadoop"),
+    ],
+)
+def test_sizes_that_nobody_knows_are_refused(options: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "mine", "=".join(options)]) != 0
+    assert what in capsys.readouterr().err
+
+
 def test_nothing_is_written_over(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "mine"]) == 0
     before = Path("mine.yaml").read_bytes()

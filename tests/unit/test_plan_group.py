@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,25 @@ def test_uniform_starts_keep_their_lifetime(tmp_path: Path) -> None:
     assert 0 <= starts[0] < starts[-1] < 2_000_000
     assert 700_000 < sum(starts) / 50 < 1_300_000  # five deviations of the mean
     assert {stop - start for start, stop in _times(plan)} == {1_000_000}
+
+
+@pytest.mark.parametrize(("arrivals", "beyond_three_means"), [("poisson", 0.0498), ("pareto", 0.0370)])
+def test_arrivals_are_drawn_with_the_interval_as_their_mean(
+    tmp_path: Path, arrivals: str, beyond_three_means: float
+) -> None:
+    """F(x) = 1 - exp(-x), and Pareto's 1 - (1 / 3x)^1.5: how many of the gaps are longer than three means."""
+    group = (
+        f"groups:\n- {{name: a, connections: 4000, arrivals: {arrivals}, interval: 500 us, start: 1 s, size: 9 B}}\n"
+    )
+    starts = [flow.start_us for flow in make_one(tmp_path, group).flows]
+    gaps = [later - earlier for earlier, later in itertools.pairwise([1_000_000, *starts])]
+    assert starts == sorted(starts)
+    share = sum(gap > 1500 for gap in gaps) / len(gaps)
+    assert share == pytest.approx(beyond_three_means, abs=4 * (0.05 * 0.95 / len(gaps)) ** 0.5)
+    if arrivals == "poisson":
+        assert sum(gaps) / len(gaps) == pytest.approx(500, rel=4 / len(gaps) ** 0.5)
+    else:
+        assert min(gaps) >= 166
 
 
 def test_the_seed_and_the_repetition_decide_and_nothing_else(tmp_path: Path) -> None:
@@ -134,13 +154,15 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
         ("{name: a, connections: 2, direction: reverse}", 8, "only background can go in the reverse direction"),
         ("{name: a, connections: 2, start: 4 s}", 8, "the group starts at or after the end of the run"),
         ("{name: a, connections: 6, interval: 1 s}", 8, "its last connection starts after the end of the run"),
+        ("{name: a, connections: 6, arrivals: poisson}", 8, "poisson arrivals need interval"),
+        ("{name: a, connections: 6, arrivals: poison, interval: 1 s}", 8, "expected regular, poisson or pareto"),
         ("{name: a, connections: 6, spread: 9 s}", 8, "its last connection starts after the end of the run"),
         ("{name: a, connections: 1, role: background, direction: reverse}", 8, "the way back has no bottleneck for it"),
         ("{name: a, connections: 1, web: {}}", 8, "expected one of connections"),
         ("{name: a, web: {}, size: 1 kB}", 8, "size cannot be combined with web or mix"),
         ("{name: a, web: {object_shape: 1.0}}", 8, "expected a shape above 1"),
         ("{name: a, mix: {rate: 1 Mbit/s, least: 1 MB, most: 1 MB}}", 8, "the largest transfer is not larger"),
-        ("{name: a, mix: {rate: 900 Gbit/s}}", 8, "more than 10000"),
+        ("{name: a, mix: {rate: 900 Gbit/s}}", 8, "more than 100000"),
         ("{name: a, connections: 1, udp: {rate: 1 Mbit/s}}", 8, "datagrams can only be background"),
         (
             "{name: a, role: background, connections: 1, size: 1 kB, udp: {rate: 1 Mbit/s}} # flows",
@@ -173,9 +195,9 @@ def test_wrong_groups(tmp_path: Path, group: str, line: int, what: str) -> None:
 
 
 def test_too_many_connections(tmp_path: Path) -> None:
-    group = "- {{name: {}, connections: 5000, size: 1 kB}}\n"
+    group = "- {{name: {}, connections: 40000, size: 1 kB}}\n"
     text = "groups:\n" + "".join(group.format(name) for name in "abc")
-    with pytest.raises(ProfileError, match="the groups up to c make more than 10000 connections"):
+    with pytest.raises(ProfileError, match="the groups up to c make more than 100000 connections"):
         compile_profile(load(write_profile(tmp_path, text)))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports that a profile names for its flows: where they go, and which are refused."""
+"""Ports of a plan: a pair that no other flow has, and no two listeners at one port at a time."""
 
 from __future__ import annotations
 
@@ -7,76 +7,80 @@ from pathlib import Path
 
 import pytest
 
-from howdah.agent.traffic.iperf3 import client_command, server_command
 from howdah.errors import ProfileError
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Flow
+from howdah.plan.port import FIRST_DESTINATION_PORT, FIRST_SOURCE_PORT, MOST_KEPT, MOST_PORTS, PortNeed, port_pairs
 from tests.unit.profile_factory import make_one
 
-
-def ports(plan: Plan) -> list[int]:
-    return [flow.destination_port for flow in plan.flows]
-
-
-def test_flows_that_name_none_have_the_numbers_from_5001_on(tmp_path: Path) -> None:
-    without = make_one(tmp_path, "flows: [{}, {}]\n")
-    assert ports(without) == [5001, 5002]
-    named = make_one(tmp_path, "flows: [{port: 5001}, {port: 5002}]\n")
-    assert named.to_json() == without.to_json(), "the key of a plan is its text"
-
-
-def test_a_port_changes_nothing_else(tmp_path: Path) -> None:
-    without = make_one(tmp_path, "flows: [{}, {}]\n").to_json()
-    named = make_one(tmp_path, "flows: [{port: 443}, {}]\n")
-    assert ports(named) == [443, 5002]
-    assert named.to_json().replace(":443,", ":5001,").replace(": 443,", ": 5001,") == without
+HOSTS = ("s1", "r1")
+MANY = """\
+flows: [{}]
+groups:
+- {name: short, connections: 26000, interval: 1 ms, size: 10 kB}
+- {name: asked, connections: 2000, interval: 10 ms, size: 10 kB, request: 100 B}
+- {name: udp, role: background, connections: 2, udp: {rate: 1 Mbit/s}}
+"""
+WIDE = ["path.rate=1 Gbit/s", "path.rtt=20 ms", "duration=40 s"]
 
 
-def test_receivers_may_share_a_number_and_background_may_have_one(tmp_path: Path) -> None:
-    plan = make_one(tmp_path, "flows: [{port: 443}, {port: 443}]\nbackground: [{port: 8080}]\n")
-    assert ports(plan) == [443, 443, 8080]
-    assert len({flow.receiver for flow in plan.flows[:2]}) == 2
+def test_as_far_as_ports_go_the_ith_flow_has_the_ith_ones() -> None:
+    pairs = port_pairs([PortNeed(False, 0, 1000, HOSTS)] * MOST_PORTS)
+    assert pairs[0] == (FIRST_SOURCE_PORT, FIRST_DESTINATION_PORT)
+    assert pairs[-1] == (65_000, 30_000)
+    assert len(set(pairs)) == MOST_PORTS
 
 
-def test_programs_are_told(tmp_path: Path) -> None:
-    flow = make_one(tmp_path, "flows: [{port: 443}]\ntraffic: {source: iperf3}\n").flows[0]
-    for command in (client_command(flow), server_command(flow)):
-        assert command[command.index("--port") + 1] == "443"
+@pytest.fixture(scope="module")
+def flows(tmp_path_factory: pytest.TempPathFactory) -> list[Flow]:
+    return make_one(tmp_path_factory.mktemp("many"), MANY, WIDE).flows
 
 
-@pytest.mark.parametrize("number", ["0", "65536", "-1", "http", "44.5", "true"])
-def test_a_number_that_is_no_port(tmp_path: Path, number: str) -> None:
+def test_no_pair_comes_twice_and_both_sides_stay_apart(flows: list[Flow]) -> None:
+    assert len({(flow.source_port, flow.destination_port) for flow in flows}) == len(flows) == 28_003
+    senders = {flow.source_port for flow in flows}
+    receivers = {flow.destination_port for flow in flows}
+    assert not senders & receivers
+    assert max(senders) < 65_536
+
+
+def test_flows_that_keep_their_ports_share_them_with_nobody(flows: list[Flow]) -> None:
+    kept = [flow for flow in flows if flow.group in (None, "udp")]
+    assert [flow.destination_port for flow in kept] == [5001, 5002, 5003]
+    others = [flow for flow in flows if flow not in kept]
+    assert not {flow.source_port for flow in kept} & {flow.source_port for flow in others}
+    assert not {flow.destination_port for flow in kept} & {flow.destination_port for flow in others}
+
+
+def test_a_port_is_taken_again_long_after(flows: list[Flow]) -> None:
+    """Connections of one port start at least as far apart as four round trips."""
+    for side in ("source", "destination"):
+        last: dict[tuple[str, int], int] = {}
+        for flow in sorted(flows, key=lambda each: each.start_us):
+            place = flow.at(side)
+            if place in last:
+                assert flow.start_us - last[place] >= 4 * flow.rtt_us
+            last[place] = flow.start_us
+
+
+def test_more_at_once_than_there_are_ports_is_refused() -> None:
+    at_once = [PortNeed(False, 0, 1000, HOSTS)] * (MOST_PORTS + 1)
+    with pytest.raises(ProfileError, match="more than 25000 connections are opened within 4 round trips"):
+        port_pairs(at_once)
+    two_pairs = [PortNeed(False, 0, 1000, HOSTS if number % 2 else ("s2", "r2")) for number in range(MOST_PORTS + 1)]
+    with pytest.raises(ProfileError):
+        port_pairs(two_pairs)  # those that meet are of one host
+    apart = [PortNeed(False, number, 1000, HOSTS) for number in range(MOST_PORTS + 5)]
+    assert len(set(port_pairs(apart))) == len(apart)
+
+
+def test_more_flows_with_ports_of_their_own_than_there_are_is_refused() -> None:
+    with pytest.raises(ProfileError, match="each need a port of their own"):
+        port_pairs([PortNeed(True, 0, 1000, HOSTS)] * (MOST_PORTS + 1))
+    assert MOST_KEPT < MOST_PORTS
+
+
+def test_the_complaint_names_the_groups(tmp_path: Path) -> None:
     with pytest.raises(ProfileError) as caught:
-        make_one(tmp_path, f"flows: [{{port: {number}}}]\n")
-    assert ".yaml:" in str(caught.value.where)
-
-
-@pytest.mark.parametrize(
-    ("extra", "what"),
-    [
-        (
-            "topology: {pairs: 1}\nflows:\n  - {}\n  - {port: 443}\n  - {port: 443}\n",
-            "flow2 and flow3 would both use port 443 of r1",
-        ),
-        ("topology: {pairs: 1}\nflows:\n  - {}\n  - {port: 5001}\n", "flow1 and flow2 would both use port 5001 of r1"),
-        ("topology: {pairs: 1}\nflows:\n  - {port: 5002}\n  - {}\n", "flow1 and flow2 would both use port 5002 of r1"),
-        (
-            "topology: {pairs: 1}\nflows:\n  - {port: 5004}\n"
-            "groups:\n  - {name: many, connections: 4, size: 10 kB, role: background}\n",
-            "flow1 and many-3 would both use port 5004 of r1",
-        ),
-        ("flows:\n  - {}\n  - {port: 40002}\n", "port 40002 is one of those that senders connect from"),
-    ],
-)
-def test_a_port_that_is_taken_is_told_with_its_line(tmp_path: Path, extra: str, what: str) -> None:
-    with pytest.raises(ProfileError, match=what) as caught:
-        make_one(tmp_path, extra)
-    assert caught.value.hint is not None
-    file, _, line = str(caught.value.where).rpartition(":")
-    assert "port:" in Path(file).read_text().splitlines()[int(line) - 1]
-
-
-def test_datagrams_share_no_port_with_connections(tmp_path: Path) -> None:
-    groups = "groups: [{name: noise, connections: 1, role: background, udp: {packet: 1200 B, rate: 1 Mbit/s}}]\n"
-    plan = make_one(tmp_path, f"topology: {{pairs: 1}}\nflows: [{{port: 5002}}]\n{groups}")
-    assert ports(plan) == [5002, 5002]
-    assert plan.flows[1].datagram_bytes is not None
+        make_one(tmp_path, MANY.replace("interval: 1 ms", "interval: 1 us").replace("26000", "60000"), WIDE)
+    assert "more than" in str(caught.value)
+    assert caught.value.where is not None and ":" in caught.value.where

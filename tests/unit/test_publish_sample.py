@@ -51,6 +51,23 @@ def reading(time_ms: int, flow: int | None, min_rtt_us: int) -> dict[str, object
     return {"flow": flow, "end": "sender", "time_ns": time_ms * 1_000_000, "min_rtt_us": min_rtt_us}
 
 
+def test_of_very_many_flows_those_are_sampled_that_pages_show(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first three connections of a group; where there are few flows, all."""
+    assert run.plan is not None
+    flows = [dataclasses.replace(run.plan.flows[0], id=number, group="web") for number in range(1, 7)]
+    many = dataclasses.replace(run, plan=dataclasses.replace(run.plan, flows=flows))
+    rows = [{**probe(100 + 10 * step, 10, None, 1448 * step), "flow": flow.id} for step in range(3) for flow in flows]
+    replace_table(run, "tcp_probe", rows)
+    replace_table(run, "tcp_info", [])
+
+    def sampled() -> list[str]:
+        return sorted(each.label("flow") for each in series(many, "howdah_flow_cwnd_packets"))
+
+    assert sampled() == ["1", "2", "3", "4", "5", "6"]
+    monkeypatch.setattr("howdah.record.sample.MANY_FLOWS", 5)
+    assert sampled() == ["1", "2", "3"]
+
+
 def test_flows_are_told_apart_whatever_the_order_and_the_pieces_of_their_rows() -> None:
     """As tables of many flows have them: by time, and in several pieces."""
     times = ((100, 200), (300, 250))

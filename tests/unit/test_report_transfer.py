@@ -82,6 +82,25 @@ def test_few_sizes_are_a_class_each_and_all_stands_below(tmp_path: Path) -> None
     assert every.times_s == sorted(small.times_s + large.times_s)
 
 
+def test_several_groups_are_also_told_together(tmp_path: Path) -> None:
+    """A mix of paths and receivers has percentiles of its own; a flow of no group is not in it."""
+    made = _experiment(tmp_path, "10 kB", "1 MB")
+    (run,) = made.runs
+    assert run.plan is not None
+    names = {flow.id: ["near", "far", None][flow.id % 3] for flow in run.plan.flows}
+    flows = [replace(flow, group=names[flow.id]) for flow in run.plan.flows]
+    found = size_classes([replace(made, runs=[replace(run, plan=replace(run.plan, flows=flows))])])
+    groups = list(dict.fromkeys(each.group for each in found))
+    assert groups[-1] == "all groups"
+    assert {"near", "far"} < set(groups)
+    mix = [each for each in found if each.group == "all groups"]
+    assert [each.words for each in mix] == ["10 kB", "1 MB", "all"]
+    for size in mix:
+        parts = [each for each in found if each.group in ("near", "far") and each.words == size.words]
+        assert size.times_s == sorted(time for each in parts for time in each.times_s)
+    assert mix[-1].count == sum(name is not None for name in names.values())
+
+
 def test_points_and_algorithms_have_the_order_of_the_runs(tmp_path: Path) -> None:
     """By letters bbr came before cubic, and 100 ms before 50 ms."""
     made = _experiment(tmp_path, "10 kB", "1 MB")

@@ -14,6 +14,7 @@ import pytest
 
 from howdah.errors import HowdahError
 from howdah.record import table as store
+from howdah.record.axis import FLOW_NAME, Axes, with_axes
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SCHEMA_VERSION, TABLES
 
@@ -96,6 +97,17 @@ def test_a_table_with_other_columns_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="columns of its schema"):
         store.write(RunDirectory(tmp_path), "flow", counters([1]))
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_rows_of_more_flows_than_16_bits_tell_have_their_names() -> None:
+    """As in a run of 100 000 connections."""
+    named = {
+        number: {FLOW_NAME: f"web-{number}", "algorithm": "cubic", "receiver": "linux"} for number in range(1, 70_001)
+    }
+    rows = pa.table({"flow": pa.array([1, 40_000, 70_000], TABLES["flow"].field("flow").type)})
+    found = with_axes(rows, Axes({"run": "r"}, named))
+    assert found[FLOW_NAME].to_pylist() == ["web-1", "web-40000", "web-70000"]
+    assert found["algorithm"].to_pylist() == ["cubic"] * 3
 
 
 def test_every_schema_can_be_empty(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.kernel import CONTROL, cookie_of, order, parse_status
+from howdah.agent.traffic.kernel import CONTROL, cookie_of, order, status_of
 from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
@@ -34,6 +34,9 @@ class DatagramFlow(FlowDriver):
     def is_active(self) -> bool:
         """There is no TCP socket to ask for."""
         return False
+
+    def is_over(self) -> bool:
+        return True
 
     def prepare(self) -> None:
         if not CONTROL.exists():
@@ -81,7 +84,7 @@ class DatagramFlow(FlowDriver):
         self._sending = False
 
     def _count(self, end: str, role: str) -> tuple[int, int | None]:
-        state = parse_status(read_file(str(CONTROL))).get((self._cookies[end] or 0, role))
+        state = status_of(read_file(str(CONTROL)), self._cookies[end] or 0, role)
         return (state.bytes, state.last_ns) if state else (0, None)
 
     def stop(self, now: int) -> None:

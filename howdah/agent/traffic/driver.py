@@ -51,6 +51,10 @@ class FlowDriver(ABC):
         """Whether there may be TCP sockets to ask for."""
         return True
 
+    def is_over(self) -> bool:
+        """Whether there will be none any more."""
+        return False
+
     @abstractmethod
     def prepare(self) -> None:
         """Open what must be there before the epoch. Raises AgentError."""

@@ -35,6 +35,9 @@ class GeneratedFlow(ConnectedFlow):
     def is_active(self) -> bool:
         return self._start_ns is not None and not self._closed
 
+    def is_over(self) -> bool:
+        return self._closed
+
     def prepare(self) -> None:
         """Whether the kernel has the algorithm; sockets follow at the start. Raises AgentError."""
         self._make_ends()

@@ -72,6 +72,9 @@ class HttpFlow(FlowDriver):
     def is_active(self) -> bool:
         return self._start_ns is not None and self._end_ns is None
 
+    def is_over(self) -> bool:
+        return self._end_ns is not None
+
     def prepare(self) -> None:
         """Start the server and wait until it listens. Raises AgentError."""
         flow = self.description

@@ -26,20 +26,23 @@ def order(command: str) -> None:
         os.close(descriptor)
 
 
-def parse_status(text: str) -> dict[tuple[int, str], Transferred]:
-    """``{(cookie, role): state}`` of the lines ``COOKIE ROLE BYTES FIRST_NS LAST_NS STATE``."""
-    found = {}
-    for line in text.splitlines():
-        cookie, role, transferred, first, last, state = line.split()[:6]
-        started = int(transferred) > 0
-        found[int(cookie), role] = Transferred(
-            bytes=int(transferred),
-            first_ns=int(first) if started else None,
-            last_ns=int(last) if started else None,
-            done=state == "done",
-            error="the connection was reset" if state == "closed" else None,
-        )
-    return found
+def status_of(text: str, cookie: int, role: str) -> Transferred | None:
+    """Of one socket among the lines ``COOKIE ROLE BYTES FIRST_NS LAST_NS STATE``; None where it is not there.
+
+    The other lines, which may be thousands, are not looked into.
+    """
+    begin = f"\n{text}".find(f"\n{cookie} {role} ")
+    if begin < 0:
+        return None
+    transferred, first, last, state = text[begin:].partition("\n")[0].split()[2:6]
+    started = int(transferred) > 0
+    return Transferred(
+        bytes=int(transferred),
+        first_ns=int(first) if started else None,
+        last_ns=int(last) if started else None,
+        done=state == "done",
+        error="the connection was reset" if state == "closed" else None,
+    )
 
 
 def cookie_of(connection: socket.socket) -> int:
@@ -71,7 +74,7 @@ class KernelEndpoint:
         order(command)
 
     def state(self) -> Transferred:
-        found = parse_status(read_file(str(CONTROL))).get((self._cookie, self._role))
+        found = status_of(read_file(str(CONTROL)), self._cookie, self._role)
         return found or Transferred(0, None, None, done=False, error="the module does not know the socket")
 
     def close(self) -> None:

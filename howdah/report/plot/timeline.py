@@ -14,6 +14,7 @@ from howdah.plan.path import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, sample_run
+from howdah.record.shown import shown_flows
 from howdah.report.downsample import extremes
 from howdah.report.drawing import line, text
 from howdah.report.extent import shown_us
@@ -23,7 +24,6 @@ from howdah.report.plot.sample import NothingToDrawError, Selection, every_value
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, flow_dash, key, styles
 from howdah.report.plot.swept import place_title
-from howdah.report.shown import shown_flows
 from howdah.report.source import Curve, TableSource, curve_of, window_ms
 from howdah.series import drawn_series
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which flows of a plan a page shows one by one."""
+"""Which flows of a plan are shown one by one."""
 
 from __future__ import annotations
 
 from howdah.plan.plan import Flow, Plan
 
+MANY_FLOWS = 10_000  # of more, nobody asks for the curves of each
 _OF_A_GROUP = 3
 
 
