@@ -314,3 +314,7 @@ def test_netem_is_on_routers_alone() -> None:
     assert placement(plan, on_hosts) == Check("netem placement", "engine", False, message, 0, 2, 0, "qdiscs")
     missing = Check("netem placement", "engine", False, "agent.json holds no dump of the qdiscs")
     assert placement(plan, told()) == placement(plan, told(qdiscs={})) == missing
+    uncalibrated = dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, enabled=False))
+    not_asked = "the plan asks for no calibration, so tc was not asked"
+    assert placement(uncalibrated, told()) == Check("netem placement", "engine", None, not_asked)
+    assert placement(uncalibrated, on_hosts).ok is False  # whoever asked all the same
