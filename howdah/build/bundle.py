@@ -35,11 +35,11 @@ def own_modules(agent: Path) -> list[str]:
     return found
 
 
-class Order:
+class Finished:
     """In place of Python's finder of files: in which order modules are finished."""
 
     def __init__(self) -> None:
-        self.finished: list[str] = []
+        self.names: list[str] = []
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path, target)
@@ -49,7 +49,7 @@ class Order:
 
     def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
         execute(module)
-        self.finished.append(module.__name__)
+        self.names.append(module.__name__)
 
 
 def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
@@ -62,10 +62,10 @@ def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
         # What this program needs itself, the agent may need, too. Python has its encodings before any program.
         if not name.startswith(("__main__", "encodings")) and (getattr(module, "__file__", "") or "").endswith(".py"):
             del sys.modules[name]
-    order = Order()
-    sys.meta_path[sys.meta_path.index(PathFinder)] = order
+    finished = Finished()
+    sys.meta_path[sys.meta_path.index(PathFinder)] = finished
     importlib.import_module(MAIN)
-    always = list(order.finished)
+    always = list(finished.names)
     for name in own_modules(agent):
         if name.rpartition(".")[2] not in ("__main__", "start"):  # which do something
             try:

@@ -191,13 +191,6 @@ def test_each_check_says_what_is_right_and_what_was_not_asked() -> None:
         assert found == dataclasses.replace(expected, expected=None, measured=None, tolerance=None, unit=None)
 
 
-def test_queues_of_a_path_that_is_not_calibrated_are_not_asked_for() -> None:
-    calibrated = plan()
-    asked = dataclasses.replace(calibrated, calibration=dataclasses.replace(calibrated.calibration, enabled=False))
-    (found,) = [each for each in settings_checks(asked, agent_of(agent(qdiscs=None))) if each.name == "queues"]
-    assert found == Check("queues", "engine", None, "the plan asks for no calibration, so tc was not asked")
-
-
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_three_differences_are_said_and_the_others_counted(count: int) -> None:
     names = "bcdef"[:count]
