@@ -39,6 +39,7 @@ LONG = "{rate: 5 Mbit/s, rtt: 250 ms, buffer: 4 bdp}"
 RATE = "path.rate: {from: 1 Mbit/s, to: 20 Mbit/s, scale: log}"
 RTT = "path.rtt: {from: 10 ms, to: 250 ms, step: 10 ms}"
 BUFFER = "path.buffer: [6 packets, 0.5 bdp, 1 bdp, 2 bdp, 4 bdp]"
+DEEP = "path.buffer: [6 packets, 1 bdp, 4 bdp, 16 bdp]"
 VARIATION = "path.delay_variation.amplitude: {from: 100 us, to: 20.1 ms, step: 1 ms}"
 STILL = "{distribution: uniform, amplitude: 100 us, correlation_time: 50 ms, source: a choice}"
 PROFILE = """\
@@ -57,7 +58,7 @@ claims:
     says: the changed module does what the one before does
     value: {metric: METRIC, flow: 1, at: {algorithm: faulty}}
     than: {at: {algorithm: RIGHT}}
-    expect: {ratio: {between: [0.8, 1.25]}}
+    expect: {ratio: {between: BOUNDS}}
 search:
   space:
     SPACE
@@ -79,6 +80,7 @@ class Fault:
     right: str = "cubic"
     metric: str = "largest_cwnd_packets"
     space: tuple[str, ...] = (RATE, RTT, BUFFER)
+    bounds: str = "[0.8, 1.25]"
 
     @property
     def is_plug_in(self) -> bool:
@@ -143,6 +145,8 @@ FAULTS = (
         "if (h->rounds <= limit)",
         SMALL,
         "hystart-plus-plus",
+        space=(RATE, RTT, DEEP),  # five rounds overflow a buffer of 4 BDP
+        bounds="[0.9, 1.1]",  # one more grows the window by a quarter
     ),
     Fault(
         "no-reset-of-rounds",
@@ -214,6 +218,7 @@ def plant(fault: Fault, text: str, directory: Path) -> Path:
         "LIKE": "cubic" if not fault.is_plug_in else "reno",
         "RIGHT": fault.right,
         "METRIC": fault.metric,
+        "BOUNDS": fault.bounds,
         "SPACE": "\n    ".join(fault.space),
     }
     profile = PROFILE
