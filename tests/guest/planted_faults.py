@@ -168,7 +168,8 @@ FAULTS = (
         "slow_start_parameter(min_rtt_threshold_us, 4,",
         LONG,
         "hystart-plus-plus",
-        space=(RATE, RTT, BUFFER, VARIATION),
+        space=(RATE, RTT, DEEP, VARIATION),
+        bounds="[0.9, 1.1]",
     ),
     Fault(
         "whole-instead-of-half",
