@@ -40,7 +40,7 @@ def _kind(plan: Plan) -> type[AgentRun]:
 
 
 @dataclass
-class Options:
+class AgentOptions:
     """``inputs`` has plan.json and modules/, the raw files go to ``out``; ``wiring`` is who builds the network.
 
     ``progress_port``: report progress through an I/O port.
@@ -52,9 +52,9 @@ class Options:
     progress_port: bool = False
 
 
-def read_options(words: Sequence[str]) -> Options:
+def read_options(words: Sequence[str]) -> AgentOptions:
     """argparse would load ten modules more. Raises SystemExit with how it is called."""
-    found = Options()
+    found = AgentOptions()
     left = list(words)
     while left:
         word = left.pop(0)

@@ -35,7 +35,7 @@ def own_modules(agent: Path) -> list[str]:
     return found
 
 
-class Finished:
+class ImportOrder:
     """In place of Python's finder of files: in which order modules are finished."""
 
     def __init__(self) -> None:
@@ -62,10 +62,10 @@ def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
         # What this program needs itself, the agent may need, too. Python has its encodings before any program.
         if not name.startswith(("__main__", "encodings")) and (getattr(module, "__file__", "") or "").endswith(".py"):
             del sys.modules[name]
-    finished = Finished()
-    sys.meta_path[sys.meta_path.index(PathFinder)] = finished
+    order = ImportOrder()
+    sys.meta_path[sys.meta_path.index(PathFinder)] = order
     importlib.import_module(MAIN)
-    always = list(finished.names)
+    always = list(order.names)
     for name in own_modules(agent):
         if name.rpartition(".")[2] not in ("__main__", "start"):  # which do something
             try:

@@ -43,6 +43,12 @@ BUFFER = "path.buffer: [6 packets, 0.5 bdp, 1 bdp, 2 bdp, 4 bdp]"
 DEEP = "path.buffer: [6 packets, 1 bdp, 4 bdp, 16 bdp]"
 VARIATION = "path.delay_variation.amplitude: {from: 100 us, to: 20.1 ms, step: 1 ms}"
 STILL = "{distribution: uniform, amplitude: 100 us, correlation_time: 50 ms, source: a choice}"
+# How growth is divided, and the window from which on it is divided by more.
+LIMITED = """\
+		divisor = div_u64(2ULL * tcp_snd_cwnd(tp), most);
+		/* The window from which on the divisor is larger. */
+		next = DIV_ROUND_UP_ULL((divisor + 1ULL) * most, 2);
+"""
 PROFILE = """\
 howdah: 1
 name: planted-NAME
@@ -175,8 +181,8 @@ FAULTS = (
         "whole-instead-of-half",
         "growth above max_ssthresh is limited to all of it a round instead of half",
         "ss_limited.c",
-        "div_u64(2ULL * tcp_snd_cwnd(tp), most)",
-        "max(div_u64(tcp_snd_cwnd(tp), most), 1ULL)",
+        LIMITED,
+        LIMITED.replace("2ULL * ", "").replace("DIV_ROUND_UP_ULL((divisor + 1ULL) * most, 2)", "(divisor + 1) * most"),
         SMALL,
         "limited",
     ),
