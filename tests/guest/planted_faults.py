@@ -70,7 +70,7 @@ search:
   space:
     SPACE
   falsify: as-before
-  budget: {candidates: 64, counterexamples: 1}
+  budget: {candidates: 256, counterexamples: 1}
 """
 
 
