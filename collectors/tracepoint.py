@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from collectors.collector import Collector, CollectorError, Surroundings, Watched
+from howdah.linux.kernelfile import read_file, write_file
 from howdah.plan.plan import Plan
 
 TRACEFS = Path("/sys/kernel/tracing")
@@ -17,7 +18,7 @@ TRACEFS = Path("/sys/kernel/tracing")
 _SUBBUFFER_KIBIBYTES = 64
 _PAGE_BYTES = 4096
 _MOST_NAMED = 100  # connections whose ports fit into a filter one by one
-_READ_BYTES = 1 << 20
+_READ_BYTES = 1 << 18
 _SHORTEST_INTERVAL_NS = 20_000_000
 _LONGEST_INTERVAL_NS = 10_000_000_000
 # What every sub-buffer begins with on 64-bit machines (events/header_page): a time, and how many bytes follow, whose
@@ -152,7 +153,7 @@ class TracepointCollector(Collector):
             ("header_page", self._instance / "events/header_page"),
             ("header_event", self._instance / "events/header_event"),
         ):
-            (output.path / name).write_text(source.read_text())
+            write_file(str(output.path / name), read_file(str(source)), new=True)
         for number, processor in enumerate(processors):
             pipe = os.open(processor / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             self._pipes.append((pipe, output.binary(self._file(number))))
@@ -164,7 +165,7 @@ class TracepointCollector(Collector):
 
     def _write(self, name: str, value: str) -> None:
         try:
-            (self._instance / name).write_text(value)
+            write_file(str(self._instance / name), value)
         except OSError as error:
             raise CollectorError(f"tracefs {name}: cannot write {value!r}: {error.strerror}") from error
 

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import argparse
 import resource
 import signal
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.agent.run import AgentRun
@@ -16,6 +17,8 @@ from howdah.plan.plan import Plan
 
 _DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
 _FLUSH_NS = 500_000_000
+WIRINGS = ("netlink", "mininet")
+USAGE = "usage: howdah.agent [--in DIRECTORY] [--out DIRECTORY] [--wiring netlink|mininet] [--progress-port]"
 
 
 def _allow_descriptors() -> None:
@@ -36,13 +39,40 @@ def _kind(plan: Plan) -> type[AgentRun]:
     return AgentRun
 
 
+@dataclass
+class AgentOptions:
+    """``inputs`` has plan.json and modules/, the raw files go to ``out``; ``wiring`` is who builds the network.
+
+    ``progress_port``: report progress through an I/O port.
+    """
+
+    inputs: Path = Path("/howdah/in")
+    out: Path = Path("/howdah/out")
+    wiring: str = "netlink"
+    progress_port: bool = False
+
+
+def read_options(words: Sequence[str]) -> AgentOptions:
+    """argparse would load ten modules more. Raises SystemExit with how it is called."""
+    found = AgentOptions()
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--progress-port":
+            found.progress_port = True
+        elif word == "--in" and left:
+            found.inputs = Path(left.pop(0))
+        elif word == "--out" and left:
+            found.out = Path(left.pop(0))
+        elif word == "--wiring" and left and left[0] in WIRINGS:
+            found.wiring = left.pop(0)
+        else:
+            raise SystemExit(f"{word!r} is not understood; {USAGE}")
+    return found
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="howdah.agent", description=__doc__)
-    parser.add_argument("--in", dest="inputs", type=Path, default=Path("/howdah/in"), help="plan.json and modules/")
-    parser.add_argument("--out", type=Path, default=Path("/howdah/out"), help="where the raw files go")
-    parser.add_argument("--wiring", choices=("netlink", "mininet"), default="netlink", help="who builds the network")
-    parser.add_argument("--progress-port", action="store_true", help="report progress through an I/O port")
-    arguments = parser.parse_args()
+    arguments = read_options(sys.argv[1:])
     _allow_descriptors()
     plan = Plan.from_json((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))

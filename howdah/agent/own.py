@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
 from howdah.agent.settings import SYS_MODULE
 from howdah.linux.clock import MS
+from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import congestion_controls, open_diag
 from howdah.linux.netlink.message import NetlinkSocket
 
-_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _TCP_CONGESTION = 13
 _LOOK_NS = 100 * MS
 _OWNER = "its struct tcp_congestion_ops needs .owner = THIS_MODULE"
@@ -29,7 +29,7 @@ _OWNER = "its struct tcp_congestion_ops needs .owner = THIS_MODULE"
 
 def available() -> list[str]:
     """The kernel's names of all congestion controls it has now."""
-    return _AVAILABLE.read_text(encoding="ascii").split()
+    return read_file(_AVAILABLE).split()
 
 
 class OwnModules:

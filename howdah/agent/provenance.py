@@ -158,10 +158,10 @@ def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[dict[str, Any
     return found
 
 
-def tool_versions(flows: list[Flow]) -> dict[str, str]:
-    """Versions of tc and of the programs that send the flows."""
+def tool_versions(flows: list[Flow], *, tc: bool) -> dict[str, str]:
+    """Versions of the programs that send the flows, and of tc where it is asked."""
     kinds = {flow.traffic for flow in flows}
-    commands = dict(_TC)
+    commands = dict(_TC) if tc else {}
     for kind in TRAFFIC.values():
         if kind.name in kinds:
             commands |= kind.versions

@@ -211,10 +211,11 @@ class AgentRun:
         for name, control in self._controls.items():
             self.report.modules[name] = {"srcversion": None, "parameters": {}, "programs": control.programs}
         self.report.sysctls = provenance.sysctls(wiring.namespaces, plan.operations)
-        self.report.qdiscs = provenance.qdisc_dump(wiring.namespaces)
+        if plan.calibration.enabled:  # tc is a process for each host, a third of the system calls of a short run
+            self.report.qdiscs = provenance.qdisc_dump(wiring.namespaces)
         self.report.links = provenance.link_dump(wiring.namespaces)
         self.report.routes = provenance.route_dump(wiring.namespaces)
-        self.report.tools = provenance.tool_versions(plan.flows)
+        self.report.tools = provenance.tool_versions(plan.flows, tc=plan.calibration.enabled)
         if self._profiling is not None:
             self._profiling.prepare()
         self._choose_epoch()

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from howdah.linux import syscall
+from howdah.linux.kernelfile import read_file, write_file
 
 _RUNTIME_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 _DEBUGFS = Path("/sys/kernel/debug")
@@ -26,7 +27,7 @@ def become_invisible() -> None:
     """
     _stop_fair_server()
     if _RUNTIME_LIMIT.exists():
-        _RUNTIME_LIMIT.write_text("-1")
+        write_file(str(_RUNTIME_LIMIT), "-1")
     for thread in kernel_threads():
         with contextlib.suppress(ProcessLookupError):
             os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(_KERNEL_PRIORITY))
@@ -45,11 +46,9 @@ def _stop_fair_server() -> None:
 def kernel_threads() -> list[int]:
     """Process numbers of kthreadd's children."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - each further call counts
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            fields = read_file(f"/proc/{name}/stat").rpartition(")")[2].split()
             if int(fields[1]) == _KTHREADD:
-                found.append(int(entry.name))
+                found.append(int(name))
     return found

@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from howdah.linux.kernelfile import read_file, write_file
+
 JOURNAL = Path("/run/howdah-settings.json")
 SYS_MODULE = Path("/sys/module")
 
@@ -38,7 +40,7 @@ class Settings:
 
     def write(self, path: Path, value: str) -> None:
         """Raises OSError when there is no such setting or the kernel refuses the value."""
-        before = path.read_text(encoding="utf-8").strip()
+        before = read_file(str(path)).strip()
         if before.split() == value.split():
             return
         if self._journal is not None and str(path) not in self._before:
@@ -46,7 +48,7 @@ class Settings:
             new = self._journal.with_name(f".{self._journal.name}.new")
             new.write_text(json.dumps(self._before, indent=1) + "\n", encoding="utf-8")
             new.replace(self._journal)
-        path.write_text(value, encoding="utf-8")
+        write_file(str(path), value)
 
     def parameter(self, module: str, name: str, value: str) -> None:
         """Of a loaded module or of built-in code. Raises OSError as ``write`` does."""

@@ -6,7 +6,8 @@ calls ``THERE``; ``TREE`` is the guest's root. Python's own search opens, reads 
 of 120 modules; howdah/agent/start.py reads one slice of one file instead.
 
 The file: eight bytes with the place of the index (little-endian), the code of each module as marshal writes it, and the
-index, ``{module: (name of its source, first byte, bytes)}``. Standard library only, and nothing of howdah.
+index, ``(what every run needs, {module: (name of its source, first byte, bytes)})``. The former are names in the order
+in which Python finishes them. Standard library only, and nothing of howdah.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ import importlib
 import marshal
 import os
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 PLACE_BYTES = 8
+MAIN = "howdah.agent.__main__"
 
 
 def own_modules(agent: Path) -> list[str]:
@@ -29,9 +35,37 @@ def own_modules(agent: Path) -> list[str]:
     return found
 
 
-def sources_of(agent: Path) -> dict[str, Path]:
-    """The source of each module that the agent may import, its own and Python's."""
+class ImportOrder:
+    """In place of Python's finder of files: in which order modules are finished."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader.exec_module = partial(self._execute, spec.loader.exec_module)  # type: ignore[method-assign]
+        return spec
+
+    def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+        execute(module)
+        self.names.append(module.__name__)
+
+
+def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
+    """The source of each module that the agent may import, its own and Python's, and whether every run needs it.
+
+    Those come first, in the order in which Python finishes them.
+    """
     sys.path.insert(0, str(agent))
+    for name, module in list(sys.modules.items()):
+        # What this program needs itself, the agent may need, too. Python has its encodings before any program.
+        if not name.startswith(("__main__", "encodings")) and (getattr(module, "__file__", "") or "").endswith(".py"):
+            del sys.modules[name]
+    order = ImportOrder()
+    sys.meta_path[sys.meta_path.index(PathFinder)] = order
+    importlib.import_module(MAIN)
+    always = list(order.names)
     for name in own_modules(agent):
         if name.rpartition(".")[2] not in ("__main__", "start"):  # which do something
             try:
@@ -40,14 +74,14 @@ def sources_of(agent: Path) -> dict[str, Path]:
                 if error.name is None or error.name.partition(".")[0] in ("howdah", "collectors"):
                     raise
     found = {}
-    for name, module in sys.modules.items():
-        origin = getattr(getattr(module, "__spec__", None), "origin", None)
-        if name != "__main__" and origin is not None and origin.endswith(".py"):
-            found[name] = Path(origin)
+    for name in (*always, *sorted(set(sys.modules) - {*always, "__main__"})):
+        origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None)
+        if origin is not None and origin.endswith(".py"):
+            found[name] = Path(origin), name in always
     return found
 
 
-def found_by_a_child(agent: Path) -> dict[str, Path]:
+def found_by_a_child(agent: Path) -> dict[str, tuple[Path, bool]]:
     """The same, from a process that imports them in place of this one.
 
     What marshal writes of a code object depends on who else refers to its strings, so on what was imported and how.
@@ -60,7 +94,7 @@ def found_by_a_child(agent: Path) -> dict[str, Path]:
         status = 1
         try:
             with os.fdopen(writer, "w", encoding="utf-8") as told:
-                told.writelines(f"{name}\t{file}\n" for name, file in sources_of(agent).items())
+                told.writelines(f"{name}\t{file}\t{always:d}\n" for name, (file, always) in sources_of(agent).items())
             status = 0
         except BaseException:  # noqa: BLE001 - a child never returns
             sys.excepthook(*sys.exc_info())
@@ -71,7 +105,7 @@ def found_by_a_child(agent: Path) -> dict[str, Path]:
         lines = told.read().splitlines()
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
         sys.exit("the agent cannot be imported")
-    return {name: Path(file) for name, _tab, file in (line.partition("\t") for line in lines)}
+    return {name: (Path(file), always == "1") for name, file, always in (line.split("\t") for line in lines)}
 
 
 def bundle(agent: Path, there: str, tree: Path) -> bytes:
@@ -79,8 +113,7 @@ def bundle(agent: Path, there: str, tree: Path) -> bytes:
     index: dict[str, tuple[str, int, int]] = {}
     body = b""
     sources = found_by_a_child(agent)
-    sources["howdah.agent.__main__"] = agent / "howdah/agent/__main__.py"
-    for name, file in sorted(sources.items()):
+    for name, (file, _always) in sources.items():
         if file.is_relative_to(agent):
             seen_as = f"{there}/{file.relative_to(agent)}"
         elif file.is_relative_to(tree):
@@ -90,7 +123,8 @@ def bundle(agent: Path, there: str, tree: Path) -> bytes:
         code = marshal.dumps(compile(file.read_bytes(), seen_as, "exec", dont_inherit=True))
         index[name] = (seen_as, PLACE_BYTES + len(body), len(code))
         body += code
-    return (PLACE_BYTES + len(body)).to_bytes(PLACE_BYTES, "little") + body + marshal.dumps(index)
+    always = [name for name, (_file, is_always) in sources.items() if is_always]
+    return (PLACE_BYTES + len(body)).to_bytes(PLACE_BYTES, "little") + body + marshal.dumps((always, index))
 
 
 def main() -> int:

@@ -14,6 +14,7 @@ from howdah.errors import HowdahError
 
 Kind = Literal["tpe", "genetic", "random"]
 BATCH = 8
+STARTING = 2 * BATCH  # drawn at random before a sampler chooses
 ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
 
 
@@ -67,7 +68,7 @@ class Sampler:
             return {}
 
     def _ask(self) -> dict[str, Any] | None:
-        for _ in range(ASKED_AGAIN):
+        for _ in range(0 if self._is_flat else ASKED_AGAIN):
             trial = self.study.ask()
             candidate = self._suggested(trial)
             name = slug(candidate)
@@ -82,13 +83,22 @@ class Sampler:
                 return candidate
         return self._drawn()
 
+    @property
+    def _is_flat(self) -> bool:
+        """Whether all scores are the same. A sampler would take the first candidates for good ones and stay there."""
+        scores = [score for score in self._known.values() if score is not None]
+        return len(scores) >= STARTING and len(set(scores)) == 1
+
     def _drawn(self) -> dict[str, Any] | None:
+        """At random; the sampler learns its score, too."""
         for _ in range(50 * ASKED_AGAIN):
             candidate = self.space.draw(self._chance)
             name = slug(candidate)
             if self.space.allows(candidate) and name not in self._known and name not in self._trials:
-                self._trials[name] = None
-                return candidate
+                chosen = {each.name: each.values.index(candidate[each.name]) for each in self.space.active(candidate)}
+                self.study.enqueue_trial(chosen)
+                self._trials[name] = trial = self.study.ask()
+                return self._suggested(trial)
         return None
 
     def _tell(self, trial: Any, score: float | None) -> None:
@@ -121,8 +131,8 @@ def _sampler(optuna: Any, kind: Kind, seed: int) -> Any:
     samplers = optuna.samplers
     if kind == "tpe":
         return samplers.TPESampler(
-            seed=seed, multivariate=True, group=True, constant_liar=True, n_startup_trials=2 * BATCH
+            seed=seed, multivariate=True, group=True, constant_liar=True, n_startup_trials=STARTING
         )
     if kind == "genetic":
-        return samplers.NSGAIISampler(seed=seed, population_size=2 * BATCH)
+        return samplers.NSGAIISampler(seed=seed, population_size=STARTING)
     return samplers.RandomSampler(seed=seed)

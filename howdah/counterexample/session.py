@@ -156,16 +156,19 @@ class SearchSession:
         return [results[id(each)] for each in some]
 
     def _neighbours(self, now: Simpler) -> list[tuple[str, Tried]]:
-        """One value less and one more of each variable."""
+        """One value less and one more of each variable, where the constraints allow it."""
         some: list[tuple[str, Candidate]] = []
         for each in self.space.active(now.candidate):
             if not each.ordered or each.name == COUNT:
                 continue
             at = each.values.index(now.candidate[each.name])
             for near in (at - 1, at + 1):
-                if 0 <= near < len(each.values):
-                    value = each.values[near]
-                    some.append((f"{each.name} {value}", {**now.candidate, each.name: value}))
+                if not 0 <= near < len(each.values):
+                    continue
+                value = each.values[near]
+                candidate = {**now.candidate, each.name: value}
+                if self.space.allows(candidate):
+                    some.append((f"{each.name} {value}", candidate))
         tried = self.trials.confirm([candidate for _, candidate in some], now.more) if some else []
         return [(name, each) for (name, _), each in zip(some, tried, strict=True)]
 

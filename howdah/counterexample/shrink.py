@@ -53,7 +53,7 @@ class Shrinker:
             again = True
             while again and self.tried < MOST_RUNS:
                 again = False
-                for some in _batches(list(moves(now))):
+                for some in _batches([each for each in moves(now) if self.space.allows(each.candidate)]):
                     results = self.screen(some[: MOST_RUNS - self.tried])
                     self.tried += len(results)
                     kept = next(

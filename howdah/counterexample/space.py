@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from howdah.counterexample.constraint import Constraint, read_constraint
+from howdah.counterexample.constraint import Constraint, Term, read_constraint
 from howdah.counterexample.values import Number, read_number, values_of
 from howdah.errors import ProfileError
 from howdah.profile import Profile, load
@@ -209,7 +209,18 @@ class Space:
             if self._number(field, {}) is None and field not in self.variables:
                 what = f"the constraint names {field}, which has no number in this profile and is not in space"
                 raise ProfileError(what, where=where)
+        left, right = self._kinds(found.left), self._kinds(found.right)
+        if not left & right:
+            raise ProfileError(f"the constraint compares two units that have nothing in common: {text}", where=where)
         return found
+
+    def _kinds(self, term: Term) -> set[int | str]:
+        """What the numbers of one side of a constraint are of: rates, times, sizes, or a unit."""
+        if term.field in self.variables:
+            some = [read_number(value) for value in self.variables[term.field].values]
+        else:
+            some = [term.number if term.field is None else self._number(term.field, {})]
+        return {each.kind for each in some if each is not None}
 
     def _value_of(self, candidate: Candidate, constraint: Constraint) -> dict[str, Number]:
         found = {field: self._number(field, candidate) for field in constraint.fields}

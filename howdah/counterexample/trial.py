@@ -22,8 +22,8 @@ from howdah.work.prepared import Build, Prepared, hold, make, prepare
 from howdah.work.results import Tell
 
 PROVEN, CONFIRMED = "proven", "confirmed"
-# What a candidate is tried with: one repetition, and the checks during its flows alone.
-SCREENED = {"repetitions": 1, "calibrate": False}
+# What a candidate is tried with: one repetition, and the checks during its flows alone, without processes of tools.
+SCREENED = {"repetitions": 1, "calibrate": False, "collect.ss": False}
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,11 @@ def _is_bulk(flow: Flow) -> bool:
     return flow.size_bytes is None and flow.group is None and flow.kind.single
 
 
+def tc_not_asked(name: str) -> Check:
+    """A check of what ``tc`` tells, where the path is not calibrated."""
+    return Check(name, ENGINE, None, "the plan asks for no calibration, so tc was not asked")
+
+
 def placement(plan: Plan, agent: AgentRecord) -> Check:
     """No netem on a host: it entangles with TCP small queues and pacing, and is not the path's delay.
 
@@ -127,6 +132,8 @@ def placement(plan: Plan, agent: AgentRecord) -> Check:
     """
     hosts = {host.name for host in plan.hosts if host.role != "router"}
     if not agent.qdiscs:
+        if not plan.calibration.enabled:
+            return tc_not_asked("netem placement")
         return Check("netem placement", ENGINE, False, "agent.json holds no dump of the qdiscs")
     found = [
         f"{node}:{item.dev}"

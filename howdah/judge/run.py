@@ -45,14 +45,14 @@ from howdah.record.directory import RunDirectory, write_json
 from howdah.record.raw import read_raw_json
 
 
-def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> dict[str, Any]:
     """Make every check and write verdict.json. Any check that fails makes the run *invalid*.
 
     A check that could not be made (``ok`` null) does not: its message says why. A check whose data should be there
-    and are not fails. Raises HowdahError if there are no tables.
+    and are not fails. ``data`` are the tables, where they were read already. Raises HowdahError if there are none.
     """
     tolerance = tolerance_of(plan)
-    data = load(directory, plan)
+    data = data or load(directory, plan)
     agent = _agent(directory)
     if plan.traits.model:
         checks = model_checks(directory, data, read_report(directory), agent, tolerance)

@@ -11,6 +11,7 @@ from typing import Any
 
 from howdah.agent.value import same_value
 from howdah.judge.check import ENGINE, Check
+from howdah.judge.engine import tc_not_asked
 from howdah.linux.netlink.discipline import discipline
 from howdah.linux.netlink.discipline.rate import TICK_NS
 from howdah.plan.line import WIRE, WIRE_HANDLE, delay_lines
@@ -37,7 +38,9 @@ def settings_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:
     return [
         _check("sysctls", _sysctls(plan, agent), "sysctls"),
         _check("interfaces", _interfaces(plan, agent), "links"),
-        _check("queues", _queues(plan, agent), "qdiscs"),
+        _check("queues", _queues(plan, agent), "qdiscs")
+        if agent.qdiscs or plan.calibration.enabled
+        else tc_not_asked("queues"),
         _check("routes", _routes(plan, agent), "routes"),
         _check("module parameters", _parameters(plan, agent), "modules"),
         *_boot_checks(plan, agent),

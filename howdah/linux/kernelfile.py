@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel shows as text below /proc and /sys; counters as ``{name: integer}``."""
+"""What the kernel shows and takes as text below /proc and /sys; counters as ``{name: integer}``."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ def read_file(path: str) -> str:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return read_raw(descriptor).decode()
+    finally:
+        os.close(descriptor)
+
+
+def write_file(path: str, text: str, *, new: bool = False) -> None:
+    """Write a setting, or a ``new`` file; four system calls in place of thirteen. Raises OSError as ``open`` does."""
+    flags = os.O_CREAT | os.O_TRUNC if new else 0
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
+    try:
+        left = text.encode()
+        while left:
+            left = left[os.write(descriptor, left) :]
     finally:
         os.close(descriptor)
 

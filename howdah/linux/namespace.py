@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from howdah.linux import syscall
+from howdah.linux.kernelfile import write_file
 from howdah.linux.netlink.link import index_of
 from howdah.linux.netlink.message import NetlinkSocket
 
@@ -93,11 +94,7 @@ class Namespace:
 
     def write_file(self, path: str, value: str) -> None:
         with self.entered():
-            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.write(descriptor, value.encode())
-            finally:
-                os.close(descriptor)
+            write_file(path, value)
 
     def remove(self) -> None:
         """Forget the name; the namespace itself ends with its last user."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from howdah.linux.kernelfile import write_file
 from howdah.linux.progress_port import END, ProgressPort
 
 FRAME = struct.Struct("<qIHH")  # time_ns, length_bytes, node, kind
@@ -35,7 +36,7 @@ class Output:
     def json(self, name: str, value: Any) -> None:
         """A reader sees the old file or the whole new one."""
         temporary = self.path / f".{name}.new"
-        temporary.write_text(json.dumps(value, separators=(",", ":")) + "\n", encoding="utf-8")
+        write_file(str(temporary), json.dumps(value, separators=(",", ":")) + "\n", new=True)
         temporary.replace(self.path / name)
 
     def host_clock_us(self) -> int:

@@ -42,12 +42,12 @@ _FIFO = ("bfifo", "pfifo")
 _NOT_CONNECTED = "when the flow could send is not known"
 
 
-def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> dict[str, Any]:
     """Write metrics.json and return it. Formulas are in the docstrings of this package; docs/measures.md lists them.
 
-    Raises HowdahError if the tables cannot be read.
+    ``data`` are the tables, where they were read already. Raises HowdahError if they cannot be read.
     """
-    data, agent = load(directory, plan), agent_or_empty(directory)
+    data, agent = data or load(directory, plan), agent_or_empty(directory)
     ends = ends_unseen(data)
     sheet = Sheet(
         {

@@ -259,7 +259,8 @@ class Scenario(Section):
         "results always",
     )
     calibrate: bool = Field(
-        default=True, description="measure the path before and after the flows; without it a run is invalid"
+        default=True,
+        description="measure the path before and after the flows; without it only checks during the flows are made",
     )
     host: HostSection = Field(default_factory=HostSection, description="settings of the network stack")
     modules: list[ModuleSection] = fixed(

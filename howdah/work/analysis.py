@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 
 from howdah.ingest.run import ingest
 from howdah.judge.run import judge
+from howdah.measure.measured import load
 from howdah.measure.run import measure
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
@@ -29,6 +30,7 @@ def analyse(directory: RunDirectory, plan: Plan, timed: Timed) -> None:
 def evaluate(directory: RunDirectory, plan: Plan, timed: Timed) -> None:
     """Write metrics.json and verdict.json from the tables that are there, and the raw records the judge reads."""
     with timed("measure"):
-        measure(directory, plan)
+        data = load(directory, plan)
+        measure(directory, plan, data)
     with timed("judge"):
-        judge(directory, plan)
+        judge(directory, plan, data)

@@ -39,8 +39,16 @@ LONG = "{rate: 5 Mbit/s, rtt: 250 ms, buffer: 4 bdp}"
 RATE = "path.rate: {from: 1 Mbit/s, to: 20 Mbit/s, scale: log}"
 RTT = "path.rtt: {from: 10 ms, to: 250 ms, step: 10 ms}"
 BUFFER = "path.buffer: [6 packets, 0.5 bdp, 1 bdp, 2 bdp, 4 bdp]"
+# Five rounds of conservative slow start overflow a buffer of 4 BDP; one more or less is a quarter of the window.
+DEEP = "path.buffer: [6 packets, 1 bdp, 4 bdp, 16 bdp]"
 VARIATION = "path.delay_variation.amplitude: {from: 100 us, to: 20.1 ms, step: 1 ms}"
 STILL = "{distribution: uniform, amplitude: 100 us, correlation_time: 50 ms, source: a choice}"
+# How growth is divided, and the window from which on it is divided by more.
+LIMITED = """\
+		divisor = div_u64(2ULL * tcp_snd_cwnd(tp), most);
+		/* The window from which on the divisor is larger. */
+		next = DIV_ROUND_UP_ULL((divisor + 1ULL) * most, 2);
+"""
 PROFILE = """\
 howdah: 1
 name: planted-NAME
@@ -57,12 +65,12 @@ claims:
     says: the changed module does what the one before does
     value: {metric: METRIC, flow: 1, at: {algorithm: faulty}}
     than: {at: {algorithm: RIGHT}}
-    expect: {ratio: {between: [0.8, 1.25]}}
+    expect: {ratio: {between: BOUNDS}}
 search:
   space:
     SPACE
   falsify: as-before
-  budget: {candidates: 64, counterexamples: 1}
+  budget: {candidates: 256, counterexamples: 1}
 """
 
 
@@ -79,6 +87,7 @@ class Fault:
     right: str = "cubic"
     metric: str = "largest_cwnd_packets"
     space: tuple[str, ...] = (RATE, RTT, BUFFER)
+    bounds: str = "[0.8, 1.25]"
 
     @property
     def is_plug_in(self) -> bool:
@@ -143,6 +152,8 @@ FAULTS = (
         "if (h->rounds <= limit)",
         SMALL,
         "hystart-plus-plus",
+        space=(RATE, RTT, DEEP),
+        bounds="[0.9, 1.1]",
     ),
     Fault(
         "no-reset-of-rounds",
@@ -152,7 +163,8 @@ FAULTS = (
         "",
         LONG,
         "hystart-plus-plus",
-        space=(RATE, RTT, BUFFER, VARIATION),
+        space=(RATE, RTT, DEEP, VARIATION),
+        bounds="[0.9, 1.1]",
     ),
     Fault(
         "threshold-in-ms",
@@ -162,14 +174,15 @@ FAULTS = (
         "slow_start_parameter(min_rtt_threshold_us, 4,",
         LONG,
         "hystart-plus-plus",
-        space=(RATE, RTT, BUFFER, VARIATION),
+        space=(RATE, RTT, DEEP, VARIATION),
+        bounds="[0.9, 1.1]",
     ),
     Fault(
         "whole-instead-of-half",
         "growth above max_ssthresh is limited to all of it a round instead of half",
         "ss_limited.c",
-        "div_u64(2ULL * tcp_snd_cwnd(tp), most)",
-        "max(div_u64(tcp_snd_cwnd(tp), most), 1ULL)",
+        LIMITED,
+        LIMITED.replace("2ULL * ", "").replace("DIV_ROUND_UP_ULL((divisor + 1ULL) * most, 2)", "(divisor + 1) * most"),
         SMALL,
         "limited",
     ),
@@ -214,6 +227,7 @@ def plant(fault: Fault, text: str, directory: Path) -> Path:
         "LIKE": "cubic" if not fault.is_plug_in else "reno",
         "RIGHT": fault.right,
         "METRIC": fault.metric,
+        "BOUNDS": fault.bounds,
         "SPACE": "\n    ".join(fault.space),
     }
     profile = PROFILE

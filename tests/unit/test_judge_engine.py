@@ -11,6 +11,7 @@ import pytest
 
 from howdah.judge.check import Check
 from howdah.judge.engine import engine_checks, flow_checks, placement
+from howdah.judge.settings import settings_checks
 from howdah.judge.tolerance import REAL, VIRTUAL
 from howdah.plan.plan import Flow, Host, Plan
 from tests.unit import path_factory
@@ -314,3 +315,9 @@ def test_netem_is_on_routers_alone() -> None:
     assert placement(plan, on_hosts) == Check("netem placement", "engine", False, message, 0, 2, 0, "qdiscs")
     missing = Check("netem placement", "engine", False, "agent.json holds no dump of the qdiscs")
     assert placement(plan, told()) == placement(plan, told(qdiscs={})) == missing
+    uncalibrated = dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, enabled=False))
+    not_asked = "the plan asks for no calibration, so tc was not asked"
+    assert placement(uncalibrated, told()) == Check("netem placement", "engine", None, not_asked)
+    assert placement(uncalibrated, on_hosts).ok is False  # whoever asked all the same
+    queues = [each for each in settings_checks(uncalibrated, told()) if each.name == "queues"]
+    assert queues == [Check("queues", "engine", None, not_asked)]

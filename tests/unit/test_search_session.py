@@ -95,7 +95,7 @@ class _Bench:
         file.write_text(PROFILE.replace("BOUND", bound), encoding="utf-8")
         profile = load(file, list(overrides))
         assert profile.search is not None
-        space, goal = read_space(file, [], profile.search), read_goal(profile.search, profile.claims)
+        space, goal = read_space(file, list(overrides), profile.search), read_goal(profile.search, profile.claims)
         directory = self.root / runs / "sought-search"
         directory.mkdir(parents=True, exist_ok=True)
         trials = Trials(space, goal, directory, workers, lambda *_: None, lambda *_: None, self.said.append)
@@ -133,6 +133,14 @@ def test_what_fails_is_found_made_simple_and_proven(bench: _Bench) -> None:
     assert profile.claims[0].id == "high"
     assert profile.search is None
     assert "Because." in profile.text
+
+
+def test_what_is_simpler_and_near_is_within_the_constraints(bench: _Bench) -> None:
+    found = bench.session(overrides=["search.constraints=[path.rate <= 8 Mbit/s, path.rtt >= 200 ms]"]).run()
+    assert found.simplest is not None
+    # The profile's own rate is out of bounds, so the roundest one takes its place.
+    assert found.simplest.candidate == {"path.rate": "8 Mbit/s", "path.rtt": "200 ms"}
+    assert "path.rtt 199 ms" not in [name for name, _ in found.neighbours]
 
 
 def test_the_number_of_workers_changes_nothing(bench: _Bench) -> None:

@@ -165,6 +165,7 @@ _GOAL = "minimise: {metric: link_utilisation}"
         ("search: {space: {path.rtt: [1 ms]}, GOAL, falsify: x}", 6, "give one of"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.rtt > 2 ms]\n  GOAL", 8, "no candidate meets"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.loss > 2 ms]\n  GOAL", 8, "names path.loss"),
+        ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.rtt > path.rate]\n  GOAL", 8, "in common"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  minimise: {metric: link_utilization}", 8, "link_utilisation"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  minimise: {metric: exit_cause}", 8, "text"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  minimise: {metric: exit_cwnd_bdp, flow: 2}", 8, "no flow 2"),

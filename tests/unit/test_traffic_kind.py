@@ -81,7 +81,7 @@ driver = howdah.agent.traffic.make_flow(flow, {flow.sender: None, flow.receiver:
 print(json.dumps({
     "ends": [flow.traffic, flow.sink],
     "driver": type(driver).__name__,
-    "versions": tool_versions(plan.flows)["drip"],
+    "versions": tool_versions(plan.flows, tc=True)["drip"],
     "packages": further_packages(plan),
     "tree": further_of("drip"),
     "whole": needs_whole_tree(plan),

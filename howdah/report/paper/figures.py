@@ -15,6 +15,7 @@ from howdah.plan.plan import Flow
 from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.sample import Float64
+from howdah.record.shown import shown_flows
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
@@ -37,7 +38,6 @@ from howdah.report.paper.strip import draw_strip
 from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
 from howdah.report.plot.swept import place_words
 from howdah.report.sequence import ACKED, AGAIN, ALLOWED, POINTS, SACKED, SENT, WINDOW, sequence_curves
-from howdah.report.shown import shown_flows
 from howdah.report.source import Curve
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
