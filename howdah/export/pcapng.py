@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 import ipaddress
-import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of,
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
 from howdah.ingest.capture_clock import CaptureClock, read_clock
 from howdah.plan.plan import Flow, Plan
+from howdah.record.agent import agent_or_empty
 from howdah.record.directory import writing_name
 from howdah.record.raw import open_raw, raw_exists, read_raw_json
 from howdah.record.result import Run
@@ -156,14 +156,11 @@ def _write_packets(run: Run, plan: Plan, captures: list[_CaptureFile], out: Bina
 
 def _flows(run: Run, plan: Plan) -> dict[Ends, _Unsaid]:
     """Flows by the addresses and ports of their data."""
-    try:
-        records = {int(each["id"]): each for each in read_raw_json(run.directory.raw / "agent.json")["flows"]}
-    except (OSError, KeyError, TypeError, HowdahError, json.JSONDecodeError):
-        records = {}
+    agent = agent_or_empty(run.directory)
     after = _sent_at_exit(run)
     found = {}
     for flow in plan.flows:
-        port = int(records.get(flow.id, {}).get("source_port") or flow.source_port)
+        port = agent.flow(flow.id).source_port or flow.source_port
         ends = (_packed(flow.source_address), port, _packed(flow.destination_address), flow.destination_port)
         found[ends] = _Unsaid(flow, exit_of(run, flow), after.get(flow.id))
     return found

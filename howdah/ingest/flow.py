@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from howdah.ingest.source import Context, SourceReport
 from howdah.plan.plan import Flow
 from howdah.record import table as store
+from howdah.record.agent import FlowRecord
 from howdah.record.schema import FLOW
 
 
@@ -19,14 +18,13 @@ def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
     Times of agent.json already count from the epoch.
     """
     report = SourceReport()
-    records = context.flow_records
     columns: dict[str, list[object]] = {name: [] for name in FLOW.names}
     for flow in context.plan.flows:
-        record = records.get(flow.id, {})
-        if not record:
+        record = context.agent.flow(flow.id)
+        if flow.id not in context.agent.by_id:
             report.problems.append(f"{flow.title} is not in agent.json")
-        elif record.get("error"):
-            report.problems.append(f"{flow.title}: {record['error']}")
+        elif record.error:
+            report.problems.append(f"{flow.title}: {record.error}")
         row = {
             "flow": flow.id,
             "flow_name": flow.name,
@@ -34,12 +32,12 @@ def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
             "receiver_node": flow.receiver,
             "algorithm": flow.algorithm,
             "kernel_algorithm": flow.kernel_algorithm,
-            "start_ns": record.get("connected_ns" if _begins_connected(flow) else "start_ns"),
-            "connected_ns": record.get("connected_ns"),
-            "end_ns": record.get("end_ns"),
-            "bytes_sent_bytes": record.get("bytes_sent"),
-            "bytes_received_bytes": record.get("bytes_received"),
-            "complete": bool(record.get("complete")) and not _is_cut(flow, record),
+            "start_ns": record.connected_ns if _begins_connected(flow) else record.start_ns,
+            "connected_ns": record.connected_ns,
+            "end_ns": record.end_ns,
+            "bytes_sent_bytes": record.bytes_sent,
+            "bytes_received_bytes": record.bytes_received,
+            "complete": record.complete and not _is_cut(flow, record),
         }
         for name, value in row.items():
             columns[name].append(value)
@@ -54,6 +52,6 @@ def _begins_connected(flow: Flow) -> bool:
     return flow.kind.control_connection and flow.size_bytes is not None
 
 
-def _is_cut(flow: Flow, record: dict[str, Any]) -> bool:
+def _is_cut(flow: Flow, record: FlowRecord) -> bool:
     """Whether the end of the run cut a transfer short: what had been written by then arrived, and no more."""
-    return flow.size_bytes is not None and int(record.get("bytes_received") or 0) < flow.size_bytes
+    return flow.size_bytes is not None and (record.bytes_received or 0) < flow.size_bytes

@@ -85,11 +85,11 @@ def interface_names(context: Context, records: Records) -> dict[tuple[int, int],
                 host = operation.arguments[f"{end}_node"]
                 names[(number[host], following[host])] = operation.arguments[f"{end}_interface"]
                 following[host] += 1
-    links = context.agent.get("links") or {}
+    links = context.agent.links or {}
     for node, host in enumerate(context.node_names()):
-        for name, link in (links.get(host) or {}).items():
-            if isinstance(link, dict) and "index" in link:
-                names[(node, int(link["index"]))] = name
+        for name, link in links.get(host, {}).items():
+            if link.index is not None:
+                names[(node, link.index)] = name
     pairs = sorted(set(zip(records.node.tolist(), records.identity.tolist(), strict=True)))
     for node, code in pairs:
         index, name = records.identities[code]

@@ -8,6 +8,7 @@ from typing import Any
 
 from howdah.ingest.source import Context, SourceReport
 from howdah.linux.kernelmessage import KernelMessage, parse
+from howdah.record.agent import AgentRecord, KernelLogRecord
 from howdah.record.kernel_log import alarms
 from howdah.record.raw import read_raw_text
 
@@ -48,18 +49,17 @@ def ingest_kernel_log(context: Context) -> SourceReport | None:
         parsed = [parse(line) for line in text.splitlines()]
         messages = [message for message in parsed if message is not None]
         report.counts["kept"] += len(messages)
-        first = account.get("first") or 0
+        first = account.first or 0
         _tell(report.counts, [each for each in messages if each.number >= first], place)
     report.rows = report.counts["kept"]
     return report
 
 
-def _accounts(agent: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _accounts(agent: AgentRecord) -> dict[str, KernelLogRecord]:
     """By the machine, "" where there is only one."""
-    machines = {name: value.get("kernel_log") for name, value in (agent.get("machines") or {}).items()}
-    found = {name: account for name, account in machines.items() if account}
-    own = agent.get("kernel_log")
-    return found or ({"": own} if own else {})
+    kernels = agent.machines or {}
+    found = {name: kernel.kernel_log for name, kernel in kernels.items() if kernel.kernel_log is not None}
+    return found or ({"": agent.kernel_log} if agent.kernel_log else {})
 
 
 def _tell(counts: dict[str, Any], messages: list[KernelMessage], place: dict[str, str]) -> None:

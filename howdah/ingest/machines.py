@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
 from howdah.ingest.kernels import add_up, own_counters
-from howdah.ingest.source import Context, Made, SourceReport, agent_record
+from howdah.ingest.source import Context, Made, SourceReport
 from howdah.plan.plan import Plan, collect_of
+from howdah.record.agent import read_agent
 from howdah.record.clock import Correction, correction_of
 from howdah.record.directory import RunDirectory
 from howdah.record.raw import raw_value, read_raw_bytes
@@ -44,7 +45,7 @@ def ingest_machines(
     parts = []
     for name, entry in clocks["machines"].items():
         place = MachineDirectory(directory.path, name)
-        context = Context(place, _part_of(plan, place), _agent(place), int(entry["epoch_monotonic_ns"]))
+        context = Context(place, _part_of(plan, place), read_agent(place), int(entry["epoch_monotonic_ns"]))
         correction = correction_of(entry)
         own = {table: _put_right(name, table, made, correction) for table, made in sources(context).items()}
         if plan.parts:
@@ -67,10 +68,6 @@ def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
     except (KeyError, TypeError) as error:
         raise HowdahError(f"this is not a part of a plan: {error}", where=str(place.raw / "part.json")) from error
     return dataclasses.replace(plan, collect=collect, flows=[flow for flow in plan.flows if flow.id in here])
-
-
-def _agent(place: MachineDirectory) -> dict[str, Any]:
-    return agent_record(_read(place.raw / "agent.json"))[0]
 
 
 def _read(path: Path) -> dict[str, Any]:

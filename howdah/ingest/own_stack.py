@@ -57,8 +57,8 @@ def add_own_stacks(context: Context, made: Made) -> None:
             _append(made, "tcp_probe", _probe(flow, wire))
         interval_us = context.plan.collect.tcp_info_us
         if interval_us is not None:
-            record = context.flow_records.get(flow.id, {})
-            end_ns = min(record.get("end_ns") or context.plan.duration_us * 1000, flow.stop_us * 1000)
+            record = context.agent.flow(flow.id)
+            end_ns = min(record.end_ns or context.plan.duration_us * 1000, flow.stop_us * 1000)
             begin_ns = int(columns["time_ns"][data][0])
             _append(made, "tcp_info", _info(flow, wire, interval_us * 1000, begin_ns, end_ns))
 

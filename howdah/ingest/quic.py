@@ -51,8 +51,8 @@ def add_quic(context: Context, made: Made) -> SourceReport | None:
         if context.plan.collect.tcp_probe:
             rows["tcp_probe"] += [_probe_row(flow, qlog, known, shift_ns) for known in qlog.acks]
         if context.plan.collect.tcp_info_us is not None:
-            record = context.flow_records.get(flow.id, {})
-            end_ns = min(record.get("end_ns") or context.plan.duration_us * 1000, flow.stop_us * 1000)
+            record = context.agent.flow(flow.id)
+            end_ns = min(record.end_ns or context.plan.duration_us * 1000, flow.stop_us * 1000)
             rows["tcp_info"] += info_rows(flow, qlog, shift_ns, context.plan.collect.tcp_info_us * 1000, end_ns)
         if context.plan.collect.slow_start:
             rows["slow_start"] += _exit_rows(flow, qlog, shift_ns)
@@ -92,10 +92,10 @@ def _shift_ns(context: Context, flow: Flow, qlog: Qlog) -> int:
 
     A log without a clock counts from the arrival of the client's first packet, one way after the flow's start.
     """
-    record = context.flow_records.get(flow.id, {})
+    record = context.agent.flow(flow.id)
     if qlog.acks[0].time_ns > _UNIX_NS:
-        return -int(record.get("realtime_offset_ns") or 0) - context.epoch_ns
-    return int(record.get("start_ns") or flow.start_us * 1000) + flow.reverse_delay_us * 1000
+        return -(record.realtime_offset_ns or 0) - context.epoch_ns
+    return (record.start_ns or flow.start_us * 1000) + flow.reverse_delay_us * 1000
 
 
 def _packets(size: int, qlog: Qlog) -> int:

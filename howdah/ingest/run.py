@@ -22,16 +22,16 @@ from howdah.ingest.quic import add_quic
 from howdah.ingest.segment import ingest_segments
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
-from howdah.ingest.source import Context, IngestReport, Made, agent_record
+from howdah.ingest.source import Context, IngestReport, Made
 from howdah.ingest.tcp_probe import ingest_tcp_probe
 from howdah.plan.plan import Plan
 from howdah.record import table as store
+from howdah.record.agent import AgentRecord, read_agent
 from howdah.record.axis import axes_of
 from howdah.record.clock import read_clocks
 from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
-from howdah.record.raw import raw_value, read_raw_bytes
 from howdah.registered import Registered, collector_named
 
 # There is a table of these in every run, empty where nothing was collected.
@@ -70,7 +70,7 @@ def ingest(directory: RunDirectory) -> IngestReport:
     log = ingest_kernel_log(context)
     if log is not None:
         report.sources[KERNEL_LOG] = log
-    axes = axes_of(context.plan, context.agent.get("kernel_release"))
+    axes = axes_of(context.plan, context.agent.kernel_release)
     for name, (table, source) in made.items():
         store.write(directory, name, table, axes)
         report.sources[name] = source
@@ -120,37 +120,31 @@ def _context(directory: RunDirectory, report: IngestReport) -> Context:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"the plan cannot be read: {error}", where=str(directory.plan)) from error
     agent = _agent(directory, report)
-    epoch = agent.get("epoch_monotonic_ns")
+    epoch = agent.epoch_monotonic_ns
     if epoch is None:
         report.problems.append("agent.json gives no epoch; the plan's is used")
         epoch = plan.epoch_us * 1000
-    return Context(directory, _with_ports(plan, agent), agent, int(epoch))
+    return Context(directory, _with_ports(plan, agent), agent, epoch)
 
 
-def _with_ports(plan: Plan, agent: dict[str, Any]) -> Plan:
+def _with_ports(plan: Plan, agent: AgentRecord) -> Plan:
     """The plan with the ports that programs really had; the agent tells both of them."""
-    records = {int(record["id"]): record for record in agent.get("flows") or []}
     flows = []
     for flow in plan.flows:
-        record = records.get(flow.id, {})
-        if flow.program is None or not record.get("destination_port"):
+        record = agent.flow(flow.id)
+        source, destination = record.source_port, record.destination_port
+        if flow.program is None or not source or not destination:
             flows.append(flow)
             continue
-        source, destination = int(record["source_port"]), int(record["destination_port"])
         flows.append(dataclasses.replace(flow, source_port=source, destination_port=destination))
     return dataclasses.replace(plan, flows=flows)
 
 
-def _agent(directory: RunDirectory, report: IngestReport) -> dict[str, Any]:
-    path = directory.raw / "agent.json"
+def _agent(directory: RunDirectory, report: IngestReport) -> AgentRecord:
     try:
-        value = raw_value(read_raw_bytes(path))
+        return read_agent(directory)
     except FileNotFoundError:
         report.problems.append("agent.json is missing: the guest did not finish")
-        return {}
-    except (OSError, ValueError) as error:
-        report.problems.append(f"agent.json cannot be read: {error}")
-        return {}
-    record, problems = agent_record(value)
-    report.problems += problems
-    return record
+    except HowdahError as error:
+        report.problems.append(f"agent.json cannot be read: {error.what}")
+    return AgentRecord()

@@ -64,7 +64,7 @@ def ingest_slow_start(context: Context) -> tuple[pa.Table, SourceReport]:
 def _was_collected(context: Context) -> bool:
     """The module was loaded, or a file of the collector is there; a missing account is then a problem."""
     raw = context.directory.raw
-    loaded = MODULE in (context.agent.get("modules") or {}) and bool(context.plan.flows)
+    loaded = MODULE in (context.agent.modules or {}) and bool(context.plan.flows)
     return loaded or raw_exists(raw / _TRACEPOINT.account) or raw_exists(raw / "slow_start.bin")
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howdah.plan.plan import Flow, Plan
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory
 
 _Kind = TypeVar("_Kind")
@@ -53,33 +53,13 @@ class IngestReport:
         return IngestReport(sources, list(value["problems"]))
 
 
-def agent_record(value: Any) -> tuple[dict[str, Any], list[str]]:
-    """What agent.json holds, with nothing but flows among its flows and a number for its epoch; and what it lacks."""
-    record = dict(value) if isinstance(value, dict) else {}
-    given = record.get("flows") or []
-    flows = [each for each in given if _is_flow(each)] if isinstance(given, list) else []
-    problems = [] if flows == given else ["agent.json has flows that are none"]
-    record["flows"] = flows
-    if not isinstance(record.get("epoch_monotonic_ns"), int | None):
-        record["epoch_monotonic_ns"] = None
-    return record, problems
-
-
-def _is_flow(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and all(isinstance(value.get(name), int | None) for name in ("id", "source_port", "destination_port"))
-        and value.get("id") is not None
-    )
-
-
 @dataclass(frozen=True)
 class Context:
     """The run as its sources see it. ``epoch_ns`` is CLOCK_MONOTONIC in the guest at time zero of the plan."""
 
     directory: RunDirectory
     plan: Plan
-    agent: dict[str, Any]
+    agent: AgentRecord
     epoch_ns: int
     _made: dict[Callable[[Context], Any], Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -90,14 +70,9 @@ class Context:
         made: _Kind = self._made[make]
         return made
 
-    @cached_property
-    def flow_records(self) -> dict[int, dict[str, Any]]:
-        """agent.json's record of each flow, by the flow's id; flows that never came to be have none."""
-        return {int(record["id"]): record for record in self.agent.get("flows") or []}
-
     def source_port(self, flow: Flow) -> int:
         """The port the sender really used (iperf3 and a passive sender may be given one by the kernel)."""
-        return int(self.flow_records.get(flow.id, {}).get("source_port") or flow.source_port)
+        return self.agent.flow(flow.id).source_port or flow.source_port
 
     def node_names(self) -> list[str]:
         return [host.name for host in self.plan.hosts]

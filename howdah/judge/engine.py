@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import ENGINE, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Flow, Plan
+from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord
 
 
-def engine_checks(
-    plan: Plan, agent: dict[str, Any] | None, tolerance: Tolerance, idle: Idle | None = None
-) -> list[Check]:
+def engine_checks(plan: Plan, agent: AgentRecord | None, tolerance: Tolerance, idle: Idle | None = None) -> list[Check]:
     """``agent`` is agent.json, None if it is missing; ``idle`` is howdah/judge/busy.py's, where there is one."""
     if agent is None:
         return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not finish")]
@@ -25,17 +23,17 @@ def engine_checks(
     return checks
 
 
-def _status(agent: dict[str, Any]) -> Check:
-    if agent.get("status") == "ok":
+def _status(agent: AgentRecord) -> Check:
+    if agent.status == "ok":
         return Check("agent", ENGINE, True, "every operation of the plan was carried out")
-    error = agent.get("error") or {}
-    message = f"the agent stopped at {error.get('operation')}: {error.get('message')}"
+    error = agent.error or AgentFailure()
+    message = f"the agent stopped at {error.operation}: {error.message}"
     return Check("agent", ENGINE, False, message)
 
 
-def _epoch(plan: Plan, agent: dict[str, Any]) -> Check:
+def _epoch(plan: Plan, agent: AgentRecord) -> Check:
     """In virtual time the experiment starts at the very uptime the plan says."""
-    found = agent.get("epoch_monotonic_ns")
+    found = agent.epoch_monotonic_ns
     if not plan.traits.exact_uptime:
         return Check("epoch", ENGINE, found is not None, "the epoch follows from when the network was built")
     expected = plan.epoch_us * 1000
@@ -44,7 +42,7 @@ def _epoch(plan: Plan, agent: dict[str, Any]) -> Check:
     return Check("epoch", ENGINE, ok, message, expected, found, 0, "ns")
 
 
-def _clock(plan: Plan, agent: dict[str, Any], tolerance: Tolerance, idle: Idle | None) -> list[Check]:
+def _clock(plan: Plan, agent: AgentRecord, tolerance: Tolerance, idle: Idle | None) -> list[Check]:
     """Phases begin and end when the plan says; a clock that ran away while the guest waited for something is seen here.
 
     The guest's clock stands still while it computes and runs free while it waits for anything outside.
@@ -57,18 +55,18 @@ def _clock(plan: Plan, agent: dict[str, Any], tolerance: Tolerance, idle: Idle |
         latest_us["calibrate-before"] = calibration.before_us + window
         latest_us["quiesce"] = calibration.after_us
         latest_us["calibrate-after"] = calibration.after_us + window
-    phases = {item["phase"]: item for item in agent.get("phases") or []}
+    phases = {phase.phase: phase for phase in agent.phases}
     checks = []
     for phase, latest in latest_us.items():
         name = f"clock {phase}"
         if phase not in phases:
             checks.append(Check(name, ENGINE, False, f"phase {phase} did not happen", latest, None, None, "us"))
             continue
-        end_us = phases[phase]["end_ns"] / 1000
+        end_us = phases[phase].end_ns / 1000
         late = end_us > latest + tolerance.clock_us
         early = phase in earliest_us and end_us < earliest_us[phase] - tolerance.clock_us
         message = f"phase {phase} ended at {end_us / 1e6:.6f} s, the plan allows until {latest / 1e6:.6f} s"
-        if late and excused(idle, latest * 1000, phases[phase]["end_ns"]):
+        if late and excused(idle, latest * 1000, phases[phase].end_ns):
             late = False
             message += WHY
         if late:
@@ -79,47 +77,41 @@ def _clock(plan: Plan, agent: dict[str, Any], tolerance: Tolerance, idle: Idle |
     return checks
 
 
-def flow_checks(flows: Iterable[Flow], agent: dict[str, Any], tolerance: Tolerance, idle: Idle | None) -> list[Check]:
+def flow_checks(flows: Iterable[Flow], agent: AgentRecord, tolerance: Tolerance, idle: Idle | None) -> list[Check]:
     """One of each flow, by the first record of its id."""
-    records = {record.get("id"): record for record in reversed(agent.get("flows") or [])}
-    return [_flow_check(flow, records.get(flow.id), tolerance, idle) for flow in flows]
+    return [_flow_check(flow, agent.by_id.get(flow.id), tolerance, idle) for flow in flows]
 
 
-def _flow_check(flow: Flow, record: dict[str, Any] | None, tolerance: Tolerance, idle: Idle | None) -> Check:
+def _flow_check(flow: Flow, record: FlowRecord | None, tolerance: Tolerance, idle: Idle | None) -> Check:
     """The flow connected, started on time, and moved data; ``record`` is that of agent.json."""
     name = f"flow {flow.id}"
-    if record is None or record.get("start_ns") is None:
+    if record is None or record.start_ns is None:
         return Check(name, ENGINE, False, f"{flow.title} never started")
-    if record.get("error"):
-        return Check(name, ENGINE, False, f"{flow.title} failed: {record['error']}")
-    if record.get("connected_ns") is None:
+    if record.error:
+        return Check(name, ENGINE, False, f"{flow.title} failed: {record.error}")
+    if record.connected_ns is None:
         return Check(name, ENGINE, False, f"{flow.title} never connected")
-    start_us = record["start_ns"] / 1000
-    late = excused(idle, flow.start_us * 1000, record["start_ns"])
+    start_us = record.start_ns / 1000
+    late = excused(idle, flow.start_us * 1000, record.start_ns)
     if abs(start_us - flow.start_us) > tolerance.clock_us and not late:
         message = f"{flow.title} started at {start_us:.0f} us instead of {flow.start_us} us"
         return Check(name, ENGINE, False, message, flow.start_us, start_us, tolerance.clock_us, "us")
-    if not record.get("bytes_received"):
+    if not record.bytes_received:
         return Check(name, ENGINE, False, f"{flow.title} moved no data")
-    used = record.get("kernel_algorithm")
+    used = record.kernel_algorithm
     if used is not None and used != flow.kernel_algorithm:
         message = f"{flow.title} used the congestion control {used} instead of {flow.kernel_algorithm}"
         return Check(name, ENGINE, False, message)
-    end_us = record["end_ns"] / 1000 if record.get("end_ns") is not None else flow.stop_us
-    if _is_bulk(flow) and record.get("complete") and end_us < flow.stop_us - tolerance.clock_us:
+    end_us = record.end_ns / 1000 if record.end_ns is not None else flow.stop_us
+    if _is_bulk(flow) and record.complete and end_us < flow.stop_us - tolerance.clock_us:
         message = f"{flow.title} ended at {end_us:.0f} us, the plan lets it send until {flow.stop_us}"
         return Check(name, ENGINE, False, message, flow.stop_us, end_us, tolerance.clock_us, "us")
     # A transfer that is under way when the run ends stops writing then, and what it wrote still arrives.
     cut = end_us > flow.stop_us
-    if (
-        flow.size_bytes is not None
-        and record.get("complete")
-        and not cut
-        and record["bytes_received"] != flow.size_bytes
-    ):
-        message = f"{flow.title} moved {record['bytes_received']} bytes instead of {flow.size_bytes}"
-        return Check(name, ENGINE, False, message, flow.size_bytes, record["bytes_received"], 0, "bytes")
-    message = f"{flow.title} started on time and moved {record['bytes_received']} bytes"
+    if flow.size_bytes is not None and record.complete and not cut and record.bytes_received != flow.size_bytes:
+        message = f"{flow.title} moved {record.bytes_received} bytes instead of {flow.size_bytes}"
+        return Check(name, ENGINE, False, message, flow.size_bytes, record.bytes_received, 0, "bytes")
+    message = f"{flow.title} started on time and moved {record.bytes_received} bytes"
     return Check(name, ENGINE, True, message, flow.start_us, start_us, tolerance.clock_us, "us")
 
 
@@ -128,21 +120,20 @@ def _is_bulk(flow: Flow) -> bool:
     return flow.size_bytes is None and flow.group is None and flow.kind.single
 
 
-def placement(plan: Plan, agent: dict[str, Any]) -> Check:
+def placement(plan: Plan, agent: AgentRecord) -> Check:
     """No netem on a host: it entangles with TCP small queues and pacing, and is not the path's delay.
 
     From the dump ``tc`` made of the network as it was, not from the plan.
     """
     hosts = {host.name for host in plan.hosts if host.role != "router"}
-    dumps = agent.get("qdiscs")
-    if not dumps:
+    if not agent.qdiscs:
         return Check("netem placement", ENGINE, False, "agent.json holds no dump of the qdiscs")
     found = [
-        f"{node}:{item.get('dev')}"
-        for node, dump in dumps.items()
+        f"{node}:{item.dev}"
+        for node, dump in agent.qdiscs.items()
         if node in hosts
-        for item in (dump["qdiscs"] if isinstance(dump, dict) else dump)
-        if item.get("kind") == Netem.kind
+        for item in dump.qdiscs
+        if item.kind == Netem.kind
     ]
     ok = not found
     message = (

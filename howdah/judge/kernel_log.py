@@ -7,25 +7,26 @@ from typing import Any
 
 from howdah.ingest.source import IngestReport
 from howdah.judge.check import ENGINE, Check
+from howdah.record.agent import AgentRecord, KernelLogRecord
 from howdah.record.kernel_log import SOURCE, KernelAlarm, in_use
 
 _CHECK = "kernel log"
 _MOST_CHARACTERS = 400
 
 
-def kernel_log_checks(report: IngestReport, agent: dict[str, Any] | None) -> list[Check]:
+def kernel_log_checks(report: IngestReport, agent: AgentRecord | None) -> list[Check]:
     """``agent`` is agent.json, whose account the log must match.
 
     A kernel that warns goes on, but of what it does then nobody knows whether it is what it should do.
     """
-    accounts = _accounts(agent or {})
+    accounts = _accounts(agent or AgentRecord())
     found = report.sources.get(SOURCE)
     if not accounts:
         return [Check(_CHECK, ENGINE, None, "what the kernel said was not kept")]
-    unread = [str(account["why"]) for account in accounts if account["why"]]
+    unread = [account.why for account in accounts if account.why]
     if unread:
         return [Check(_CHECK, ENGINE, None, f"nobody could read what the kernel said ({unread[0]})")]
-    written = sum(int(account["records"]) for account in accounts)
+    written = sum(account.records for account in accounts)
     counts = found.counts if found is not None else {}
     kept = int(counts.get("kept", 0))
     if kept != written:
@@ -33,23 +34,23 @@ def kernel_log_checks(report: IngestReport, agent: dict[str, Any] | None) -> lis
         return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
     total = int(counts["alarms_total"])
     if total:
-        said = _said(counts["alarms"], total, _own_modules(agent or {}))
+        said = _said(counts["alarms"], total, _own_modules(agent or AgentRecord()))
         return [Check(_CHECK, ENGINE, False, said, 0, total, 0, "alarms")]
-    lost = sum(int(account["lost"]) for account in accounts)
+    lost = sum(account.lost for account in accounts)
     if lost:
         what = f"{lost} messages of the kernel were overwritten before they were read; the other {kept} hold no alarm"
         return [Check(_CHECK, ENGINE, None, what, 0, None, 0, "alarms")]
     return [Check(_CHECK, ENGINE, True, f"the kernel's {kept} messages hold no alarm", 0, 0, 0, "alarms")]
 
 
-def _accounts(agent: dict[str, Any]) -> list[dict[str, Any]]:
-    machines = [value["kernel_log"] for value in (agent.get("machines") or {}).values() if value.get("kernel_log")]
-    return machines or [account for account in [agent.get("kernel_log")] if account]
+def _accounts(agent: AgentRecord) -> list[KernelLogRecord]:
+    machines = [kernel.kernel_log for kernel in (agent.machines or {}).values() if kernel.kernel_log]
+    return machines or [account for account in [agent.kernel_log] if account]
 
 
-def _own_modules(agent: dict[str, Any]) -> list[str]:
+def _own_modules(agent: AgentRecord) -> list[str]:
     """The profile's, of which alone the agent records what they register."""
-    return [name for name, value in (agent.get("modules") or {}).items() if "algorithms" in value]
+    return [name for name, value in (agent.modules or {}).items() if value and value.algorithms is not None]
 
 
 def _said(found: list[dict[str, Any]], total: int, own_modules: list[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from howdah.judge.check import AFTER, BEFORE, ENGINE, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
+from howdah.record.agent import AgentRecord, ProcessorRecord
 
 # How well the clocks must be known: what is measured from one machine to another (the end of a transfer) is no better.
 CLOCK_UNCERTAINTY_SHARE = 0.1  # of the round trip
@@ -18,7 +19,7 @@ _LARGEST_STEAL = 0.01
 
 
 def machine_checks(
-    plan: Plan, clocks: dict[str, Any] | None, agent: dict[str, Any] | None, tolerance: Tolerance
+    plan: Plan, clocks: dict[str, Any] | None, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
     """``clocks`` is clock.json, ``agent`` agent.json of the run; None where they are missing."""
     if clocks is None or agent is None:
@@ -26,8 +27,8 @@ def machine_checks(
     checks = []
     for name, entry in clocks["machines"].items():
         checks += [clock_known(plan, name, entry), clock_gain(name, entry)]
-        record = (agent.get("machines") or {}).get(name) or {}
-        checks += processor(plan, name, record.get("processor"), tolerance)
+        kernel = (agent.machines or {}).get(name)
+        checks += processor(plan, name, kernel.processor if kernel else None, tolerance)
     return checks
 
 
@@ -50,20 +51,20 @@ def clock_gain(machine: str, entry: dict[str, Any]) -> Check:
     return Check(f"clock rate of {machine}", ENGINE, ok, message, 0, gain, LARGEST_GAIN, "ratio")
 
 
-def processor(plan: Plan, machine: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+def processor(plan: Plan, machine: str, found: ProcessorRecord | None, tolerance: Tolerance) -> list[Check]:
     """A process of high priority woke up on time, and no other machine took the processor away.
 
     A packet that waits for a timer waits as long as that process does.
     """
     name = f"processor of {machine}"
-    if found is None or not found.get("wakeups"):
+    if found is None or not found.wakeups or found.late_worst_ns is None:
         return [Check(name, ENGINE, False, f"the processor of {machine} was not watched while the flows ran")]
     allowed_us = tolerance.delay(plan.path.rtt_us)
-    late = sum(late_ns > allowed_us * 1000 for _, late_ns in found["late"])
+    late = sum(late_ns > allowed_us * 1000 for _, late_ns in found.late)
     # One that comes later than a whole interval stands for all that were due meanwhile.
-    total = found["wakeups"] + found["missed"]
-    share = (late + found["missed"]) / total
-    worst_us = found["late_worst_ns"] / 1000
+    total = found.wakeups + found.missed
+    share = (late + found.missed) / total
+    worst_us = found.late_worst_ns / 1000
     ok = share <= _LATE_SHARE and worst_us <= tolerance.clock_us
     message = (
         f"{machine}: {share:.2%} of {total} wake-ups came more than {allowed_us / 1000:.3g} ms late, the worst "
@@ -72,7 +73,7 @@ def processor(plan: Plan, machine: str, found: dict[str, Any] | None, tolerance:
     if not ok:
         message += ": it was short of processor time, and so was the network in it"
     checks = [Check(name, ENGINE, ok, message, 0, share, _LATE_SHARE, "ratio")]
-    steal = found.get("steal")
+    steal = found.steal
     if steal is not None:
         taken = steal > _LARGEST_STEAL
         message = f"{steal:.2%} of the processor time of {machine} went to other virtual machines"

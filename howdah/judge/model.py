@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from howdah.ingest.ns2 import read_links
 from howdah.ingest.source import IngestReport
@@ -17,6 +16,7 @@ from howdah.judge.engine import flow_checks
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.plan.plan import Plan
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory
 
 Links = dict[str, dict[str, int]]
@@ -24,7 +24,7 @@ _BOTTLENECKS = ("forward", "reverse")
 
 
 def model_checks(
-    directory: RunDirectory, data: Measured, report: IngestReport, agent: dict[str, Any] | None, tolerance: Tolerance
+    directory: RunDirectory, data: Measured, report: IngestReport, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
     """Every check of a run of a model; ``agent`` is agent.json, None if it is missing."""
     plan = data.plan
@@ -46,9 +46,9 @@ def model_checks(
     return checks
 
 
-def _model(plan: Plan, agent: dict[str, Any]) -> Check:
+def _model(plan: Plan, agent: AgentRecord) -> Check:
     """The simulator that ran is the one whose parameters the plan declares; and who reads it knows it is one."""
-    wanted, found = plan.traits.label, agent.get("kernel_release")
+    wanted, found = plan.traits.label, agent.kernel_release
     message = f"the TCP of this run is a {found}: it shows what that model does, not what a kernel does"
     if found != wanted:
         message = f"the plan is for a {wanted}, and {found} ran"

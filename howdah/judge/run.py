@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.wire_file import WIRE_FILE
+from howdah.errors import HowdahError
 from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks
 from howdah.judge.agreement import agreement_checks
@@ -36,6 +37,7 @@ from howdah.judge.tolerance import Tolerance, tolerance_of
 from howdah.judge.wires import wire_checks
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
+from howdah.record.agent import AgentRecord, read_agent
 from howdah.record.clock import CLOCK_FILE
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.raw import read_raw_json
@@ -49,7 +51,7 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     """
     tolerance = tolerance_of(plan)
     data = load(directory, plan)
-    agent = _json(directory.raw / "agent.json")
+    agent = _agent(directory)
     if plan.traits.model:
         checks = model_checks(directory, data, read_report(directory), agent, tolerance)
     else:
@@ -66,7 +68,7 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
 
 
 def _kernel_checks(
-    directory: RunDirectory, data: Measured, agent: dict[str, Any] | None, tolerance: Tolerance
+    directory: RunDirectory, data: Measured, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
     """Of a run on real kernels; ``agent`` is agent.json, None if it is missing."""
     plan, raw = data.plan, directory.raw
@@ -82,7 +84,7 @@ def _kernel_checks(
         checks += round_trip_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += wire_checks(plan, _json(raw / WIRE_FILE), tolerance)
     if plan.real_time is not None:
-        checks += processor(plan, "the virtual machine", (agent or {}).get("processor"), tolerance)
+        checks += processor(plan, "the virtual machine", agent.processor if agent else None, tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += train_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
@@ -114,6 +116,14 @@ def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
         return []
     times = data.bottleneck.time_ns
     return [reading_gaps("the bottleneck's queue", plan.collect.qdisc_us, times[times >= 0].tolist(), idle)]
+
+
+def _agent(directory: RunDirectory) -> AgentRecord | None:
+    """None if it is missing or cannot be read, which the report of ingest explains."""
+    try:
+        return read_agent(directory)
+    except (OSError, HowdahError):
+        return None
 
 
 def _json(path: Path) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from howdah.plan.line import WIRE, WIRE_HANDLE, delay_lines
 from howdah.plan.operation import ROUTE_METRICS
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
+from howdah.record.agent import AgentRecord, KernelRecord, ModuleRecord, NodeQueues, ShownPolicer, ShownQueue
 
 # Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
 _OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")
@@ -29,7 +30,7 @@ _OF_TCP = "tcp_"  # engines give their kernels parameters of other code
 _AT_BOOT_ALONE = "ipv6.disable"  # what no running kernel can be told
 
 
-def settings_checks(plan: Plan, agent: dict[str, Any] | None) -> list[Check]:
+def settings_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:
     """Of agent.json; nothing where it is missing, which is a failed check of its own."""
     if agent is None:
         return []
@@ -53,9 +54,9 @@ def _check(name: str, wrong: list[str] | None, source: str) -> Check:
     return Check(name, ENGINE, not wrong, message, 0, len(wrong), 0, "settings")
 
 
-def _sysctls(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+def _sysctls(plan: Plan, agent: AgentRecord) -> list[str] | None:
     """Those of the plan have its value; every other one is the same on all nodes of a kernel."""
-    dumps = agent.get("sysctls")
+    dumps = agent.sysctls
     if not dumps:
         return None
     wanted: dict[tuple[str | None, str], str] = {}
@@ -89,9 +90,9 @@ def _uneven(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]
             yield f"{name} is {told}, and the plan sets it nowhere"
 
 
-def _interfaces(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+def _interfaces(plan: Plan, agent: AgentRecord) -> list[str] | None:
     """MTU, offloads and the largest burst of segmentation offload."""
-    dumps = agent.get("links")
+    dumps = agent.links
     if not dumps:
         return None
     wanted: dict[tuple[str, str, str], int | bool] = {}
@@ -103,29 +104,29 @@ def _interfaces(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
         wanted[arguments["node"], arguments["interface"], arguments["feature"]] = arguments["enabled"]
     wrong = []
     for (node, interface, name), value in wanted.items():
-        link = dumps.get(node, {}).get(interface, {})
-        found = link.get(name, link.get("offloads", {}).get(name))
+        link = dumps.get(node, {}).get(interface)
+        found = link.setting(name) if link else None
         if found is not None and found != value:
             wrong.append(f"{name} of {node}:{interface} is {_shown(found)}, the plan says {_shown(value)}")
     return wrong
 
 
-def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
     """Kind of every queue, its limits and thresholds, and rate of every class as they were before the flows; no queue
     that nobody planned."""
-    dumps = agent.get("qdiscs")
+    dumps = agent.qdiscs
     if not dumps:
         return None
     wanted = {(item["node"], item["interface"], item["handle"]): item["kind"] for item in _operations(plan, "qdisc")}
     ends = {(item[f"{end}_node"], item[f"{end}_interface"]) for item in _operations(plan, "link") for end in ("a", "b")}
     lines = {line.place for line in delay_lines(plan)} if plan.parts else set()
-    usual = [*_OWN_QUEUES, (agent.get("sysctls") or {}).get("*", {}).get("net.core.default_qdisc")]
+    usual = [*_OWN_QUEUES, (agent.sysctls or {}).get("*", {}).get("net.core.default_qdisc")]
     if plan.traits.several_machines:
         usual.append(_QUEUE_OF_A_NIC)
     found: dict[tuple[str, str, str], str] = {}
     for node, dump in dumps.items():
-        for item in dump["qdiscs"] if isinstance(dump, dict) else dump:
-            found[node, str(item.get("dev")), str(item.get("handle"))] = str(item.get("kind"))
+        for item in dump.qdiscs:
+            found[node, str(item.dev), str(item.handle)] = str(item.kind)
     wrong = [
         f"the queue {handle} of {node}:{interface} is {_kind(found.get((node, interface, handle)))}, "
         f"the plan says {kind}"
@@ -146,16 +147,15 @@ def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
     return wrong + [sentence for found in further for sentence in found(plan, dumps)]
 
 
-def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """The limits and thresholds of queues, in the kernel's own words."""
     for item in _operations(plan, "qdisc"):
         names = discipline(item["kind"]).told
         dump = dumps.get(item["node"])
         if not names or dump is None:
             continue
-        for found in dump["qdiscs"] if isinstance(dump, dict) else dump:
-            place = (found.get("dev"), found.get("handle"), found.get("kind"))
-            if place != (item["interface"], item["handle"], item["kind"]):
+        for found in dump.qdiscs:
+            if (found.dev, found.handle, found.kind) != (item["interface"], item["handle"], item["kind"]):
                 continue
             said = _options(found)
             for word, name in names.items():
@@ -170,73 +170,64 @@ def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
                     yield f"{queue} has {_option(word, name, value)}, the plan says {planned}"
 
 
-def _filters(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+def _filters(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """What the queue takes for a mark. Without it marked packets are as any."""
     for item in _operations(plan, "filter"):
         node, interface = item["node"], item["interface"]
         dump = dumps.get(node)
-        if not isinstance(dump, dict):
+        if dump is None:
             continue
-        found = dump.get("filters", {}).get(interface, [])
-        if found != [{"dscp": item["dscp"], "queue": item["queue"]}]:
-            told = ", ".join(f"DSCP {each['dscp']}" for each in found) or "no mark"
+        found = dump.filters.get(interface, [])
+        if [(each.dscp, each.queue) for each in found] != [(item["dscp"], item["queue"])]:
+            told = ", ".join(f"DSCP {each.dscp}" for each in found) or "no mark"
             yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item['dscp']}"
 
 
-def _policers(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+def _policers(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """Rate and burst of the policer, which the kernel keeps in steps of 64 ns; no policer that nobody planned."""
     wanted = {(item["node"], item["interface"]): item for item in _operations(plan, "police")}
-    told = {
-        (node, interface): buckets
-        for node, dump in dumps.items()
-        if isinstance(dump, dict)
-        for interface, buckets in dump.get("policers", {}).items()
-    }
+    told = {(node, interface): buckets for node, dump in dumps.items() for interface, buckets in dump.policers.items()}
     for node, interface in dict.fromkeys([*wanted, *(place for place, buckets in told.items() if buckets)]):
         item, found = wanted.get((node, interface)), told.get((node, interface), [])
         if node not in dumps or (item and len(found) == 1 and _same_bucket(found[0], item)):
             continue
-        said = " and ".join(f"{one['burst_bytes']} bytes at {one['rate_bits_per_second']} bit/s" for one in found)
+        said = " and ".join(map(str, found))
         planned = f"{item['burst_bytes']} bytes at {item['rate_bits_per_second']} bit/s" if item else "nothing of it"
         yield f"the policer of {node}:{interface} holds {said or 'nothing: it is missing'}, the plan says {planned}"
 
 
-def _same_bucket(found: dict[str, int], item: dict[str, Any]) -> bool:
+def _same_bucket(found: ShownPolicer, item: dict[str, Any]) -> bool:
     step = item["rate_bits_per_second"] * TICK_NS // 8_000_000_000 + 1
-    same_rate = abs(found["rate_bits_per_second"] - item["rate_bits_per_second"]) <= _BYTE_A_SECOND
+    same_rate = abs(found.rate_bits_per_second - item["rate_bits_per_second"]) <= _BYTE_A_SECOND
     # A rate in whole bytes a second fills the bucket a little later.
     share = _BYTE_A_SECOND * item["burst_bytes"] // item["rate_bits_per_second"]
-    return same_rate and bool(abs(found["burst_bytes"] - item["burst_bytes"]) <= step + share)
+    return same_rate and bool(abs(found.burst_bytes - item["burst_bytes"]) <= step + share)
 
 
-def _classes(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+def _classes(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """An older tc prints classes as text, whatever it is asked for; those are not compared."""
     for item in _operations(plan, "class"):
         node, interface = item["node"], item["interface"]
         dump = dumps.get(node)
-        classes = dump.get("classes", {}).get(interface, []) if isinstance(dump, dict) else []
-        for found in classes:
-            if not isinstance(found, dict) or found.get("handle") != item["classid"] or "rate" not in found:
+        for found in dump.classes.get(interface, []) if dump else []:
+            if isinstance(found, str) or found.handle != item["classid"] or found.rate is None:
                 continue
-            rate, planned = int(found["rate"]) * 8, int(item["options"]["rate_bits_per_second"])
+            rate, planned = found.rate * 8, int(item["options"]["rate_bits_per_second"])
             if abs(rate - planned) > _BYTE_A_SECOND:
                 yield f"the class {item['classid']} of {node}:{interface} has {rate} bit/s, the plan says {planned}"
 
 
-def _routes(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+def _routes(plan: Plan, agent: AgentRecord) -> list[str] | None:
     """Initial windows and quick ACKs of the routes that have any."""
-    dumps = agent.get("routes")
+    dumps = agent.routes
     if not dumps:
         return None
     wanted: dict[tuple[str, str], dict[str, int]] = {}
     for item in _operations(plan, "route"):
-        if metrics := _set_metrics(item):
+        if metrics := {name: int(item[name]) for name in ROUTE_METRICS if item.get(name) is not None}:
             wanted[item["node"], item["destination"]] = metrics
     found = {
-        (node, route["destination"]): metrics
-        for node, routes in dumps.items()
-        for route in routes
-        if (metrics := _set_metrics(route))
+        (node, route.destination): route.metrics for node, routes in dumps.items() for route in routes if route.metrics
     }
     return [
         f"the route of {node} to {destination} has {_metrics(found.get((node, destination)))}, "
@@ -246,9 +237,9 @@ def _routes(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
     ]
 
 
-def _parameters(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+def _parameters(plan: Plan, agent: AgentRecord) -> list[str] | None:
     """Of modules and of built-in code; not every parameter can be read."""
-    dumps = agent.get("modules")
+    dumps = agent.modules
     if dumps is None:
         return None
     wanted: dict[tuple[str, str], str] = {}
@@ -264,22 +255,22 @@ def _parameters(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
             wanted[module, name] = str(value)
     wrong = []
     for (module, name), value in wanted.items():
-        found = (dumps.get(module) or {}).get("parameters", {}).get(name)
+        found = (dumps.get(module) or ModuleRecord()).parameters.get(name)
         if found is not None and not same_value(value, found):
             wrong.append(f"{module}.{name} is {found}, the plan says {value}")
     return wrong
 
 
-def _boot_checks(plan: Plan, agent: dict[str, Any]) -> list[Check]:
+def _boot_checks(plan: Plan, agent: AgentRecord) -> list[Check]:
     """Of what each kernel was given when it booted, which it keeps of parameters that it shows nowhere else, too.
 
     Nothing where no kernel was booted for the run, and of agents of earlier releases, which did not ask.
     """
-    kernels = {
+    kernels: dict[str, KernelRecord] = {
         "the kernel": agent,
-        **{f"the kernel of {name}": one for name, one in (agent.get("machines") or {}).items()},
+        **{f"the kernel of {name}": one for name, one in (agent.machines or {}).items()},
     }
-    told = {name: one["boot_parameters"] for name, one in kernels.items() if one.get("boot_parameters") is not None}
+    told = {name: one.boot_parameters for name, one in kernels.items() if one.boot_parameters is not None}
     if plan.traits.outlives_run or not plan.kernel_parameters or not told:
         return []
     wrong = []
@@ -287,7 +278,7 @@ def _boot_checks(plan: Plan, agent: dict[str, Any]) -> list[Check]:
         for name, value in plan.kernel_parameters.items():
             if name not in given:
                 wrong.append(f"{kernel} was not given {name}, the plan says {value}")
-            elif not same_value(str(value), str(given[name])):
+            elif not same_value(str(value), given[name]):
                 wrong.append(f"{kernel} was given {name}={given[name]}, the plan says {value}")
         others = [name for name in given if name.startswith(_OF_TCP) and name not in plan.kernel_parameters]
         wrong += [f"{kernel} was given {name}, the plan says nothing of it" for name in others]
@@ -303,10 +294,6 @@ def _equal_words(wanted: str, found: str) -> bool:
     return len(words[0]) == len(words[1]) and all(map(same_value, *words))
 
 
-def _set_metrics(route: dict[str, Any]) -> dict[str, int]:
-    return {name: int(route[name]) for name in ROUTE_METRICS if route.get(name) is not None}
-
-
 def _at(place: str) -> str:
     return "in the kernel" if place.startswith("*") else f"at {place}"
 
@@ -315,9 +302,9 @@ def _shown(value: int | bool) -> str:
     return str(value) if not isinstance(value, bool) else "on" if value else "off"
 
 
-def _options(queue: dict[str, Any]) -> dict[str, Any]:
+def _options(queue: ShownQueue) -> dict[str, Any]:
     """Those of GRED's virtual queues have the queue's number before their names."""
-    options = dict(queue.get("options", {}))
+    options = dict(queue.options)
     for each in options.get("vqs", ()):
         options |= {f"{each.get('vq')} {word}": value for word, value in each.items()}
     return options

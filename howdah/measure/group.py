@@ -17,51 +17,40 @@ from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.measure.transaction import group_transaction_rows, transaction_rows
 from howdah.plan.plan import Flow, Plan
-from howdah.record.directory import RunDirectory
-from howdah.record.raw import raw_value, read_raw_bytes
+from howdah.record.agent import AgentRecord, FlowRecord
 
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
 # Each takes so many connections that one of them at least is beyond it.
 TAIL = {"p95": 0.95, "p99": 0.99, "p999": 0.999}
 _SAME_RTTS = 2  # agent and trace agree on a completion within so many round trips
 
-Record = dict[str, Any]
 
-
-def read_records(directory: RunDirectory) -> dict[int, Record]:
-    """What agent.json says of each flow, by its id; empty if the file is missing."""
-    try:
-        found = raw_value(read_raw_bytes(directory.raw / "agent.json"))["flows"]
-        return {int(record["id"]): record for record in found}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def completion_s(flow: Flow, record: Record) -> float | None:
+def completion_s(flow: Flow, record: FlowRecord) -> float | None:
     """Seconds from the start to the receiver's last byte; None unless every byte of a given size arrived."""
-    if flow.size_bytes is None or not record.get("complete") or record.get("end_ns") is None:
+    start, end, received = record.start_ns, record.end_ns, record.bytes_received
+    if flow.size_bytes is None or not record.complete or start is None or end is None:
         return None
-    if record.get("bytes_received", flow.size_bytes) < flow.size_bytes:  # the end of the run cut it short
+    if received is not None and received < flow.size_bytes:  # the end of the run cut it short
         return None
-    return float(record["end_ns"] - record["start_ns"]) / SECOND_NS
+    return (end - start) / SECOND_NS
 
 
-def transfer_s(flow: Flow, record: Record) -> float | None:
+def transfer_s(flow: Flow, record: FlowRecord) -> float | None:
     """The same from the moment the sender could send: without the handshake."""
-    start, connected = record.get("start_ns"), record.get("connected_ns")
+    start, connected = record.start_ns, record.connected_ns
     whole = completion_s(flow, record)
     return None if whole is None or start is None or connected is None else whole - (connected - start) / SECOND_NS
 
 
-def goodput_bits_per_second(record: Record) -> float | None:
+def goodput_bits_per_second(record: FlowRecord) -> float | None:
     """Bytes received over the time from the start to the last of them."""
-    start, end = record.get("start_ns"), record.get("end_ns")
-    if start is None or end is None or end <= start:
+    start, end, received = record.start_ns, record.end_ns, record.bytes_received
+    if start is None or end is None or end <= start or received is None:
         return None
-    return float(record["bytes_received"]) * 8 * SECOND_NS / float(end - start)
+    return received * 8 * SECOND_NS / (end - start)
 
 
-def connection_rows(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
+def connection_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
     """Measures of one connection of a measured group."""
     flow = trace.flow
     name: dict[str, Any] = {"algorithm": flow.algorithm, "group": flow.group}
@@ -71,9 +60,9 @@ def connection_rows(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
         sheet.add(flow.id, "completion_time_s", time, why, **name)
         sheet.add(flow.id, "transfer_time_s", transfer_s(flow, record), why, **name)
         _compare(sheet, trace, flow.size_bytes, time)
-    again = record.get("segments_retransmitted")
+    again = record.segments_retransmitted
     sheet.add(flow.id, "retransmitted_packets", again, "the agent did not count segments", **name)
-    sent = record.get("segments_sent")
+    sent = record.segments_sent
     share = None if again is None or not sent else again / sent
     sheet.add(flow.id, "retransmission_ratio", share, "the agent did not count segments", **name)
     why = "no byte arrived"
@@ -98,14 +87,14 @@ def _compare(sheet: Sheet, trace: FlowTrace, size_bytes: int, time_s: float | No
     )
 
 
-def group_rows(sheet: Sheet, plan: Plan, records: dict[int, Record]) -> None:
+def group_rows(sheet: Sheet, plan: Plan, agent: AgentRecord) -> None:
     """Measures of each group of the plan, in its order; docs/measures.md has the definitions."""
     groups: dict[str, list[Flow]] = {}
     for flow in plan.flows:
         if flow.group is not None:
             groups.setdefault(flow.group, []).append(flow)
     for group, flows in groups.items():
-        mine = [records.get(flow.id, {}) for flow in flows]
+        mine = [agent.flow(flow.id) for flow in flows]
         _one_group(sheet, group, flows, mine)
         large = [
             (flow, record) for flow, record in zip(flows, mine, strict=True) if is_large(flow, plan.path.mss_bytes)
@@ -116,10 +105,10 @@ def group_rows(sheet: Sheet, plan: Plan, records: dict[int, Record]) -> None:
         transfer_rows(sheet, group, flows[0], [transfer_s(flow, record) for flow, record in large])
 
 
-def _segments(record: Record) -> tuple[int, int] | None:
+def _segments(record: FlowRecord) -> tuple[int, int] | None:
     """Sent and retransmitted; None where nothing was counted."""
-    sent = record.get("segments_sent")
-    return (int(sent), int(record["segments_retransmitted"])) if sent else None
+    sent, again = record.segments_sent, record.segments_retransmitted
+    return (sent, again) if sent and again is not None else None
 
 
 def datagram_bits_per_second(plan: Plan, begin_ns: int, end_ns: int) -> float:
@@ -134,7 +123,7 @@ def datagram_bits_per_second(plan: Plan, begin_ns: int, end_ns: int) -> float:
     return total_bits * SECOND_NS / (end_ns - begin_ns)
 
 
-def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record]) -> None:
+def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[FlowRecord]) -> None:
     algorithms = {flow.algorithm for flow in flows}
     name = {"algorithm": algorithms.pop(), "group": group, "role": flows[0].role}
 
@@ -155,19 +144,18 @@ def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record
             value = float(np.quantile(done, share)) if len(done) >= least else None
             add(f"completion_time_{label}_s", value, f"fewer than {least} connections of the group were completed")
     group_transaction_rows(sheet, flows, records, flows[0].role, flows[0].algorithm, group)
-    received = sum(int(record.get("bytes_received") or 0) for record in records)
+    received = sum(record.bytes_received or 0 for record in records)
     add("received_bytes", received, "")
     rates = [rate for rate in map(goodput_bits_per_second, records) if rate is not None]
     value = float(np.median(rates)) if rates else None
     add("connection_goodput_median_bits_per_second", value, "no connection of the group moved a byte")
     if flows[0].datagram_bytes is not None:
-        sent_bytes = sum(int(record.get("bytes_sent") or 0) for record in records)
+        sent_bytes = sum(record.bytes_sent or 0 for record in records)
         add("delivered_share", received / sent_bytes if sent_bytes else None, "nothing was sent")
         return
-    counted = [record for record in records if record.get("segments_sent")]
+    counted = [segments for record in records if (segments := _segments(record)) is not None]
     why = "the agent did not count segments of this group"
-    again = [int(record["segments_retransmitted"]) for record in counted]
-    sent = [int(record["segments_sent"]) for record in counted]
+    sent, again = [count for count, _ in counted], [count for _, count in counted]
     add("retransmitted_packets", sum(again) if counted else None, why)
     add("retransmission_ratio", sum(again) / sum(sent) if counted else None, why)
     clean = sum(count == 0 for count in again) / len(again) if again else None

@@ -17,8 +17,9 @@ from howdah.measure.receive_window import receive_kinds
 from howdah.measure.restart import Restart, restarts_of, window_cuts
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
-from howdah.measure.transaction import Record, thinks_ns
+from howdah.measure.transaction import thinks_ns
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 _NO_ACK = "no ACK of it was traced while it could send"
 _NOT_HELD = "no receive window held it back"
@@ -49,7 +50,7 @@ def held_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None
     if not is_told(trace.flow):
         return
     together = Together()
-    collect(together, data, trace, {})
+    collect(together, data, trace, FlowRecord(id=trace.flow.id))
     name = {"algorithm": trace.flow.algorithm}
     together_rows(sheet, trace.flow.id, together, **name)
     _compare(sheet, data, trace)
@@ -81,7 +82,7 @@ def _compare(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     )
 
 
-def collect(together: Together, data: Measured, trace: FlowTrace, record: Record) -> None:
+def collect(together: Together, data: Measured, trace: FlowTrace, record: FlowRecord) -> None:
     """Add a flow, or a connection of a group with the agent's record of it."""
     if not is_told(trace.flow):
         return

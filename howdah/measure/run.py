@@ -35,8 +35,8 @@ from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND, Plan
+from howdah.record.agent import agent_or_empty
 from howdah.record.directory import RunDirectory, write_json
-from howdah.record.raw import raw_value, read_raw_bytes
 
 _FIFO = ("bfifo", "pfifo")
 _NOT_CONNECTED = "when the flow could send is not known"
@@ -47,13 +47,13 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
 
     Raises HowdahError if the tables cannot be read.
     """
-    data = load(directory, plan)
+    data, agent = load(directory, plan), agent_or_empty(directory)
     ends = ends_unseen(data)
     sheet = Sheet(
         {
             "run": plan.run,
             "engine": plan.engine,
-            "kernel": _kernel_release(directory) or plan.kernel,
+            "kernel": agent.kernel_release or plan.kernel,
             "algorithm": plan.algorithm,
             "receiver": plan.receiver,
             "repetition": plan.repetition,
@@ -63,23 +63,22 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         unseen=unseen(plan) | unseen_at_the_end(data, ends),
         ends_unseen=ends,
     )
-    records = group.read_records(directory)
     together: dict[str, Together] = {}
     for trace in data.traces:
         if trace.flow.group is not None:
             if trace.flow.role != BACKGROUND:
-                group.connection_rows(sheet, trace, records.get(trace.flow.id, {}))
+                group.connection_rows(sheet, trace, agent.flow(trace.flow.id))
                 extreme_rows(sheet, trace)
                 jump_rows(sheet, data, trace)
                 gathered = together.setdefault(trace.flow.group, Together())
-                collect(gathered, data, trace, records.get(trace.flow.id, {}))
+                collect(gathered, data, trace, agent.flow(trace.flow.id))
             continue
         if trace.flow.role == BACKGROUND:
             background_rows(sheet, plan, trace)
             continue
         _flow_rows(sheet, data, trace)
         outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
-    group.group_rows(sheet, plan, records)
+    group.group_rows(sheet, plan, agent)
     for name, gathered in together.items():
         first = next(flow for flow in plan.flows if flow.group == name)
         if is_told(first):
@@ -89,7 +88,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     processor_host_rows(sheet, directory, data)
     receiver_rows(sheet, directory, data)
     own_stack_rows(sheet, directory, data)
-    footprint_rows(sheet, directory)
+    footprint_rows(sheet, agent)
     extension_rows(sheet, directory, data)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)
@@ -98,14 +97,6 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     result = sheet.to_json()
     write_json(directory.metrics, result)
     return result
-
-
-def _kernel_release(directory: RunDirectory) -> str | None:
-    try:
-        found = raw_value(read_raw_bytes(directory.raw / "agent.json")).get("kernel_release")
-    except (OSError, ValueError, AttributeError):
-        return None
-    return str(found) if found else None
 
 
 def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:

@@ -12,11 +12,10 @@ from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Flow
 from howdah.plan.traffic import Exchange, HttpRequests
+from howdah.record.agent import FlowRecord
 
 QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
 _SAME_RTTS = 2  # client and trace agree on the end of an answer within so many round trips
-
-Record = dict[str, Any]
 
 
 def asked_of(flow: Flow) -> HttpRequests | Exchange | None:
@@ -24,32 +23,30 @@ def asked_of(flow: Flow) -> HttpRequests | Exchange | None:
     return flow.http or flow.exchange
 
 
-def times_s(record: Record) -> list[float]:
+def times_s(record: FlowRecord) -> list[float]:
     """Seconds from the start of each request (the first one: of the connection) to the last byte of its answer."""
-    return [(item["end_ns"] - item["start_ns"]) / SECOND_NS for item in record.get("transactions") or []]
+    return [(item.end_ns - item.start_ns) / SECOND_NS for item in record.transactions]
 
 
-def thinks_ns(record: Record) -> list[tuple[int, int]]:
+def thinks_ns(record: FlowRecord) -> list[tuple[int, int]]:
     """The client's pauses: from the last byte of an answer to the next request, where that comes later."""
-    made = record.get("transactions") or []
-    pauses = [(int(one["end_ns"]), int(other["start_ns"])) for one, other in pairwise(made)]
+    pauses = [(one.end_ns, other.start_ns) for one, other in pairwise(record.transactions)]
     return [(begin, end) for begin, end in pauses if end > begin]
 
 
-def think_s(record: Record) -> float:
+def think_s(record: FlowRecord) -> float:
     """Seconds of all its pauses."""
     return sum(end - begin for begin, end in thinks_ns(record)) / SECOND_NS
 
 
-def without_think_s(record: Record) -> float | None:
+def without_think_s(record: FlowRecord) -> float | None:
     """Seconds from the connection's start to the last byte of its last answer, without the pauses."""
-    start, end = record.get("start_ns"), record.get("end_ns")
-    if not record.get("complete") or start is None or end is None:
+    if not record.complete or record.start_ns is None or record.end_ns is None:
         return None
-    return float(end - start) / SECOND_NS - think_s(record)
+    return (record.end_ns - record.start_ns) / SECOND_NS - think_s(record)
 
 
-def transaction_rows(sheet: Sheet, trace: FlowTrace, record: Record, **name: Any) -> None:
+def transaction_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord, **name: Any) -> None:
     """Measures of one connection of transactions; nothing where the plan asks for none."""
     flow = trace.flow
     if asked_of(flow) is None:
@@ -69,7 +66,7 @@ def transaction_rows(sheet: Sheet, trace: FlowTrace, record: Record, **name: Any
 
 
 def group_transaction_rows(
-    sheet: Sheet, flows: list[Flow], records: list[Record], role: str, algorithm: str, group: str
+    sheet: Sheet, flows: list[Flow], records: list[FlowRecord], role: str, algorithm: str, group: str
 ) -> None:
     """Over all transactions of a group; ``answered_share`` of those that were to be made."""
     asked = sum(found.requests for found in map(asked_of, flows) if found is not None)
@@ -111,13 +108,13 @@ def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[i
     return ends
 
 
-def _compare(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
+def _compare(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
     """The transaction on whose end client and trace agree least."""
     asked = asked_of(trace.flow)
-    if asked is None or not record.get("complete"):
+    if asked is None or not record.complete:
         return
     ends = traced_ends_ns(trace, asked.requests, asked.object_bytes)
-    said = [int(item["end_ns"]) for item in record["transactions"]]
+    said = [item.end_ns for item in record.transactions]
     if not ends:
         return
     worst = max(range(len(ends)), key=lambda number: abs(ends[number] - said[number]))

@@ -25,6 +25,7 @@ from howdah.publish.acktrace import AckTrace
 from howdah.publish.metric import PATH, SERIES, PublishedMetric
 from howdah.publish.openmetrics import Families, MetricSamples, flow_labels, run_labels
 from howdah.publish.phase import Position, position
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import PARTIAL
 from howdah.record.result import Run, load_run
 from howdah.record.sample import bottleneck_queue
@@ -246,7 +247,7 @@ class LiveRun:
     def _queues_and_interfaces(self) -> Iterator[tuple[str, dict[str, str], float]]:
         nodes = [host.name for host in self.plan.hosts]
         _frames, links = self._parsed("interface", interface.locate, _INTERFACE_COLUMNS)
-        names = interface.interface_names(Context(self.run.directory, self.plan, {}, 0), links)
+        names = interface.interface_names(Context(self.run.directory, self.plan, AgentRecord(), 0), links)
         for row, code in enumerate(links.identity.tolist()):
             node = nodes[int(links.node[row])]
             labels = {"node": node, "interface": links.identities[code][1], "role": self._roles.get(node, "router")}

@@ -158,9 +158,9 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def prepare() -> None:
-    """Build what checks a run's files, which the processes that are forked from this one then have."""
-    for kind in (Plan, _OpenPlan, _Record, _Metrics, _Verdict):
+def prepare(*further: type[BaseModel]) -> None:
+    """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
+    for kind in (Plan, _OpenPlan, _Record, _Metrics, _Verdict, *further):
         _adapter(kind)
 
 

@@ -6,27 +6,54 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from howdah.place import PROJECT
+from howdah.record import agent
 from howdah.record.index import ExperimentIndex, IndexedRun, ProfileSource
 
 PAGE = PROJECT / "docs" / "data-format.md"
-_TITLE = "## experiment.json\n"
-_PARTS = (
-    ("The list of runs, one line a run in `cells`.", ExperimentIndex),
-    ("Its `profile`:", ProfileSource),
-    ("A row of `cells`:", IndexedRun),
-)
+# What a table is of, and its model; a section of the page for each file.
+_SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
+    "agent.json": (
+        ("Fields of a kernel, of the run, or of each machine in `machines`:", agent.KernelRecord),
+        ("Those of the run:", agent.AgentRecord),
+        ("`error`:", agent.AgentFailure),
+        ("A row of `phases`:", agent.Phase),
+        ("A row of `flows`:", agent.FlowRecord),
+        ("A row of a flow's `transactions`:", agent.TransactionRecord),
+        ("`qdiscs` of a node:", agent.NodeQueues),
+        ("A queue of `qdiscs`, as `tc -j qdisc show` prints it; tc may print more:", agent.ShownQueue),
+        ("A class, as `tc -j class show` prints it; tc may print more:", agent.ShownClass),
+        ("A row of `filters`:", agent.ShownFilter),
+        ("A row of `policers`:", agent.ShownPolicer),
+        ("An interface of `links`:", agent.ShownInterface),
+        ("A row of `routes`; a metric that is not set is null:", agent.ShownRoute),
+        ("A module of `modules`; only a profile's own has what follows `parameters`:", agent.ModuleRecord),
+        ("An algorithm of `algorithms`:", agent.AlgorithmRecord),
+        ("`memory`:", agent.MemoryRecord),
+        ("`kernel_log`:", agent.KernelLogRecord),
+        ("`processor`:", agent.ProcessorRecord),
+    ),
+    "experiment.json": (
+        ("The list of runs, one line a run in `cells`.", ExperimentIndex),
+        ("Its `profile`:", ProfileSource),
+        ("A row of `cells`:", IndexedRun),
+    ),
+}
 
 
 def page(text: str) -> str:
-    """The page with the section of experiment.json as the models give it."""
-    before, title, after = text.partition(_TITLE)
-    _, heading, rest = after.partition("\n## ")
-    tables = "\n".join(f"{words}\n\n{_table(model)}" for words, model in _PARTS)
-    return f"{before}{title}{tables}{heading}{rest}"
+    """The page with its section of each file as the models give it."""
+    for name, parts in _SECTIONS.items():
+        before, title, after = text.partition(f"\n## {name}\n")
+        _, heading, rest = after.partition("\n## ")
+        tables = "\n".join(f"{words}\n\n{_table(model)}" for words, model in parts)
+        text = f"{before}{title}{tables}{heading}{rest}"
+    return text
 
 
 def _table(model: type[BaseModel]) -> str:
-    rows = (f"| `{name}` | {field.description} |\n" for name, field in model.model_fields.items())
+    inherited = {name for base in model.__bases__ if issubclass(base, BaseModel) for name in base.model_fields}
+    fields = {name: field for name, field in model.model_fields.items() if name not in inherited}
+    rows = (f"| `{name}` | {field.description} |\n" for name, field in fields.items())
     return f"| field | what it is |\n|---|---|\n{''.join(rows)}"
 
 

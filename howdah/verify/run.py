@@ -16,10 +16,11 @@ from howdah.extension import extensions
 from howdah.foreign import kind_of, open_foreign, read_foreign
 from howdah.hooks import GROUPS
 from howdah.ingest.run import ingest
+from howdah.record.agent import agent_or_empty
 from howdah.record.digest import DIGESTS, mismatches
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
-from howdah.record.raw import content_name, raw_exists, read_raw_json
+from howdah.record.raw import content_name, raw_exists
 from howdah.record.reading import read_record
 from howdah.record.retention import PACKED_AS, RAW_LEFT_OUT, REMOVED, has_data
 from howdah.record.schema import TABLES
@@ -189,23 +190,23 @@ def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: R
     """What run.json says the run was made on, against what the guest said; and that its data are there or not."""
     if record.get(REMOVED, False) and directory.raw.is_dir():
         report.findings.append(Discrepancy("run.json", "it says that the data were removed, and raw/ is there"))
-    agent = _raw_json(directory.raw / "agent.json")
-    loaded = agent.get("modules")
-    known = loaded if isinstance(loaded, dict) else record.get("modules") or {}
+    agent = agent_or_empty(directory)
+    known = record.get("modules") or {} if agent.modules is None else agent.modules
     for name in record.get("modules") or {}:
         if name not in known:
             report.findings.append(Discrepancy("run.json", f"module {name}, which the guest did not have"))
-    said, found = (record.get("kernel") or {}).get("release"), agent.get("kernel_release")
+    said, found = (record.get("kernel") or {}).get("release"), agent.kernel_release
     if said and found and said != found:
         report.findings.append(Discrepancy("run.json", f"kernel {said!r}, the guest said {found!r}", said, found))
     plan = read_object(directory.plan)
     for name in ("run", "seed"):
-        if name in agent and agent[name] != plan.get(name):
-            what = f"it is of {name} {agent[name]!r}, the plan's is {plan.get(name)!r}"
-            report.findings.append(Discrepancy("raw/agent.json", what, plan.get(name), agent[name]))
-    for name, module in (agent.get("modules") or {}).items():
+        whose = getattr(agent, name)
+        if whose is not None and whose != plan.get(name):
+            what = f"it is of {name} {whose!r}, the plan's is {plan.get(name)!r}"
+            report.findings.append(Discrepancy("raw/agent.json", what, plan.get(name), whose))
+    for name, module in (agent.modules or {}).items():
         said = ((record.get("modules") or {}).get(name) or {}).get("srcversion")
-        found = (module or {}).get("srcversion")
+        found = module.srcversion if module else None
         if said and found and said != found:
             what = f"module {name} of version {said!r}, the guest loaded {found!r}"
             report.findings.append(Discrepancy("run.json", what, said, found))
@@ -319,14 +320,6 @@ def _rows(said: dict[str, Any], now: dict[str, Any]) -> Iterator[list[dict[str, 
 
 def _finding(difference: FileDifference, when: str = "") -> Discrepancy:
     return Discrepancy(difference.file, difference.what + when, difference.said, difference.found)
-
-
-def _raw_json(file: Path) -> dict[str, Any]:
-    try:
-        found = read_raw_json(file)
-    except (HowdahError, OSError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def rerun_run(

@@ -20,6 +20,7 @@ from pathlib import Path
 from howdah.errors import HowdahError, explain, place_of
 from howdah.metric import known_metrics
 from howdah.record import reading
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import analysis_sha256
 from howdah.unloaded import collect_rarely, leave_pandas_out
@@ -78,7 +79,7 @@ def prepare() -> None:
     load()
     analysis_sha256()
     known_metrics()
-    reading.prepare()
+    reading.prepare(AgentRecord)
 
 
 def serve(parent: int) -> None:

@@ -6,8 +6,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from howdah.build.cache import Cache
 from howdah.engine.ending import Ending
@@ -17,6 +20,7 @@ from howdah.engine.uml.guest import Guest, boot
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
+from howdah.record.agent import AgentRecord, ShownClass, ShownQueue
 from tests.guest.guest_kit import make_guest
 
 ROOT = Path(__file__).parents[2]
@@ -62,5 +66,23 @@ def agent_guest(built: Built, directory: Path, plan: Plan | dict[str, Any], *com
 
 
 def report(directory: Path) -> dict[str, Any]:
+    """agent.json, of which every field is in its model."""
     value: dict[str, Any] = json.loads((directory / "raw" / "agent.json").read_text())
+    assert [*undescribed(AgentRecord.model_validate(value), value)] == []
     return value
+
+
+def undescribed(model: Any, value: Any) -> Iterator[str]:
+    """Fields of a JSON value that its model does not have, except what tc prints."""
+    if isinstance(model, BaseModel) and not isinstance(model, ShownQueue | ShownClass):
+        for name, content in value.items():
+            if name not in type(model).model_fields:
+                yield f"{type(model).__name__} lacks {name}"
+            else:
+                yield from undescribed(getattr(model, name), content)
+    elif isinstance(model, dict):
+        for name, content in value.items():
+            yield from undescribed(model[name], content)
+    elif isinstance(model, list):
+        for part, content in zip(model, value, strict=True):
+            yield from undescribed(part, content)

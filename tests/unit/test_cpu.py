@@ -20,6 +20,7 @@ from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.record import table as store
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory, read_json, write_json
 from tests.unit.profile_factory import make_one
 
@@ -155,7 +156,7 @@ def _run(path: Path, samples: str, account: dict[str, Any] | None = None) -> tup
 
 
 def _rows(directory: RunDirectory, plan: Plan) -> dict[str, dict[str, Any]]:
-    table, report = ingest_cpu(Context(directory, plan, {}, plan.epoch_us * 1000))
+    table, report = ingest_cpu(Context(directory, plan, AgentRecord(), plan.epoch_us * 1000))
     store.write(directory, "cpu", table)
     write_json(directory.tables / "ingest.json", {"format": 1, "sources": {"cpu": dataclasses.asdict(report)}})
     sheet = Sheet({})
@@ -179,7 +180,7 @@ SAMPLES = (
 
 def test_times_of_the_host_become_intervals_of_virtual_time(tmp_path: Path) -> None:
     directory, plan = _run(tmp_path, SAMPLES, {})
-    table, report = ingest_cpu(Context(directory, plan, {}, plan.epoch_us * 1000))
+    table, report = ingest_cpu(Context(directory, plan, AgentRecord(), plan.epoch_us * 1000))
     assert report.counts["outside"] == 2
     rows = {(row["time_ns"], row["symbol"]): row for row in table.to_pylist()}
     assert rows[0, "tcp_sacktag_walk"]["cpu_ns"] == 10_000_000

@@ -24,6 +24,7 @@ from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan, Processor
 from howdah.record import table as store
+from howdah.record.agent import AgentRecord
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
 from tests.unit.plan_factory import collecting, make_plan
@@ -174,7 +175,7 @@ def test_answers_become_a_table(tmp_path: Path) -> None:
     other = answer("bfifo", READINGS[0])
     content += FRAME.pack(1_500 * MS, len(other), number, KIND_PROCESSOR) + other
     (directory.raw / "processor.bin").write_bytes(content)
-    table, report = ingest_processor(Context(directory, plan, {}, 1_000 * MS))
+    table, report = ingest_processor(Context(directory, plan, AgentRecord(), 1_000 * MS))
     assert [tuple(row[name] for name in COLUMNS) for row in table.to_pylist()] == list(READINGS.values())
     assert table["time_ns"].to_pylist() == [time_ms * MS for time_ms in READINGS]
     assert set(table["node"].to_pylist()) == {"s1"}

@@ -18,7 +18,9 @@ from howdah.measure.transaction import traced_ends_ns, transaction_rows
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.text import render
 from howdah.plan.traffic import HttpRequests
+from howdah.record.agent import FlowRecord
 from tests.unit.profile_factory import make_one
+from tests.unit.told_by_agent import flow_record
 
 WEB = "groups:\n- {name: web, connections: 2, interval: 1 s, http: {object: 1 GiB, requests: 3, every: 4 s}}\n"
 SAID = """\
@@ -119,10 +121,10 @@ def _trace(flow: Flow, times_s: list[float], acknowledged: list[int]) -> FlowTra
     return FlowTrace(flow, 1448, 0, 0, 10**10, time_ns, una, una, zeros, zeros.astype(float), zeros + 100_000_000)
 
 
-def _record(ends_s: list[float]) -> dict[str, object]:
+def _record(ends_s: list[float]) -> FlowRecord:
     starts = [0.0, *ends_s[:-1]]
     made = [{"start_ns": int(a * 1e9), "end_ns": int(b * 1e9)} for a, b in zip(starts, ends_s, strict=True)]
-    return {"transactions": made, "complete": True}
+    return flow_record(transactions=made, complete=True)
 
 
 def _flow(path: Path) -> Flow:

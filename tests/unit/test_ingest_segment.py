@@ -18,6 +18,7 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from tests.unit.capture_factory import ACK, FIN, SYN, Ends, frame, sack, scale, write_capture
 from tests.unit.plan_factory import make_plan
+from tests.unit.told_by_agent import told
 
 MS = 1_000_000
 MSS = 1448
@@ -64,7 +65,7 @@ def context(path: Path, packets: dict[str, list[bytes]], clocks: Any = CLOCKS, *
         write_capture(directory.raw / "pcap" / f"{place.replace(':', '-')}.pcap", timed)
     directory.raw.mkdir(parents=True, exist_ok=True)
     (directory.raw / "pcap.json").write_text(json.dumps({"format": 1, "clocks": clocks, "captures": []}))
-    return Context(directory, plan, {"flows": [{"id": 1, "source_port": 40001}]}, EPOCH_NS)
+    return Context(directory, plan, told(flows=[{"id": 1, "source_port": 40001}]), EPOCH_NS)
 
 
 def rows_of(found: Context) -> list[dict[str, Any]]:

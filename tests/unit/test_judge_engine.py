@@ -15,6 +15,7 @@ from howdah.judge.tolerance import REAL, VIRTUAL
 from howdah.plan.plan import Flow, Host, Plan
 from tests.unit import path_factory
 from tests.unit.plan_factory import on_engine
+from tests.unit.told_by_agent import agent_of, told
 
 Doctor = Callable[[dict[str, Any]], Any]
 
@@ -27,7 +28,7 @@ def engine(doctor: Doctor | None = None, plan: Plan | None = None) -> list[Check
     found = path_factory.agent()
     if doctor is not None:
         doctor(found)
-    return engine_checks(plan or path_factory.path_plan(), found, VIRTUAL)
+    return engine_checks(plan or path_factory.path_plan(), agent_of(found), VIRTUAL)
 
 
 def _phase(found: dict[str, Any], number: int, **changes: int) -> None:
@@ -80,7 +81,7 @@ def test_a_late_phase_is_excused_by_a_processor_that_was_busy_from_then_on() -> 
             asked.append((begin_ns, end_ns))
             return idle_ns
 
-        checks = {check.name: check for check in engine_checks(plan, late, VIRTUAL, idle)}
+        checks = {check.name: check for check in engine_checks(plan, agent_of(late), VIRTUAL, idle)}
         assert checks["clock flows"].ok is ok
         assert (2_000_000_000, 2_500_000_000) in asked
         assert checks["clock flows"].message.startswith("phase flows ended at 2.500000 s, the plan allows until 2.0")
@@ -155,13 +156,15 @@ def test_a_set_up_may_last_until_zero_where_nothing_is_measured_before() -> None
     late = dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, before_us=5))
     (check,) = [each for each in engine(plan=late) if each.name == "clock setup"]
     assert check.expected == 0
-    assert failed(engine(lambda found: found.update(phases=None)))["clock flows"] == "phase flows did not happen"
+    assert failed(engine(lambda found: found.update(phases=[])))["clock flows"] == "phase flows did not happen"
 
 
 def test_what_excuses_a_late_phase_is_said() -> None:
     found = path_factory.agent()
     _phase(found, 2, end_ns=2_500_000_000)
-    checks = {each.name: each for each in engine_checks(path_factory.path_plan(), found, VIRTUAL, lambda *_: 0)}
+    checks = {
+        each.name: each for each in engine_checks(path_factory.path_plan(), agent_of(found), VIRTUAL, lambda *_: 0)
+    }
     message = "phase flows ended at 2.500000 s, the plan allows until 2.000000 s"
     message += ", because the processor was busy without a pause"
     assert (checks["clock flows"].ok, checks["clock flows"].message) == (True, message)
@@ -183,7 +186,7 @@ def test_where_the_agent_stopped_is_said() -> None:
         ({"status": "error"}, "None: None"),
         ({"status": None, "error": {"operation": "x"}}, "x: None"),
     ):
-        checks = engine(lambda told, found=found: told.update(found))  # type: ignore[misc]
+        checks = engine(lambda record, found=found: record.update(found))  # type: ignore[misc]
         assert Check("agent", "engine", False, f"the agent stopped at {words}") in checks
     assert Check("agent", "engine", True, "every operation of the plan was carried out") in engine()
     missing = Check("agent", "engine", False, "agent.json is missing: the guest did not finish")
@@ -278,7 +281,7 @@ def test_a_flow_does_what_the_plan_says(
     flow: Flow, changes: dict[str, Any], ok: bool, words: str, numbers: tuple[Any, ...]
 ) -> None:
     record = {"id": 1, "start_ns": 500_000_000, "connected_ns": 540_000_000, "bytes_received": 4_000_000}
-    agent = {"flows": [{**record, "id": 9}, {**record, "complete": True, **changes}]}
+    agent = told(flows=[{**record, "id": 9}, {**record, "complete": True, **changes}])
     expected = Check("flow 1", "engine", ok, f"{TITLE} {words}", *numbers)
     assert flow_checks([flow], agent, VIRTUAL, None) == [expected]
 
@@ -291,10 +294,10 @@ def test_a_flow_that_starts_late_is_excused_by_a_busy_processor() -> None:
         asked.append((begin_ns, end_ns))
         return 0
 
-    assert flow_checks([FLOW], {"flows": [record]}, VIRTUAL, idle)[0].ok is True
+    assert flow_checks([FLOW], told(flows=[record]), VIRTUAL, idle)[0].ok is True
     assert asked == [(500_000_000, 600_000_000)]
-    assert flow_checks([FLOW], {"flows": [record]}, REAL, None)[0].ok is True, "100 ms in real time"
-    assert flow_checks([FLOW], {"flows": None}, VIRTUAL, None)[0].ok is False
+    assert flow_checks([FLOW], told(flows=[record]), REAL, None)[0].ok is True, "100 ms in real time"
+    assert flow_checks([FLOW], told(), VIRTUAL, None)[0].ok is False
 
 
 def test_netem_is_on_routers_alone() -> None:
@@ -302,9 +305,12 @@ def test_netem_is_on_routers_alone() -> None:
     plan = dataclasses.replace(plan, hosts=[*plan.hosts, Host("s2", "sender", "10.1.0.2")])
     netem, other = {"kind": "netem", "dev": "e1"}, {"kind": "htb", "dev": "e2"}
     fine = Check("netem placement", "engine", True, "delay is added on routers only", 0, 0, 0, "qdiscs")
-    assert placement(plan, {"qdiscs": {"left": {"qdiscs": [netem]}, "s1": [other], "x": [netem]}}) == fine
+    assert (
+        placement(plan, told(qdiscs={"left": {"qdiscs": [netem]}, "s1": {"qdiscs": [other]}, "x": {"qdiscs": [netem]}}))
+        == fine
+    )
     message = "netem sits on a host (s1:e1, s2:e1): delay belongs on a router"
-    told = {"qdiscs": {"s1": [netem, other], "s2": {"qdiscs": [other, netem]}}}
-    assert placement(plan, told) == Check("netem placement", "engine", False, message, 0, 2, 0, "qdiscs")
+    on_hosts = told(qdiscs={"s1": {"qdiscs": [netem, other]}, "s2": {"qdiscs": [other, netem]}})
+    assert placement(plan, on_hosts) == Check("netem placement", "engine", False, message, 0, 2, 0, "qdiscs")
     missing = Check("netem placement", "engine", False, "agent.json holds no dump of the qdiscs")
-    assert placement(plan, {}) == placement(plan, {"qdiscs": {}}) == missing
+    assert placement(plan, told()) == placement(plan, told(qdiscs={})) == missing

@@ -32,6 +32,7 @@ from tests.unit.simulated_run import make_simulated_run, simulated_plan
 from tests.unit.test_judge_settings import agent as settings_agent
 from tests.unit.test_judge_settings import plan as settings_plan
 from tests.unit.test_measure_run import plan_of_recording
+from tests.unit.told_by_agent import agent_of
 
 Doctor = Callable[[dict[str, Any]], object]
 
@@ -149,8 +150,8 @@ def test_checks_of_the_guest() -> None:
     }
     plan = path_factory.path_plan()
     fixed = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=4_000_001)])
-    lines = all_of(cases, path_factory.agent, lambda found: engine_checks(plan, found, VIRTUAL))
-    lines += listed("a byte is missing", engine_checks(fixed, path_factory.agent(), VIRTUAL))
+    lines = all_of(cases, path_factory.agent, lambda found: engine_checks(plan, agent_of(found), VIRTUAL))
+    lines += listed("a byte is missing", engine_checks(fixed, agent_of(path_factory.agent()), VIRTUAL))
     lines += listed("missing", engine_checks(plan, None, VIRTUAL))
     compare("checks/engine.txt", lines)
 
@@ -162,13 +163,13 @@ def _without(name: str) -> Doctor:
 def test_checks_of_the_settings() -> None:
     plan = settings_plan()
     cases: dict[str, Doctor] = {f"{name} not read": _without(name) for name in settings_agent()}
-    lines = all_of(cases, settings_agent, lambda found: settings_checks(plan, found))
+    lines = all_of(cases, settings_agent, lambda found: settings_checks(plan, agent_of(found)))
     wrong = settings_plan(
         ("sysctl", {"node": "s1", "name": "a", "value": "2"}),
         ("mtu", {"node": "s1", "interface": "s1-eth0", "mtu_bytes": 9000}),
         ("route", {"node": "s1", "destination": "default", "initial_window_packets": 20}),
     )
-    lines += listed("other values", settings_checks(wrong, settings_agent(qdiscs={"right": {"qdiscs": []}})))
+    lines += listed("other values", settings_checks(wrong, agent_of(settings_agent(qdiscs={"right": {"qdiscs": []}}))))
     compare("checks/settings.txt", lines)
 
 

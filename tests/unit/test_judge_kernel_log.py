@@ -10,6 +10,7 @@ import pytest
 from howdah.ingest.source import IngestReport, SourceReport
 from howdah.judge.check import Check
 from howdah.judge.kernel_log import kernel_log_checks
+from tests.unit.told_by_agent import agent_of
 
 ALARM = {"time_us": 7, "text": "WARNING: at x.c:15", "module": None, "frames": ["f", "g"]}
 
@@ -20,7 +21,7 @@ def account(**changes: Any) -> dict[str, Any]:
 
 def judged(agent: dict[str, Any] | None, **counts: Any) -> Check:
     found = SourceReport(counts={"kept": 5, "alarms_total": 0, "alarms": [], **counts})
-    (check,) = kernel_log_checks(IngestReport({"kernel_log": found}), agent)
+    (check,) = kernel_log_checks(IngestReport({"kernel_log": found}), agent_of(agent))
     return check
 
 
@@ -134,6 +135,6 @@ def test_what_is_said_of_a_kernels_messages(agent: dict[str, Any], counts: dict[
 
 
 def test_a_table_that_is_missing_has_no_message() -> None:
-    (check,) = kernel_log_checks(IngestReport({}), {"kernel_log": account()})
+    (check,) = kernel_log_checks(IngestReport({}), agent_of({"kernel_log": account()}))
     message = "kernel.log has 0 of the kernel's 5 messages: the others may tell that it was ill"
     assert check == said(False, message, 5, 0, 0, "messages")

@@ -12,7 +12,9 @@ from howdah.judge.check import Check
 from howdah.judge.machines import clock_gain, clock_known, machine_checks, processor, round_trip_checks
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import CalibrationTarget, Plan
+from howdah.record.agent import ProcessorRecord
 from tests.unit.plan_factory import make_plan
+from tests.unit.told_by_agent import told
 
 PLAN = make_plan()  # a round trip of 40 ms: 1 ms and 1 % of it, 1.4 ms, are allowed for a delay in real time
 
@@ -77,26 +79,28 @@ def watched(**changes: Any) -> dict[str, Any]:
 def test_a_processor_is_there_when_a_packet_is_due(found: dict[str, Any], ok: bool, share: float, numbers: str) -> None:
     message = f"far: {numbers}" + ("" if ok else ": it was short of processor time, and so was the network in it")
     expected = Check("processor of far", "engine", ok, message, 0, share, 0.01, "ratio")
-    assert processor(PLAN, "far", found, REAL) == [expected]
+    assert processor(PLAN, "far", ProcessorRecord(**found), REAL) == [expected]
 
 
 @pytest.mark.parametrize(("steal", "ok", "told"), [(0.0, True, "0.00%"), (0.01, True, "1.00%"), (0.02, False, "2.00%")])
 def test_other_machines_may_take_a_hundredth_of_a_processor(steal: float, ok: bool, told: str) -> None:
     message = f"{told} of the processor time of far went to other virtual machines"
-    assert processor(PLAN, "far", watched(steal=steal), REAL)[1:] == [
+    assert processor(PLAN, "far", ProcessorRecord(**watched(steal=steal)), REAL)[1:] == [
         Check("stolen time of far", "engine", ok, message, 0, steal, 0.01, "ratio")
     ]
 
 
-@pytest.mark.parametrize("found", [None, {}, {"wakeups": 0, "missed": 1}])
+@pytest.mark.parametrize("found", [None, {"wakeups": 0, "missed": 1}])
 def test_a_processor_that_nobody_watched_fails(found: dict[str, Any] | None) -> None:
     message = "the processor of far was not watched while the flows ran"
-    assert processor(PLAN, "far", found, REAL) == [Check("processor of far", "engine", False, message)]
+    assert processor(PLAN, "far", None if found is None else ProcessorRecord(**found), REAL) == [
+        Check("processor of far", "engine", False, message)
+    ]
 
 
 def test_each_machine_has_a_clock_and_a_processor() -> None:
     clocks = {"machines": {name: {"uncertainty_ns": 0, "gain": 0} for name in ("near", "far")}}
-    agent = {"machines": {"far": {"processor": watched(steal=0.5)}}}
+    agent = told(machines={"far": {"processor": watched(steal=0.5)}})
     found = machine_checks(PLAN, clocks, agent, REAL)
     assert [(check.name, check.ok) for check in found] == [
         ("clock of near", True),
@@ -107,7 +111,7 @@ def test_each_machine_has_a_clock_and_a_processor() -> None:
         ("processor of far", True),
         ("stolen time of far", False),
     ]
-    assert len(machine_checks(PLAN, clocks, {}, REAL)) == 6
+    assert len(machine_checks(PLAN, clocks, told(), REAL)) == 6
     missing = [Check("clocks", "engine", False, "the record of the machines' clocks is missing")]
     assert machine_checks(PLAN, None, agent, REAL) == machine_checks(PLAN, clocks, None, REAL) == missing
 

@@ -12,6 +12,7 @@ from howdah.judge.check import Check
 from howdah.judge.own import own_module_checks
 from howdah.plan.plan import Plan
 from tests.unit.plan_factory import make_plan
+from tests.unit.told_by_agent import agent_of, told
 
 GOOD = {"srcversion": "ABC", "algorithms": ["cubic"], "uses_before": 1, "uses_most": 3}
 
@@ -21,7 +22,7 @@ def _plan() -> Plan:
 
 
 def test_a_module_in_use_passes_and_is_named() -> None:
-    (check,) = own_module_checks(_plan(), {"modules": {"tcp_cubic": GOOD}})
+    (check,) = own_module_checks(_plan(), told(modules={"tcp_cubic": GOOD}))
     assert check.ok is True
     assert (check.name, check.measured) == ("module of cubic", 3)
     assert "srcversion ABC" in check.message
@@ -29,7 +30,7 @@ def test_a_module_in_use_passes_and_is_named() -> None:
 
 def test_of_bpf_its_programs_are_named() -> None:
     record = GOOD | {"srcversion": None, "uses_before": 0, "programs": {"init": "00ff", "ssthresh": "11ee"}}
-    (check,) = own_module_checks(_plan(), {"modules": {"tcp_cubic": record}})
+    (check,) = own_module_checks(_plan(), told(modules={"tcp_cubic": record}))
     assert check.ok is True
     assert "2 programs in BPF" in check.message
 
@@ -46,7 +47,7 @@ def test_of_bpf_its_programs_are_named() -> None:
     ],
 )
 def test_anything_else_is_an_invalid_run(agent: dict[str, Any] | None, words: str) -> None:
-    (check,) = own_module_checks(_plan(), agent)
+    (check,) = own_module_checks(_plan(), agent_of(agent))
     assert check.ok is False
     assert words in check.message
 
@@ -95,5 +96,5 @@ UNCHECKED = "it was not checked whether the flows use the profile's module tcp_c
     ],
 )
 def test_what_is_said_of_a_module(record: dict[str, Any], ok: bool, message: str, numbers: tuple[Any, ...]) -> None:
-    found = own_module_checks(_plan(), {"modules": {"other": GOOD, "tcp_cubic": record}})
+    found = own_module_checks(_plan(), told(modules={"other": GOOD, "tcp_cubic": record}))
     assert found == [Check("module of cubic", "engine", ok, message, *numbers)]

@@ -25,6 +25,7 @@ from howdah.record.result import Run
 from howdah.report.kernelsaid import said_runs
 from howdah.report.template import templates_of
 from tests.unit.profile_factory import make_one
+from tests.unit.told_by_agent import told
 
 # As a user-mode kernel without frame pointers writes it: each call is a guess.
 TRACE = """\
@@ -231,7 +232,7 @@ def test_the_page_has_what_a_module_prints(tmp_path: Path) -> None:
     lines = ["6,0,0;boot", "4,61,2500000;tcp_mine: loading out-of-tree module taints kernel.", *said]
     (directory.raw / "kernel.log").write_text("\n".join(lines) + "\n")
     agent = {"kernel_log": {"records": 62, "first": 1, "lost": 0, "left_out": 0, "why": None}}
-    found = ingest_kernel_log(Context(directory, plan, agent, 0))
+    found = ingest_kernel_log(Context(directory, plan, told(**agent), 0))
     assert found is not None
     (directory.tables / "ingest.json").write_text(json.dumps(IngestReport({"kernel_log": found}).to_json()))
     run = Run(directory, "x", "mine", 0, {}, "finished", plan, [], [], None, {})
@@ -253,9 +254,9 @@ def _judged(
     records = len(text.splitlines())
     kept = {"records": records, "first": 1, "lost": 0, "left_out": 0, "why": None, **account}
     agent = {"kernel_log": kept, "modules": modules or {}}
-    found = ingest_kernel_log(Context(directory, plan, agent, 0))
+    found = ingest_kernel_log(Context(directory, plan, told(**agent), 0))
     assert found is not None
-    (check,) = kernel_log_checks(IngestReport({"kernel_log": found}), agent)
+    (check,) = kernel_log_checks(IngestReport({"kernel_log": found}), told(**agent))
     return check.ok, check.message
 
 

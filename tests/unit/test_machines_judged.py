@@ -9,8 +9,9 @@ from howdah.judge.settings import settings_checks
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.reading import read_record
 from tests.unit.plan_factory import make_plan, on_engine
+from tests.unit.told_by_agent import told
 
-AGENT = {"modules": {"ipv6": {"srcversion": None, "parameters": {"disable": "0"}}}}
+AGENT = told(modules={"ipv6": {"srcversion": None, "parameters": {"disable": "0"}}})
 
 
 def _ok(engine: str) -> bool | None:

@@ -22,6 +22,7 @@ from howdah.record import table as store
 from howdah.record.clock import Correction
 from howdah.record.directory import RunDirectory, write_json
 from tests.unit.plan_factory import make_plan, on_engine
+from tests.unit.told_by_agent import agent_of
 
 S = 1_000_000_000
 SENDER = {
@@ -200,7 +201,7 @@ def watched(**changed: Any) -> dict[str, Any]:
 def test_clocks_and_processors_are_judged(
     clocks: dict[str, Any] | None, agent_: dict[str, Any], wrong: str | None
 ) -> None:
-    checks = machine_checks(machine_set_plan(), clocks, agent_, REAL)
+    checks = machine_checks(machine_set_plan(), clocks, agent_of(agent_), REAL)
     assert [check.name for check in checks if check.ok is False] == ([wrong] if wrong else [])
 
 

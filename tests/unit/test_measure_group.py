@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +17,16 @@ from howdah.measure.group import (
     group_rows,
     initial_window_bytes,
     is_large,
-    read_records,
 )
 from howdah.measure.role import background_rows, crosses, role_rows
 from howdah.measure.row import Sheet
 from howdah.measure.transaction import traced_ends_ns
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.traffic import Exchange
-from howdah.record.directory import RunDirectory
+from howdah.record.agent import AgentRecord, FlowRecord
 from tests.unit.path_factory import path_plan
 from tests.unit.plan_factory import make_plan
+from tests.unit.told_by_agent import flow_record
 from tests.unit.trace_factory import MS, MSS, make_flow, make_trace
 
 SIZE = 10 * MSS
@@ -38,9 +36,9 @@ def member(number: int = 7, **changes: Any) -> Flow:
     return make_flow(**{"id": number, "name": f"web-{number}", "group": "web", "size_bytes": SIZE, **changes})
 
 
-def record(**changes: Any) -> dict[str, Any]:
+def record(**changes: Any) -> FlowRecord:
     """Connected after 40 ms, done after 500 ms, 2 of 20 segments sent again."""
-    return {
+    usual: dict[str, Any] = {
         "start_ns": 1000 * MS,
         "connected_ns": 1040 * MS,
         "end_ns": 1500 * MS,
@@ -49,8 +47,13 @@ def record(**changes: Any) -> dict[str, Any]:
         "bytes_sent": SIZE,
         "segments_sent": 20,
         "segments_retransmitted": 2,
-        **changes,
     }
+    return flow_record(**(usual | changes))
+
+
+def agent(records: dict[int, FlowRecord]) -> AgentRecord:
+    """What the agent tells of flows by their ids."""
+    return AgentRecord(flows=[each.model_copy(update={"id": flow}) for flow, each in records.items()])
 
 
 def rows_of(sheet: Sheet) -> dict[str, Any]:
@@ -78,7 +81,7 @@ def test_goodput_is_over_the_time_from_the_start_to_the_last_byte() -> None:
     assert goodput_bits_per_second(record()) == SIZE * 8 / 0.5
     for changes in ({"end_ns": None}, {"start_ns": None}, {"end_ns": 1000 * MS}):
         assert goodput_bits_per_second(record(**changes)) is None
-    assert goodput_bits_per_second({}) is None
+    assert goodput_bits_per_second(flow_record()) is None
 
 
 def test_the_rows_of_a_connection() -> None:
@@ -111,7 +114,7 @@ def test_agent_and_trace_agree_within_two_round_trips(last_ms: float, agree: boo
 
 def test_a_connection_that_did_nothing_says_why() -> None:
     sheet = Sheet({})
-    connection_rows(sheet, make_trace([], [], [], flow=member()), {})
+    connection_rows(sheet, make_trace([], [], [], flow=member()), flow_record())
     assert set(rows_of(sheet).values()) == {None}
     why = {row["metric"]: row["why"] for row in sheet.rows}
     assert why["completion_time_s"] == f"the connection did not complete its {SIZE} bytes"
@@ -137,7 +140,7 @@ def test_the_rows_of_a_group_are_over_its_members() -> None:
         4: record(complete=False, end_ns=2000 * MS, bytes_received=MSS, segments_sent=None),
     }
     sheet = Sheet({})
-    group_rows(sheet, planned(flows), records)
+    group_rows(sheet, planned(flows), agent(records))
     assert {(row["flow"], row["group"], row["role"]) for row in sheet.rows} == {(None, "web", "measured")}
     bits = SIZE * 8
     assert rows_of(sheet) == {
@@ -176,14 +179,14 @@ def test_a_far_quantile_takes_as_many_connections_as_leave_one_beyond_it() -> No
     for count, known in ((999, False), (1000, True)):
         records = {number: record(start_ns=0, end_ns=number * MS) for number in range(1, count + 1)}
         sheet = Sheet({})
-        group_rows(sheet, planned([member(number) for number in records]), records)
+        group_rows(sheet, planned([member(number) for number in records]), agent(records))
         found = rows_of(sheet)["completion_time_p999_s"]
         assert found == (pytest.approx(0.999001) if known else None)
 
 
 def test_a_group_of_which_nothing_is_known_has_no_values_but_counts() -> None:
     sheet = Sheet({})
-    group_rows(sheet, planned([member(1), member(2, group="other", role="background", size_bytes=100)]), {})
+    group_rows(sheet, planned([member(1), member(2, group="other", role="background", size_bytes=100)]), AgentRecord())
     mine = {row["metric"]: row for row in sheet.rows if row["group"] == "web"}
     assert {name: row["value"] for name, row in mine.items() if row["value"] is not None} == {
         "connections": 1,
@@ -209,12 +212,12 @@ def test_datagrams_are_delivered_or_not() -> None:
     sends = (100 + 100) / 8
     assert datagram_bits_per_second(plan, 100 * MS, 1100 * MS) == pytest.approx(sends * frame_bits)
     sheet = Sheet({})
-    group_rows(sheet, planned([source]), {3: record(bytes_sent=4000, bytes_received=3000)})
+    group_rows(sheet, planned([source]), agent({3: record(bytes_sent=4000, bytes_received=3000)}))
     found = rows_of(sheet)
     assert found["delivered_share"] == 0.75
     assert "retransmission_ratio" not in found
     nothing = Sheet({})
-    group_rows(nothing, planned([source]), {})
+    group_rows(nothing, planned([source]), AgentRecord())
     assert rows_of(nothing)["delivered_share"] is None
 
 
@@ -230,7 +233,7 @@ def exchanged(number: int = 7, requests: int = 3) -> Flow:
     return member(number, exchange=Exchange(SIZE, 300, requests, 0), size_bytes=None)
 
 
-def asked(*spans_ms: tuple[int, int]) -> dict[str, Any]:
+def asked(*spans_ms: tuple[int, int]) -> FlowRecord:
     return record(transactions=[{"start_ns": begin * MS, "end_ns": end * MS} for begin, end in spans_ms])
 
 
@@ -251,7 +254,9 @@ def test_transactions_of_a_connection_and_of_its_group() -> None:
     assert not compared["agree"]
     assert compared["message"].endswith("about the end of transaction 3")
     whole = Sheet({})
-    group_rows(whole, planned([exchanged(1), exchanged(2)]), {1: asked((0, 100), (100, 300)), 2: asked((0, 400))})
+    group_rows(
+        whole, planned([exchanged(1), exchanged(2)]), agent({1: asked((0, 100), (100, 300)), 2: asked((0, 400))})
+    )
     over = rows_of(whole)
     assert (over["transactions"], over["answered_share"]) == (3, 0.5)
     assert [over[f"transaction_time_{name}_s"] for name in ("p10", "median", "p90")] == pytest.approx([0.12, 0.2, 0.36])
@@ -259,28 +264,13 @@ def test_transactions_of_a_connection_and_of_its_group() -> None:
 
 def test_requests_without_an_answer_are_counted() -> None:
     sheet = Sheet({})
-    connection_rows(sheet, make_trace([], [], [], flow=exchanged()), record(transactions=None, complete=False))
+    connection_rows(sheet, make_trace([], [], [], flow=exchanged()), record(complete=False))
     found = rows_of(sheet)
     assert found["transactions"] == 0
     assert found["first_transaction_time_s"] is found["transaction_time_median_s"] is None
     whole = Sheet({})
-    group_rows(whole, planned([exchanged(1)]), {})
+    group_rows(whole, planned([exchanged(1)]), AgentRecord())
     assert (rows_of(whole)["answered_share"], rows_of(whole)["transaction_time_median_s"]) == (0, None)
-
-
-def test_records_are_those_of_the_agent(tmp_path: Path) -> None:
-    directory = RunDirectory(tmp_path)
-    directory.raw.mkdir()
-    assert read_records(directory) == {}
-    for text, found in (
-        (json.dumps({"flows": [{"id": 3, "a": 1}, {"id": "4"}]}), {3: {"id": 3, "a": 1}, 4: {"id": "4"}}),
-        ("{}", {}),
-        ("[]", {}),
-        ("no json", {}),
-        ('{"flows": 3}', {}),
-    ):
-        (directory.raw / "agent.json").write_text(text)
-        assert read_records(directory) == found
 
 
 def test_background_has_a_goodput_of_its_own_and_shares_the_utilisation() -> None:

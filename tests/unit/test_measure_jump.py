@@ -18,6 +18,7 @@ from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from tests.unit.event_factory import told
 from tests.unit.plan_factory import make_plan
+from tests.unit.told_by_agent import told as agent_telling
 from tests.unit.trace_factory import MSS, make_flow, make_info, make_measured, make_trace
 
 PATH = make_plan().path
@@ -123,12 +124,12 @@ def test_the_tail_of_a_group_takes_connections_that_lie_beyond_it(
     """Completion times of 1, 2, 3 … s: the quantile q of n of them is 1 + q (n - 1)."""
     plan = make_plan()
     flows = [dataclasses.replace(plan.flows[0], id=number, group="web", size_bytes=1) for number in range(1, done + 2)]
-    records = {
-        number: {"complete": True, "start_ns": 0, "end_ns": number * 10**9, "bytes_received": 1}
+    records = [
+        {"id": number, "complete": True, "start_ns": 0, "end_ns": number * 10**9, "bytes_received": 1}
         for number in range(1, done + 1)
-    }
+    ]
     sheet = Sheet({})
-    group_rows(sheet, dataclasses.replace(plan, flows=flows), records)
+    group_rows(sheet, dataclasses.replace(plan, flows=flows), agent_telling(flows=records))
     rows = rows_of(sheet)
     for name, expected in zip(("p95", "p99"), tail, strict=True):
         row = rows[f"completion_time_{name}_s"]

@@ -17,7 +17,9 @@ from howdah.measure.link import link_rows, link_utilisation, sent_bytes
 from howdah.measure.recovery import startup_retransmitted
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
+from howdah.record.agent import FlowRecord
 from tests.unit.plan_factory import make_plan
+from tests.unit.told_by_agent import flow_record
 from tests.unit.trace_factory import MS, make_flow, make_info, make_measured, make_trace
 
 
@@ -86,10 +88,10 @@ def test_no_window_grows_in_a_handshake() -> None:
     assert from_start - found == pytest.approx(0.4)
 
 
-def record(end_ms: float, connected_ms: float | None, **changes: Any) -> dict[str, Any]:
+def record(end_ms: float, connected_ms: float | None, **changes: Any) -> FlowRecord:
     connected = None if connected_ms is None else int(connected_ms * MS)
     found = {"start_ns": 0, "connected_ns": connected, "end_ns": int(end_ms * MS), "complete": True}
-    return {**found, "bytes_received": 100_000, **changes}
+    return flow_record(**{**found, "bytes_received": 100_000, **changes})
 
 
 def test_a_transfer_takes_the_handshake_less() -> None:

@@ -18,6 +18,7 @@ from howdah.measure.own_stack import filled_share, own_stack_rows, unseen
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.record import table as store
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import TABLES
 from tests.unit.plan_factory import make_plan
@@ -60,7 +61,7 @@ def trace_of(wire: list[dict[str, object]]) -> tuple[FlowTrace, Made]:
         columns[field.name] = pa.array([row.get(field.name) for row in rows], kind)
     made: Made = {name: (TABLES[name].empty_table(), SourceReport()) for name in ("tcp_probe", "tcp_info")}
     made["segment"] = (store.table_of("segment", columns), SourceReport())
-    add_own_stacks(Context(RunDirectory.__new__(RunDirectory), plan, {}, 0), made)
+    add_own_stacks(Context(RunDirectory.__new__(RunDirectory), plan, AgentRecord(), 0), made)
     return flow_trace(made["tcp_probe"][0], plan.flows[0], {}, MSS), made
 
 

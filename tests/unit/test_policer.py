@@ -25,6 +25,7 @@ from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from tests.unit.profile_factory import make_one, operations
+from tests.unit.told_by_agent import told as told_by
 
 FRAME = 1514
 POLICED = "path.policer={rate: 5 Mbit/s, burst: 100 kB}"
@@ -179,7 +180,7 @@ def test_the_kernels_own_word_is_compared(tmp_path: Path) -> None:
         kept = operations(plan, "qdisc", node="left")
         qdiscs = [{"dev": item.arguments["interface"], **item.arguments, "options": {}} for item in kept]
         dump = {"qdiscs": qdiscs, "classes": {}, "policers": {"left-eth0": [bucket] if bucket else []}}
-        (found,) = [c for c in settings_checks(plan, {"qdiscs": {"left": dump}}) if c.name == "queues"]
+        (found,) = [c for c in settings_checks(plan, told_by(qdiscs={"left": dump})) if c.name == "queues"]
         return found.message
 
     assert "the policer of" not in told(rate_bits_per_second=5_000_000, burst_bytes=100_000)

@@ -35,6 +35,7 @@ from howdah.measure.processor import course_of
 from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan
 from howdah.record import table as store
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory, write_json
 from tests.unit.profile_factory import make_one
 
@@ -189,7 +190,7 @@ def _run(path: Path, account: dict[str, Any], shift: int = 1) -> tuple[RunDirect
 
 
 def _ingest(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
-    made = ingest_finite_processor(Context(directory, plan, {}, plan.epoch_us * 1000))
+    made = ingest_finite_processor(Context(directory, plan, AgentRecord(), plan.epoch_us * 1000))
     for name, (table, _report) in made.items():
         store.write(directory, name, table)
     sources = {name: {"rows": report.rows, "counts": report.counts} for name, (_table, report) in made.items()}
