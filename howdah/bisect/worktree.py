@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from howdah.build.kernel_source import git_environment
+from howdah.distribution import installing
 from howdah.errors import HowdahError, UsageError
 
 _FIRST_BAD = re.compile(r"^# first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
@@ -135,7 +136,7 @@ class Worktree:
                 env={**environment, "LC_ALL": "C"},
             )
         except FileNotFoundError:
-            raise HowdahError("git is not installed", hint="apt install git") from None
+            raise HowdahError("git is not installed", hint=installing("git")) from None
 
 
 def _answer(done: subprocess.CompletedProcess[str], what: str) -> str:

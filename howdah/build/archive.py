@@ -21,6 +21,7 @@ from howdah.build.cache import Cache, file_sha256
 from howdah.build.lock import locked
 from howdah.build.mirror import debian_mirror, security_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 SUITES = Path(__file__).with_name("kernel-suites.txt")
@@ -143,7 +144,7 @@ class Archive:
             raise HowdahError(
                 "the keys of Debian's archive are not here, so nothing from it can be trusted",
                 where=str(KEYRING),
-                hint="apt install debian-archive-keyring",
+                hint=installing("debian-archive-keyring"),
             )
         problems: list[str] = []
 

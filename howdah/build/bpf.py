@@ -19,6 +19,7 @@ from howdah.build.sandbox import mark, sandbox_of
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.target import Target
 from howdah.build.tools import build_tools
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 TYPES = "vmlinux.h"
@@ -27,7 +28,6 @@ _FAILURE = "failure.json"
 _QUOTED_LINES = 6
 _SYSTEM = ("/usr/sbin", "/sbin")  # where Debian has bpftool, which is not in everybody's PATH
 _HEADER = Path("/usr/include/bpf/bpf_helpers.h")
-_HINT = "Congestion controls in BPF need: apt install bpftool clang libbpf-dev"
 
 
 def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) -> Path | ModuleFailure:
@@ -106,7 +106,7 @@ def _compiler() -> tuple[str, str]:
     """clang and the first line of its version; raises HowdahError where it, or libbpf's headers, are missing."""
     program = _tool("clang")
     if not _HEADER.is_file():
-        raise HowdahError(f"there is no {_HEADER}", hint=_HINT)
+        raise HowdahError(f"there is no {_HEADER}", hint=_hint())
     answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     return program, answer.stdout.splitlines()[0]
 
@@ -114,5 +114,9 @@ def _compiler() -> tuple[str, str]:
 def _tool(name: str) -> str:
     found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *_SYSTEM]))
     if found is None:
-        raise HowdahError(f"the program {name} is not installed", hint=_HINT)
+        raise HowdahError(f"the program {name} is not installed", hint=_hint())
     return found
+
+
+def _hint() -> str:
+    return f"Congestion controls in BPF need: {installing('bpftool', 'clang', 'libbpf-dev')}"

@@ -20,6 +20,7 @@ from howdah.build.mirror import configured_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.supply import supplied
 from howdah.build.tools import Tools, build_tools
+from howdah.distribution import installing
 from howdah.errors import HowdahError, UsageError
 from howdah.plan.plan import Plan
 from howdah.plan.quic import STACKS
@@ -149,7 +150,7 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
         raise HowdahError(
             "mmdebstrap is not installed" if missing else "the guest tree cannot be built: " + " / ".join(said[-3:]),
             where=mirror or "Debian's default mirror",
-            hint="apt install mmdebstrap" if missing else f"Is the mirror reachable? The full output is in {log}",
+            hint=installing("mmdebstrap") if missing else f"Is the mirror reachable? The full output is in {log}",
         ) from error
     named = content_key(json.dumps(packages, sort_keys=True))
     record = {"suite": SUITE, "sha256": named, "packages": packages, "sources": sources}

@@ -25,6 +25,7 @@ from howdah.build.sandbox import sandbox_of
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools
 from howdah.build.uml_kernel import Kernel, kernel_key
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 OBJECTS = tuple(  # a kernel need not have them all: 7.3 has no tcp_rate.c any more
@@ -71,7 +72,7 @@ def read_functions(file: Path, section: str | None = None) -> list[Function]:
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise HowdahError(
-            f"the symbols cannot be read: {error}", where=str(file), hint="apt install binutils"
+            f"the symbols cannot be read: {error}", where=str(file), hint=installing("binutils")
         ) from None
     return parse_functions(text, section)
 
@@ -177,7 +178,7 @@ def _addr2line(file: Path, offsets: list[int]) -> str:
     try:
         return subprocess.run(command, input=given, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise HowdahError(f"addr2line does not work: {error}", where=str(file), hint="apt install binutils") from None
+        raise HowdahError(f"addr2line does not work: {error}", where=str(file), hint=installing("binutils")) from None
 
 
 def parse_chains(text: str) -> dict[int, tuple[str, ...]]:

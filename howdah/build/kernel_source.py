@@ -69,7 +69,7 @@ def find_source(kernel: str, cache: Cache | None = None) -> KernelSource:
     if package is None:
         raise HowdahError(
             f"the source of {kernel} is not here",
-            hint=f"'howdah build --kernel {kernel}' fetches it; so does apt install linux-source-{release or 'X'}.",
+            hint=f"'howdah build --kernel {kernel}' fetches it.",
         )
     return _of_package(package, match[2])
 

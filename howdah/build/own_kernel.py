@@ -11,6 +11,7 @@ from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.kernel_image import read_image
 from howdah.build.kernel_package import ImagePackage, find_image, image_in
 from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _PACKAGE = b"!<arch>\n"
@@ -108,7 +109,7 @@ def _fields(file: Path) -> dict[str, str]:
             ["dpkg-deb", "--field", str(file), *_FIELDS], capture_output=True, text=True, errors="replace", check=False
         )
     except FileNotFoundError as error:
-        raise HowdahError("dpkg-deb, which unpacks packages, is not installed", hint="apt install dpkg") from error
+        raise HowdahError("dpkg-deb, which unpacks packages, is not installed", hint=installing("dpkg")) from error
     if answer.returncode:
         said = answer.stderr.strip().splitlines()
         raise HowdahError(f"this package cannot be read: {said[-1] if said else 'dpkg-deb fails'}", where=str(file))

@@ -8,6 +8,7 @@ from pathlib import Path
 from howdah.build.cache import Cache, content_key
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import compiler_version
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _HEADER = Path(__file__).with_name("preload.h")
@@ -27,7 +28,7 @@ def library(source: Path, cache: Cache) -> Path:
             raise HowdahError(
                 "does not compile: " + " / ".join(error.tail[-3:]),
                 where=str(source),
-                hint=f"The full output is in {log}. A missing header: apt install gcc libc6-dev",
+                hint=f"The full output is in {log}. A missing header: {installing('gcc', 'libc6-dev')}",
             ) from error
 
     key = content_key(compiler_version(), name, _HEADER.read_bytes(), source.read_bytes())

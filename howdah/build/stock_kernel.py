@@ -16,6 +16,7 @@ from howdah.build.kernel_image import unpack_kernel
 from howdah.build.kernel_package import ImagePackage, headers_of, provide_image
 from howdah.build.modinfo import module_information
 from howdah.build.own_kernel import provide_own, provide_own_headers
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _PREFIX = "debian-"
@@ -166,7 +167,7 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
     )
     log.write_text(answer.stdout + answer.stderr)
     if answer.returncode:
-        raise HowdahError(f"depmod fails for {package.release}: {answer.stderr.strip()}", hint="apt install kmod")
+        raise HowdahError(f"depmod fails for {package.release}: {answer.stderr.strip()}", hint=installing("kmod"))
     with (directory / "modules.cpio").open("wb") as file:
         archive = Writer(file)
         archive.parents([f"usr/lib/modules/{package.release}/x"])

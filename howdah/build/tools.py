@@ -16,6 +16,7 @@ from pathlib import Path
 from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.supply import supplied
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _SOURCES = Path(__file__).parent
@@ -52,13 +53,13 @@ class Tools:
 @remembered
 def compiler_version() -> str:
     """First line of ``gcc --version``."""
-    return _version_of("gcc", "the C compiler gcc is not installed", "apt install gcc libc6-dev")
+    return _version_of("gcc", "the C compiler gcc is not installed", installing("gcc", "libc6-dev"))
 
 
 @remembered
 def linker_version() -> str:
     """First line of ``ld --version``."""
-    return _version_of("ld", "the linker ld is not installed", "apt install binutils")
+    return _version_of("ld", "the linker ld is not installed", installing("binutils"))
 
 
 def _version_of(program: str, missing: str, hint: str) -> str:
@@ -110,7 +111,7 @@ def build_tools(cache: Cache) -> Tools:
                 raise HowdahError(
                     "does not compile: " + " / ".join(error.tail[-3:]),
                     where=str(_SOURCES / source),
-                    hint=f"The full output is in {log}. A missing header or library: apt install gcc libc6-dev",
+                    hint=f"The full output is in {log}. A missing header or library: {installing('gcc', 'libc6-dev')}",
                 ) from error
         (directory / _NAMED).write_text(content_key(*(file_sha256(directory / program) for program in _PROGRAMS)))
 

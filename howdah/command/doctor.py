@@ -19,6 +19,7 @@ from howdah.build.supply import bundles, installed
 from howdah.command.answer import answer
 from howdah.command.build import signer_of
 from howdah.command.common import add_json_option
+from howdah.distribution import installing
 from howdah.engine import host
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
 from howdah.engine.ns2 import needs as ns2_needs
@@ -140,7 +141,7 @@ def _perf() -> EngineCheck:
     problem = profiler.trial()
     if problem is None:
         return EngineCheck("uml", "perf", OK, "tried: processor time can be split by function (collect: {cpu: true})")
-    remedy = "apt install linux-perf" if problem == "not installed" else "sysctl -w kernel.perf_event_paranoid=2"
+    remedy = installing("linux-perf") if problem == "not installed" else "sysctl -w kernel.perf_event_paranoid=2"
     return EngineCheck(
         "uml", "perf", NOTE, f"{problem}: measures of processor time (collect: {{cpu: true}}) are null", remedy
     )

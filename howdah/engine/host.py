@@ -16,6 +16,7 @@ from typing import Any
 
 from howdah.build.cache import file_sha256
 from howdah.build.lock import locked
+from howdah.distribution import installing
 from howdah.engine import share
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
@@ -205,7 +206,7 @@ def _absent(program: str, package: str) -> EngineCheck:
         return EngineCheck(
             _ENGINE, program, MISSING, f"in {directory}, which PATH does not have", f"export PATH=$PATH:{directory}"
         )
-    return EngineCheck(_ENGINE, program, MISSING, f"program of the package {package}", f"apt install {package}")
+    return EngineCheck(_ENGINE, program, MISSING, f"program of the package {package}", installing(package))
 
 
 def _mininet() -> EngineCheck:

@@ -7,6 +7,7 @@ import json
 import subprocess
 from pathlib import Path
 
+from howdah.distribution import installing
 from howdah.errors import EngineUnavailableError, HowdahError
 
 _BOOT_MARK = slice(510, 512)
@@ -53,4 +54,4 @@ def _qemu_img(*arguments: str) -> subprocess.CompletedProcess[str]:
             ["qemu-img", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
-        raise EngineUnavailableError("the program qemu-img is missing", hint="apt install qemu-utils") from None
+        raise EngineUnavailableError("the program qemu-img is missing", hint=installing("qemu-utils")) from None

@@ -22,6 +22,7 @@ from howdah.build.kernel_image import unpack_kernel
 from howdah.build.mirror import configured_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools, compiler_version
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 from howdah.machines.archive import modules
 from howdah.machines.kernel import MachineKernel, first_modules
@@ -158,7 +159,7 @@ def _provide_base(cache: Cache, progress: Progress) -> Path:
             raise HowdahError(
                 "mmdebstrap is not installed" if missing else "the packages of the image: " + " / ".join(said[-3:]),
                 where=mirror or "Debian's default mirror",
-                hint="apt install mmdebstrap uidmap" if missing else f"Is the mirror reachable? All it said: {log}",
+                hint=installing("mmdebstrap", "uidmap") if missing else f"Is the mirror reachable? All it said: {log}",
             ) from error
 
     return cache.build(
@@ -217,8 +218,8 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
         raise HowdahError(
             f"the image with {kernel.release} cannot be made: " + " / ".join(error.tail[-4:]),
             where=kernel.source,
-            hint=f"The full output is in {log}. A user without root needs newuidmap (apt install uidmap) and lines in "
-            "/etc/subuid and /etc/subgid.",
+            hint=f"The full output is in {log}. A user without root needs newuidmap ({installing('uidmap')}) and lines "
+            "in /etc/subuid and /etc/subgid.",
         ) from error
     specification.unlink()
 

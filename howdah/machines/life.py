@@ -17,6 +17,7 @@ from pathlib import Path
 from howdah.build.accelerator import QEMU, why_no_kvm
 from howdah.build.cache import Cache, content_key
 from howdah.build.tools import build_tools
+from howdah.distribution import installing
 from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.machines import tap
 from howdah.machines.dilation import KERNEL_ARGUMENTS, WHY_EMULATED, chosen, environment
@@ -356,7 +357,7 @@ def _free_port() -> int:
 def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
     """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
     if shutil.which(QEMU) is None:
-        raise EngineUnavailableError(f"{QEMU} is not installed", hint="apt install qemu-system-x86 qemu-utils")
+        raise EngineUnavailableError(f"{QEMU} is not installed", hint=installing("qemu-system-x86", "qemu-utils"))
     if image is None:
         return "tcg", "KVM is only tried with howdah's kernels"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _CONNECT_S = 30
@@ -156,5 +157,5 @@ class Way:
 def _program(name: str) -> str:
     found = shutil.which(name, path=os.environ.get("PATH"))
     if found is None:
-        raise HowdahError(f"the program {name} is missing", hint="apt install openssh-client")
+        raise HowdahError(f"the program {name} is missing", hint=installing("openssh-client"))
     return found

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.distribution import installing
 from howdah.errors import EngineUnavailableError, HowdahError
 
 _TUN = Path("/dev/net/tun")
@@ -144,7 +145,7 @@ def _run(command: Sequence[str], data: str = "") -> str:
     try:
         done = subprocess.run(command, input=data, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise EngineUnavailableError("the program ip is missing", hint="apt install iproute2") from None
+        raise EngineUnavailableError("the program ip is missing", hint=installing("iproute2")) from None
     if done.returncode:
         words = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
         raise HowdahError(f"'{' '.join(command)}' failed: {words}")

@@ -13,6 +13,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.distribution import installing
 from howdah.errors import HowdahError
 from howdah.foreign import files_below, read_foreign
 from howdah.record.digest import MANIFEST, SSH_SIGNATURE, file_sha256
@@ -174,7 +175,7 @@ def _program(name: str) -> str:
     found = shutil.which(name)
     if found is None:
         package = {"ssh-keygen": "openssh-client"}.get(name, name)
-        raise HowdahError(f"the program {name} is missing", hint=f"apt install {package}")
+        raise HowdahError(f"the program {name} is missing", hint=installing(package))
     return found
 
 

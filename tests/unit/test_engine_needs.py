@@ -15,15 +15,18 @@ from typing import Any
 
 import pytest
 
+from howdah import distribution
 from howdah.build import supply
 from howdah.build.cache import Cache
 from howdah.command import doctor
+from howdah.distribution import install_command
 from howdah.engine import check, host
 from howdah.engine.check import MISSING, OK, EngineCheck, lacks_of, prerequisites
-from howdah.engine.distribution import install_command
 from howdah.engine.engine import Lack, require
+from howdah.engine.ns2 import needs as ns2_needs
 from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
+from howdah.engine.vm import needs as vm_needs
 from howdah.errors import EngineUnavailableError
 from tests.unit.bundle_factory import ready_piece, write_bundle
 
@@ -135,6 +138,20 @@ def test_a_remedy_is_in_the_words_of_the_machine(system: str, said: str | None) 
     assert install_command(["gcc", "libc6-dev"], system) == said
     if said and not said.startswith("apt"):
         assert install_command(["gcc", "linux-source-6.12"], system) is None, "Debian alone has it"
+
+
+def test_the_doctor_speaks_the_language_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distribution, "OS_RELEASE", tmp_path / "os-release")
+    distribution.OS_RELEASE.write_text("ID=fedora\n")
+    monkeypatch.setattr(host, "_SYSTEM_PROGRAMS", "")
+    monkeypatch.setenv("PATH", str(tmp_path))  # nothing is installed
+    found = [*host.checks(), *vm_needs.every_check(Cache(tmp_path / "cache")), *ns2_needs.checks(), doctor._perf()]
+    remedies = {check.what: str(check.remedy) for check in found}
+    assert remedies["ethtool"] == "dnf install ethtool"
+    assert remedies["tc"] == "dnf install iproute"
+    assert remedies["perf"] == "dnf install perf"
+    assert remedies["ns"] == "Install what Debian calls ns2."
+    assert not [remedy for remedy in remedies.values() if "apt " in remedy]
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 
+from howdah.distribution import installing
 from howdah.engine.check import MISSING, OK, EngineCheck
 from howdah.profile.ns2 import declared
 
-NS = "ns"
+NS, NS2 = "ns", "ns2"
 _ENGINE = "ns2"
-_REMEDY = "apt install ns2"
 _ASK = "puts [ns-version]\nexit 0\n"
 _PATIENCE_S = 30
 
@@ -19,14 +19,18 @@ _PATIENCE_S = 30
 def checks() -> list[EngineCheck]:
     """The simulator is started and asked for its version."""
     if shutil.which(NS) is None:
-        return [EngineCheck(_ENGINE, NS, MISSING, "the simulator", _REMEDY)]
+        return [_missing("the simulator")]
     wanted = declared().release
     found = _version()
     if found is None:
-        return [EngineCheck(_ENGINE, NS, MISSING, "does not start, or is another program of that name", _REMEDY)]
+        return [_missing("does not start, or is another program of that name")]
     if f"ns-2 {found}" != wanted:
-        return [EngineCheck(_ENGINE, NS, MISSING, f"it is ns-2 {found}; the declared sets are of {wanted}", _REMEDY)]
+        return [_missing(f"it is ns-2 {found}; the declared sets are of {wanted}")]
     return [EngineCheck(_ENGINE, NS, OK, f"tried: {wanted}, a model; for controls alone")]
+
+
+def _missing(found: str) -> EngineCheck:
+    return EngineCheck(_ENGINE, NS, MISSING, found, installing(NS2))
 
 
 def _version() -> str | None:

@@ -23,8 +23,8 @@ from howdah.build.supply import offered
 from howdah.build.tools import tools_recipe
 from howdah.build.uml_kernel import given_kernel, kernel_key
 from howdah.default import DEFAULT_KERNEL
+from howdah.distribution import install_command
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, Prerequisite, lacks_of, prerequisites
-from howdah.engine.distribution import install_command
 from howdah.engine.ending import runtime_base
 from howdah.engine.engine import Lack
 from howdah.engine.uml import memory

@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from howdah.distribution import installing
 from howdah.engine.life import descendants
 from howdah.running import is_running
 
@@ -74,7 +75,7 @@ class Profiler:
     def start(self, launcher: int) -> None:
         """Look for the kernel's process below ``launcher`` and attach to it, and to all it will start."""
         if shutil.which("perf") is None:
-            self._why = "perf is not installed (apt install linux-perf)"
+            self._why = f"perf is not installed ({installing('linux-perf')})"
             return
         self._main = _appear(launcher, self._image)
         if not self._main:

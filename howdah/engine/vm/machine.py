@@ -17,6 +17,7 @@ from pathlib import Path
 from howdah.build.accelerator import QEMU
 from howdah.build.plain_path import qemu_value
 from howdah.build.preload import variable
+from howdah.distribution import installing
 from howdah.engine.crash import crash
 from howdah.engine.ending import EXIT_FILE, Ending, runtime_base
 from howdah.engine.processor import own_processor
@@ -184,7 +185,7 @@ def _watch_pinned(
     machine: QemuMachine, command: list[str], pinned: list[str], signs: Path, progress: Progress
 ) -> float:
     if shutil.which(command[0]) is None:
-        raise EngineUnavailableError(f"{command[0]} is not installed", hint="apt install qemu-system-x86")
+        raise EngineUnavailableError(f"{command[0]} is not installed", hint=installing("qemu-system-x86"))
     started = time.monotonic()
     errors = machine.console.with_name("qemu.log")
     with errors.open("wb") as log:

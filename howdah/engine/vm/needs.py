@@ -9,6 +9,7 @@ from pathlib import Path
 
 from howdah.build.accelerator import KVM, QEMU, tried
 from howdah.build.cache import Cache
+from howdah.distribution import installing
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
 
 _ENGINE = "vm"
@@ -38,13 +39,13 @@ def _qemu() -> EngineCheck:
     if version is not None:
         return EngineCheck(_ENGINE, QEMU, OK, version)
     found = "does not start" if shutil.which(QEMU) else "runs the machine"
-    return EngineCheck(_ENGINE, QEMU, MISSING, found, "apt install qemu-system-x86")
+    return EngineCheck(_ENGINE, QEMU, MISSING, found, installing("qemu-system-x86"))
 
 
 def _kmod() -> EngineCheck:
     if shutil.which(_KMOD) or Path("/sbin", _KMOD).exists():
         return EngineCheck(_ENGINE, _KMOD, OK, "there")
-    return EngineCheck(_ENGINE, _KMOD, MISSING, "indexes the machine's modules", "apt install kmod")
+    return EngineCheck(_ENGINE, _KMOD, MISSING, "indexes the machine's modules", installing("kmod"))
 
 
 def _kvm(cache: Cache) -> EngineCheck:

@@ -49,3 +49,8 @@ def install_command(packages: Sequence[str], text: str | None = None) -> str | N
     column, command = found
     wanted = [names().get(package, {"debian": package}).get(column) for package in packages]
     return None if None in wanted else f"{command} {' '.join(dict.fromkeys(map(str, wanted)))}"
+
+
+def installing(*packages: str) -> str:
+    """What to do to get packages, which have Debian's names, in the words of this machine."""
+    return install_command(packages) or f"Install what Debian calls {', '.join(packages)}."
