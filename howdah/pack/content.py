@@ -219,16 +219,23 @@ def add_experiment(
         if os.path.lexists(path / name) and not (part and name == "claims.json"):
             files[name] = read_foreign(path / name)
     changed = part
+    profile = files.get("profile.yaml", b"")
     for name, before in files.items():
         after = paths.replaced(before)
         if name == "experiment.json":
-            after = _with_profile(after, paths.replaced(files.get("profile.yaml", b"")), "profile.yaml" in files)
-        if after != before and name != "report.html":
+            after = _with_profile(after, paths.replaced(profile), "profile.yaml" in files)
+        if name == "report.html":  # which names the profile by its digest
+            after = after.replace(*(_hex(text) for text in (profile, paths.replaced(profile))))
+        elif after != before:
             changed = True
             content.rewritten.append(f"{prefix}/{name}")
         content.add(f"{prefix}/{name}", after)
     inside = [name for name in (*content.rewritten, *content.left_out) if name.startswith(f"{prefix}/")]
     _add_signature(content, path, prefix, changed=changed or bool(inside))
+
+
+def _hex(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode()
 
 
 def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import os
@@ -177,6 +178,24 @@ def test_a_report_that_the_runs_do_not_give_is_found(
     assert [(each["file"], each["what"]) for each in own["findings"]] == [
         ("report.html", "it is not the page that these runs give")
     ]
+
+
+def test_the_page_names_the_profile_as_it_is_in_the_pack(
+    recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """'howdah new' of an installed howdah writes where the schema is, below somebody's home."""
+    root = recorded.path.parent
+    text = f"# yaml-language-server: $schema={Path.home()}/site-packages/profile.schema.json\nname: recorded\n"
+    (root / "profile.yaml").write_text(text)
+    index = read_json(root / "experiment.json")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    write_json(root / "experiment.json", {**index, "profile": {"file": "profile.yaml", "sha256": digest}})
+    packed = pack([root], tmp_path / "x.tar.zst")
+    assert "recorded/profile.yaml" in packed.index["rewritten"]
+    main(["verify", str(packed.file), "--json"])
+    own = json.loads(capsys.readouterr().out)["reports"][0]
+    assert "report.html against the runs" in own["checked"]
+    assert [each["what"] for each in own["findings"] if each["file"] == "report.html"] == []
 
 
 def test_a_number_that_was_changed_before_it_was_packed_is_found(recorded: RunDirectory, tmp_path: Path) -> None:
