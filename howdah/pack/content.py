@@ -225,7 +225,7 @@ def add_experiment(
         if name == "experiment.json":
             after = _with_profile(after, paths.replaced(profile), "profile.yaml" in files)
         if name == "report.html":  # which names the profile by its digest
-            after = after.replace(*(_hex(text) for text in (profile, paths.replaced(profile))))
+            after = after.replace(_hex(profile), _hex(paths.replaced(profile)))
         elif after != before:
             changed = True
             content.rewritten.append(f"{prefix}/{name}")
