@@ -25,18 +25,18 @@ def _told(description: str) -> Any:
     return Field(default=None, description=description)
 
 
-class _Part(BaseModel):
+class _Described(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)
 
 
-class AgentFailure(_Part):
+class AgentFailure(_Described):
     """Why a run ended before its end."""
 
     operation: str | None = _told("What the agent was doing.")
     message: str | None = _told("What went wrong.")
 
 
-class Phase(_Part):
+class Phase(_Described):
     """A phase of the run."""
 
     phase: str = Field(description="`setup`, `calibrate-before`, `flows`, `quiesce`, `calibrate-after`, `collect`.")
@@ -45,7 +45,7 @@ class Phase(_Part):
     wall_us: int | None = _told("How long it took on the host's clock.")
 
 
-class TransactionRecord(_Part):
+class TransactionRecord(_Described):
     """A request and its answer, by the client. Times count from the epoch."""
 
     start_ns: int = Field(description="When the request was sent; of the first one, when the connection was opened.")
@@ -57,7 +57,7 @@ class TransactionRecord(_Part):
     connects: int | None = _told("How many connections were opened for it.")
 
 
-class FlowRecord(_Part):
+class FlowRecord(_Described):
     """What became of a flow. Times count from the epoch."""
 
     id: int = Field(description="The flow's number in the plan.")
@@ -85,7 +85,7 @@ class FlowRecord(_Part):
     realtime_offset_ns: int | None = _told("CLOCK_REALTIME less CLOCK_MONOTONIC, of a flow that programs make.")
 
 
-class ShownQueue(_Part):
+class ShownQueue(_Described):
     """A queueing discipline, as `tc -j qdisc show` prints it."""
 
     kind: str | None = _told("Its kind.")
@@ -94,21 +94,21 @@ class ShownQueue(_Part):
     options: dict[str, Any] = Field(default={}, description="Those of its kind, by tc's names.")
 
 
-class ShownClass(_Part):
+class ShownClass(_Described):
     """A class, as `tc -j class show` prints it."""
 
     handle: str | None = _told("Its name.")
     rate: int | None = _told("Bytes a second.")
 
 
-class ShownFilter(_Part):
+class ShownFilter(_Described):
     """What a queue takes for a mark."""
 
     dscp: int = Field(description="The mark.")
     queue: int = Field(description="The virtual queue of packets that carry it.")
 
 
-class ShownPolicer(_Part):
+class ShownPolicer(_Described):
     """What a policer holds."""
 
     rate_bits_per_second: int = Field(description="Its rate.")
@@ -118,7 +118,7 @@ class ShownPolicer(_Part):
         return f"{self.burst_bytes} bytes at {self.rate_bits_per_second} bit/s"
 
 
-class NodeQueues(_Part):
+class NodeQueues(_Described):
     """The queues of a node."""
 
     qdiscs: list[ShownQueue] = Field(description="All of them.")
@@ -131,7 +131,7 @@ class NodeQueues(_Part):
     )
 
 
-class ShownInterface(_Part):
+class ShownInterface(_Described):
     """An interface before the flows."""
 
     index: int | None = _told("The kernel's number of it in its namespace.")
@@ -148,7 +148,7 @@ class ShownInterface(_Part):
         return values[name] if name in values else self.offloads.get(name)
 
 
-class ShownRoute(_Part):
+class ShownRoute(_Described):
     """A route that has a metric; a metric that is not set is null."""
 
     destination: str = Field(description="The network, or `default`.")
@@ -164,7 +164,7 @@ class ShownRoute(_Part):
         return {name: value for name in ROUTE_METRICS if (value := getattr(self, name)) is not None}
 
 
-class ModuleRecord(_Part):
+class ModuleRecord(_Described):
     """A module. Only a profile's own has what follows `parameters`."""
 
     srcversion: str | None = _told("The kernel's digest of its source.")
@@ -176,21 +176,21 @@ class ModuleRecord(_Part):
     programs: dict[str, str] | None = _told("Of BPF: the kernel's tag of each program.")
 
 
-class AlgorithmRecord(_Part):
+class AlgorithmRecord(_Described):
     """What provides a congestion control."""
 
     module: str | None = _told("The module, built in or not.")
     version: str | None = _told("Its MODULE_VERSION.")
 
 
-class MemoryRecord(_Part):
+class MemoryRecord(_Described):
     """The memory of the kernel."""
 
     total_bytes: int | None = _told("All of it.")
     available_bytes_least: int | None = _told("The least that was available while the flows ran.")
 
 
-class KernelLogRecord(_Part):
+class KernelLogRecord(_Described):
     """How much of the kernel's log is in kernel.log."""
 
     records: int = Field(description="Messages in it.")
@@ -200,7 +200,7 @@ class KernelLogRecord(_Part):
     why: str | None = _told("Why it was not kept; null where it was.")
 
 
-class ProcessorRecord(_Part):
+class ProcessorRecord(_Described):
     """How late a process of high priority woke up, in real time."""
 
     interval_ns: int | None = _told("Time from wake-up to wake-up.")
@@ -214,7 +214,7 @@ class ProcessorRecord(_Part):
     steal: float | None = _told("Share of the processor's time that went to other virtual machines.")
 
 
-class KernelRecord(_Part):
+class KernelRecord(_Described):
     """What an agent says of its kernel."""
 
     kernel_release: str | None = _told("`uname -r`.")
