@@ -87,7 +87,7 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
             "path.delay_variation={distribution: uniform, amplitude: 4 ms, correlation_time: 50 ms, source: test}",
         ),
     ),
-    "little-room": (None, (*SMALL, "algorithm=cubic", "path.delay_limit=5")),
+    "little-room": (None, (*SMALL, "algorithm=cubic", "path.delay_limit=5", "collect.qdisc=1 ms")),
     "tunnel": (None, (*SMALL, "algorithm=cubic", "path.middlebox={overhead: wireguard}")),
     "tick": (None, (*SMALL, "algorithm=cubic", "path.tick=5 ms")),
     "small-hop": (None, (*SMALL, "algorithm=cubic", "path.middlebox={mtu: 1400}")),

@@ -10,6 +10,7 @@ from howdah.plan.delays import ORDER_RATE_BITS_PER_SECOND
 from howdah.plan.jitter import DISTRIBUTION_SCALE
 from howdah.plan.plan import Plan
 from tests.liars.breaking import Break, altered, named, options
+from tests.liars.doctor import doctored, edit
 from tests.liars.liar import check
 from tests.liars.path_breaks import late_changes, without_changes
 from tests.liars.paths import REVERSE, path_liar
@@ -43,6 +44,11 @@ def _evenly(plan: Plan) -> Plan:
     return _lines({"jitter_us": mean_us, "distribution": table})(plan)
 
 
+def _none_came(found: dict[str, Any]) -> None:
+    for entry in found["jitter"]:
+        entry["came_ns"] = [None] * len(entry["came_ns"])
+
+
 WAYS = [
     path_liar(
         "acks-that-are-not-lost",
@@ -66,10 +72,34 @@ WAYS = [
         honest="drawn-delays",
     ),
     path_liar(
-        "drawn-delays-that-keep-order",
-        "Packets draw their delays, and none overtakes another.",
-        check("after", "jitter order reverse s1-r1", "packets keep their order"),
-        _lines({"rate_bits_per_second": ORDER_RATE_BITS_PER_SECOND}),
+        "delays-of-another-distribution-back",
+        "Packets of the way back draw their delays evenly, with the mean of the plan's exponential distribution.",
+        check("after", "jitter reverse s1-r1", "it is another distribution"),
+        _evenly,
+        honest="drawn-delays",
+    ),
+    *(
+        path_liar(
+            f"drawn-delays-that-keep-order-{way}",
+            f"Packets of the way {way} draw their delays, and none overtakes another.",
+            check(stage, f"jitter order {direction} s1-r1", "packets keep their order"),
+            _lines({"rate_bits_per_second": ORDER_RATE_BITS_PER_SECOND}),
+            honest="drawn-delays",
+        )
+        for stage, way, direction in (("before", "ahead", "forward"), ("after", "back", "reverse"))
+    ),
+    doctored(
+        "delays-that-nobody-measured",
+        "The record has no measurement of the delays that packets draw.",
+        check("before", "jitter forward s1-r1", "were not measured"),
+        edit("calibration-before.json", lambda found: found.update(jitter=[])),
+        honest="drawn-delays",
+    ),
+    doctored(
+        "drawn-delays-without-packets",
+        "None of the packets came that measure the delays.",
+        check("after", "jitter reverse s1-r1", "none came"),
+        edit("calibration-after.json", _none_came),
         honest="drawn-delays",
     ),
     path_liar(
