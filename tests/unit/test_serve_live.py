@@ -59,8 +59,8 @@ def test_a_run_is_scraped_and_then_filled_in(tmp_path: Path) -> None:
     served = subprocess.Popen([*command, "--runs", str(tmp_path / "runs")], stdout=subprocess.PIPE, text=True)
     try:
         assert served.stdout is not None
+        assert f"http://127.0.0.1:{port}/user/live.html" in served.stdout.readline(), "before runs are read"
         assert "0 runs" in served.stdout.readline()
-        assert f"http://127.0.0.1:{port}/user/live.html" in served.stdout.readline()
         client = Client(f"http://127.0.0.1:{port}")
         underway.write(1)
         (seen,) = _until(client, _WINDOW, bool)
