@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from howdah.errors import HowdahError
 from howdah.plan.operation import ROUTE_METRICS
 from howdah.record.directory import RunDirectory
+from howdah.record.model import checked
 from howdah.record.raw import read_raw_json
-from howdah.record.reading import checked
 
 
 def _told(description: str) -> Any:

@@ -8,30 +8,22 @@ RecordError, which names the file and the place in it. Fields that are not known
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from howdah.errors import RecordError
 from howdah.foreign import read_foreign
 from howdah.plan.named import check_names
 from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.model import HINT, FilePart, adapter, checked
 
 Scalar = str | int | float | bool | None
-Kind = TypeVar("Kind")
-HINT = "The file is damaged, or another version of howdah wrote it."
 
 
 _LEFT_OUT: Any = None  # a field that may be missing; where it is there, it is of its type
-
-
-class FilePart(BaseModel):
-    """Of a file. Fields that this version does not know are kept."""
-
-    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
 
 class _Stage(FilePart):
@@ -154,29 +146,10 @@ class _OpenPlan(_Opened):
     flows: list[_Flow]
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
 def prepare(*further: type[BaseModel]) -> None:
     """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
     for kind in (Plan, _OpenPlan, _Record, _Metrics, _Verdict, *further):
-        _adapter(kind)
-
-
-def checked(kind: type[Kind], value: Any, path: Path) -> Kind:
-    """The value as one of the kind. Raises RecordError, which names the place of what is wrong."""
-    try:
-        found: Kind = _adapter(cast("Any", kind)).validate_python(value, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        shown = repr(first["input"])
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        what = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}, not {shown}" if place else first["msg"]
-        raise RecordError(what, where=str(path), hint=HINT) from None
-    return found
+        adapter(kind)
 
 
 def _checked(kind: type[FilePart], value: Any, path: Path) -> dict[str, Any]:
@@ -217,9 +190,9 @@ def read_plan_file(path: Path) -> Plan:
         content = read_foreign(path)
         today = of_today(value)
         text = content if today is value else json.dumps(today)
-        _adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
+        adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
-        _adapter(_OpenPlan).validate_python(value)
+        adapter(_OpenPlan).validate_python(value)
         _check_ends(plan)
         check_names(plan)
     except ValidationError as error:

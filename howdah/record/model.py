@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of files that may be somebody else's: a value is of its model, or the error names the place in the file."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from howdah.errors import RecordError
+
+Kind = TypeVar("Kind")
+HINT = "The file is damaged, or another version of howdah wrote it."
+
+
+class FilePart(BaseModel):
+    """Of a file. Fields that this version does not know are kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """What checks values of a kind; made once."""
+    return TypeAdapter(kind)
+
+
+def checked(kind: type[Kind], value: Any, path: Path) -> Kind:
+    """The value as one of the kind. Raises RecordError, which names the place of what is wrong."""
+    try:
+        found: Kind = adapter(cast("Any", kind)).validate_python(value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        shown = repr(first["input"])
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        what = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}, not {shown}" if place else first["msg"]
+        raise RecordError(what, where=str(path), hint=HINT) from None
+    return found
