@@ -56,7 +56,14 @@ def test_a_worker_that_is_started_does_not_either(hostile: Path, monkeypatch: py
 def test_each_interpreter_is_started_without_the_directory() -> None:
     """Those that are started by howdah's own interpreter begin as OWN_PYTHON does."""
     assert "-P" in OWN_PYTHON
-    allowed = {"place.py", "timer_lateness.py", "image.py", "strategy.py", "remote.py"}  # the last three name it only
+    allowed = {
+        "place.py",
+        "timer_lateness.py",
+        "image.py",
+        "strategy.py",
+        "remote.py",
+        "main.py",
+    }  # the last four name it
     for file in PACKAGE.rglob("*.py"):
         if file.name not in allowed:
             assert not re.search(r"sys\.executable", file.read_text(encoding="utf-8")), file

@@ -64,7 +64,8 @@ BACK = Line("s1", "left", "left-eth0", "1:", 20_000, True)
         (plan(jitter_us=30_000), 0, False),  # no less than nothing
         (plan(reorder_ratio=0.1), 0, False),
         (plan(loss_ratio=0.1), 20_000, False),
-        (plan(distribution="normal"), 20_000, False),
+        (plan(distribution=[0, 8192]), 20_000, False),
+        (plan(jitter_us=3_000, distribution=[-8192, 16_384]), 17_000, False),
         (plan(rate_bits_per_second=1), 20_000, False),
         # A change is one, be it plain itself; the least of all counts.
         (plan(("qdisc", "1:", options())), 20_000, False),

@@ -78,7 +78,7 @@ def test_events_have_their_own_vocabulary() -> None:
 def test_the_format_page_lists_the_vocabulary() -> None:
     page = DATA_FORMAT.read_text(encoding="utf-8")
     for op, arguments in OPERATIONS.items():
-        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{op}` |")]
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{op}` |"))
         for name in arguments:
             assert re.search(rf"\b{name}\b", row), f"{op}: {name}"
     assert page == with_table(page), "run make references"
