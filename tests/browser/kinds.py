@@ -175,7 +175,7 @@ def _atlas(root: Path) -> dict[str, Path]:
     atlas.write_findings()
     catalogue, place = atlas.read(), atlas.runs / "atlas"
     rows = atlas.published_rows()
-    rows["made/more"]["verdict"] = "fail"  # a sentence that has fallen
+    rows["made/more"].verdict = "fail"  # a sentence that has fallen
     findings = tell(catalogue.findings, rows, "6.12")
     record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
     shown = views(catalogue, atlas.chapters(), place, draw, quick=False)
