@@ -117,7 +117,7 @@ def change_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, d
 
 
 def replace_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, discipline: Discipline) -> None:
-    """Put a new qdisc in the place of another, which goes with all that it holds (``tc qdisc replace``)."""
+    """Put a new qdisc where another is, which goes with all that it holds (``tc qdisc replace``)."""
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, discipline), NLM_F_CREATE | NLM_F_REPLACE)
 
 
