@@ -51,7 +51,7 @@ def of_field(name: str, value: Any, section: Path_, known: list[str], root: type
         if not section and homes and len(homes[0]) == 1 and isinstance(homes[0][0], str):
             close = f"{homes[0][0]}.{name}"
         elif homes:
-            return f"{name} is a field of {_listed([section_name(home) for home in homes[:_MOST_HOMES]])}"
+            return f"{name} is a field of {_listed([*dict.fromkeys(map(section_name, homes))][:_MOST_HOMES])}"
     close = close or nearest(name, known, _LIKELY)
     return f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
 

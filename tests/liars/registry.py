@@ -16,6 +16,7 @@ from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
 from tests.liars.forgeries import FORGERIES
 from tests.liars.hops import HOPS
+from tests.liars.hosts import HOSTS
 from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
@@ -41,6 +42,7 @@ RUNS: list[RunLiar] = [
     *HOPS,
     *POLICERS,
     *WAYS,
+    *HOSTS,
     *RECORDS,
     *BOOTED,
     *COLLECTED,
