@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
+from howdah.record.connections import Connections, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import IndexedRun, ProfileSource, read_index
@@ -86,6 +87,13 @@ class Run:
     def place(self) -> dict[str, Any]:
         """The sweep point without the algorithm, by the names of its fields."""
         return {key: value for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL}
+
+    def connections(self) -> Connections:
+        """The measures of each connection of its groups, which ``metrics`` does not have; read whenever asked for.
+
+        Raises MismatchError when the file is not the one that run.json recorded.
+        """
+        return read_connections(self.directory, self.provenance)
 
     @property
     def started_s(self) -> float:
@@ -164,7 +172,7 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
         axes=plan.axes if plan else dict(cell.axes),
         status=status,
         plan=plan,
-        metrics=list(measured.get("rows", [])),
+        metrics=[row for row in measured.get("rows", []) if row["flow"] is None or not row.get("group")],
         cross_checks=list(measured.get("cross_checks", [])),
         verdict=read_verdict(directory) if directory.verdict.exists() else None,
         provenance=provenance,
