@@ -47,7 +47,9 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
     for experiment in experiments:
         for run in experiment.runs:
             measured = run.connections() if run.counts else None
-            for group in measured.groups if measured else []:
+            if measured is None:
+                continue
+            for group in measured.groups:
                 for metric, _words, _logarithmic in MEASURES:
                     values = measured.of(metric, group).values
                     key = (place_words(swept(run.axes)), group, metric)
