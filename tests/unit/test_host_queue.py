@@ -61,7 +61,7 @@ def test_limits_are_what_the_kernel_says() -> None:
 @pytest.mark.parametrize(
     ("overrides", "what", "hint"),
     [
-        (["sender.queue=netem"], "expected fq, fifo, pfifo_fast, not 'netem'", "has no netem at a sender"),
+        (["sender.queue=netem"], "expected fq, fifo, pfifo_fast, not 'netem'", "has no netem of your own"),
         (["sender.queue=fq_codel"], "not 'fq_codel'", "sender.queue: fq"),
         (["receiver.queue=fq"], "there is no field 'queue' in receiver", "whose interface has no rate"),
         (["sender.queue={kind: fifo, limit: 5}"], "no field 'limit'", "a field of sender.queue and path.delay"),
