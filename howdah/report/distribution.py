@@ -46,8 +46,10 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
     found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for experiment in experiments:
         for run in experiment.runs:
-            measured = run.connections() if run.counts else None
-            for group in measured.groups if measured else []:
+            if not run.counts:
+                continue
+            measured = run.connections()
+            for group in measured.groups:
                 for metric, _words, _logarithmic in MEASURES:
                     values = measured.of(metric, group).values
                     key = (place_words(swept(run.axes)), group, metric)
