@@ -67,6 +67,15 @@ class Rows:
         return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
+def of_rows(rows: list[dict[str, Any]]) -> Connections:
+    """Those that an older version wrote into metrics.json."""
+    found = Rows()
+    for row in rows:
+        if isinstance(row["flow"], int) and not isinstance(row["value"], str):
+            found.add(row["flow"], row["value"], **{name: row.get(name) for name in _WORDS})
+    return Connections(found.table())
+
+
 @dataclass(frozen=True)
 class Connections:
     """The rows of a run; of one without groups there are none."""

@@ -46,9 +46,9 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
     found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for experiment in experiments:
         for run in experiment.runs:
-            measured = run.connections() if run.counts else None
-            if measured is None:
+            if not run.counts:
                 continue
+            measured = run.connections()
             for group in measured.groups:
                 for metric, _words, _logarithmic in MEASURES:
                     values = measured.of(metric, group).values

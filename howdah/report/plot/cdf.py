@@ -103,7 +103,7 @@ def draw_cdf(figure: FigureSection, found: Distributions) -> Drawn:
 
 
 def _group(figure: FigureSection, runs: list[Run]) -> str:
-    groups = list(dict.fromkeys(str(row["group"]) for run in runs for row in run.metrics if row.get("group")))
+    groups = list(dict.fromkeys(name for run in runs for name in run.connections().groups))
     if not groups:
         raise NothingToDrawError("no run has a group of connections")
     if figure.group is not None:
