@@ -14,8 +14,8 @@ PAGE = PROJECT / "docs" / "data-format.md"
 _SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
     "claims.json": (
         (
-            "Every claim with its verdict.\nFields that do not apply are null.\n[claims.md](claims.md) says how each is "
-            "judged.",
+            "Every claim with its verdict.\nFields that do not apply are null.\n"
+            "[claims.md](claims.md) says how each is judged.",
             claims.ClaimsFile,
         ),
         ("A row of `claims`:", claims.ClaimRow),
