@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures of each connection of a group: connections.parquet, which lies beside metrics.json as what belongs to it.
+"""Measures of each connection of a group: connections.parquet, a part of metrics.json.
 
 A run may have a hundred thousand connections with ten measures each: as rows of JSON they would take 265 MB.
 """
@@ -111,7 +111,7 @@ class Connections:
 
     @property
     def values(self) -> npt.NDArray[np.float64]:
-        """NaN where there is none."""
+        """NaN where a row has no value."""
         return np.asarray(self.table["value"].to_numpy(), dtype=np.float64)
 
     @property
@@ -165,7 +165,7 @@ def read_connections(directory: RunDirectory, provenance: dict[str, Any] | None 
         with opened_file(path) as file:
             schema = file.schema_arrow.remove_metadata()
             if schema != SCHEMA:
-                raise RecordError("this is no table of connections", where=str(path), hint=_HINT)
+                raise RecordError("this is not a table of connections", where=str(path), hint=_HINT)
             table = file.read(use_threads=False)
             table.validate(full=True)
     except FileNotFoundError:
