@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from howdah.agent.calibration.train import train_packets
 from howdah.judge.burst import allowed_losses
 from howdah.judge.check import Check, within
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Calibration, CalibrationTarget, Plan
+from howdah.record.calibration import CalibrationRecord, TargetDelays
 
 _TRAIN_STEPS_US = 2 * 0.256  # a step of the virtual clock at each end of a train
 
 
-def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+def calibration_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
     """Checks of calibration-before.json or -after.json; ``found`` is None when the file is missing or unreadable."""
     if not plan.calibration.enabled:
         return [Check("calibration", stage, None, "the plan asks for no calibration")]
@@ -29,7 +29,7 @@ def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tol
         within(
             "rate",
             stage,
-            found.get("rate_bits_per_second"),
+            found.rate_bits_per_second,
             configured,
             _allowed_bits_per_second(plan, configured, tolerance),
             "bit/s",
@@ -37,13 +37,13 @@ def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tol
             "no packet train arrived",
         )
     ]
-    measured = {(item["sender"], item["receiver"]): item for item in found.get("targets", [])}
+    measured = {(item.sender, item.receiver): item for item in found.targets}
     for target in expected.targets:
         item = measured.get((target.sender, target.receiver))
         checks += _delays(target, stage, item, tolerance, expected.early_us)
     checks.append(_buffer(plan, stage, found, tolerance))
     checks.append(_loss(plan, stage, found, tolerance))
-    if not found.get("silent", True):
+    if not found.silent:
         message = "the network did not fall silent after the measurement: its packets may reach the flows"
         checks.append(Check("silence", stage, False, message))
     return checks
@@ -62,7 +62,7 @@ def _allowed_bits_per_second(plan: Plan, rate_bits_per_second: int, tolerance: T
 
 
 def _delays(
-    target: CalibrationTarget, stage: str, item: dict[str, Any] | None, tolerance: Tolerance, early_us: int
+    target: CalibrationTarget, stage: str, item: TargetDelays | None, tolerance: Tolerance, early_us: int
 ) -> list[Check]:
     """One-way delay of each direction: the least one may not exceed the base by more than the asked-for variation.
 
@@ -75,7 +75,7 @@ def _delays(
     ):
         name = f"{direction} delay {target.sender}-{target.receiver}"
         what = f"the {direction} delay from {ends[0]} to {ends[1]}"
-        values = (item or {}).get(f"{direction}_delay_ns")
+        values = item.delays_ns(direction) if item is not None else None
         allowed = tolerance.delay(delay_us)
         if not values:
             checks.append(
@@ -102,7 +102,7 @@ def whole_nanoseconds(rate_bits_per_second: int, frame_bytes: int) -> float:
     return frame_bytes * 8e9 / max(frame_bytes * 8_000_000_000 // rate_bits_per_second, 1)
 
 
-def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -> Check:
+def _buffer(plan: Plan, stage: str, found: CalibrationRecord, tolerance: Tolerance) -> Check:
     """Depth of the bottleneck's buffer, to half a frame on either side: a byte limit cannot be filled more closely. In
     real time it is a frame.
 
@@ -114,16 +114,16 @@ def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance)
         return _part_of_buffer(expected.part_bytes, stage, found, expected)
     configured, half = expected.rate_bits_per_second, expected.frame_bytes / 2
     filled = expected.buffer_bytes // expected.frame_bytes * expected.frame_bytes  # no part of a frame is taken
-    depth, rate = found.get("buffer_bytes"), found.get("rate_bits_per_second")
-    if depth is not None and found.get("format") == 1:  # which added a whole frame to the wait
+    depth, rate = found.buffer_bytes, found.rate_bits_per_second
+    if depth is not None and found.format == 1:  # which added a whole frame to the wait
         depth -= half
     if depth is not None and rate and abs(rate - configured) <= _allowed_bits_per_second(plan, configured, tolerance):
         drained = whole_nanoseconds(configured, expected.frame_bytes)
         depth = round((depth - half) * drained / rate + half)
-    delivered = found.get("buffer_delivered_packets")
-    if depth is None and found.get("buffer_offered_bytes") and delivered is not None:
+    delivered = found.buffer_delivered_packets
+    if depth is None and found.buffer_offered_bytes and delivered is not None:
         # All that came waited or passed before it filled up: what was sent to fill the last of it found no room.
-        came = int(delivered) * expected.frame_bytes
+        came = delivered * expected.frame_bytes
         if came < filled:
             message = f"the buffer of the bottleneck is too low: {came} bytes came of all that filled it"
             return Check("buffer", stage, False, f"{message}, expected {filled}", filled, came, None, "bytes")
@@ -136,27 +136,26 @@ def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance)
         tolerance.buffer_frames * expected.frame_bytes + step,
         "bytes",
         "the buffer of the bottleneck",
-        found.get("buffer_why") or "",
+        found.buffer_why or "",
     )
 
 
-def _part_of_buffer(part_bytes: int, stage: str, found: dict[str, Any], expected: Calibration) -> Check:
+def _part_of_buffer(part_bytes: int, stage: str, found: CalibrationRecord, expected: Calibration) -> Check:
     """A buffer that takes too long to fill must hold the part that is filled. That it ends where the plan says is the
     word of its queue alone, which the check of the queues compares (howdah/judge/settings.py)."""
-    depth, dropped = found.get("buffer_bytes"), int(found.get("buffer_dropped_packets") or 0)
+    depth, dropped = found.buffer_bytes, found.buffer_dropped_packets or 0
     what = f"the buffer of the bottleneck, {part_bytes} of its {expected.buffer_bytes} bytes filled,"
     if depth is None and not dropped:
-        return Check("buffer", stage, None, f"{what} could not be measured: {found.get('buffer_why')}", part_bytes)
+        return Check("buffer", stage, None, f"{what} could not be measured: {found.buffer_why}", part_bytes)
     ok = not dropped and depth is not None and depth >= part_bytes
     message = f"{what} held {depth or 'fewer'} bytes and dropped {dropped} packets"
     message += "; the rest is what its queue says of itself" if ok else ": it is too low"
     return Check("buffer", stage, ok, message, part_bytes, depth, 0, "bytes")
 
 
-def _loss(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -> Check:
+def _loss(plan: Plan, stage: str, found: CalibrationRecord, tolerance: Tolerance) -> Check:
     """Packets lost on a path whose buffer does not overflow: none, or a binomial count of the configured ratio."""
-    counts = found.get("loss") or {}
-    sent, received = counts.get("sent"), counts.get("received")
+    sent, received = (found.loss.sent, found.loss.received) if found.loss is not None else (None, None)
     ahead, back = plan.path.losses(ahead=True), plan.path.losses(ahead=False)
     if not sent or received is None:
         return Check("loss", stage, False, "the loss of the path was not measured", ahead.ratio, None, None, "ratio")
@@ -164,7 +163,7 @@ def _loss(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -
     # As many probes go either way; the train goes forward, and with several machines it passes no delay line.
     probes_back = 0
     if back.ratio:
-        probes_back = (sent - (0 if plan.traits.several_machines else found.get("rate_train_packets") or 0)) // 2
+        probes_back = (sent - (0 if plan.traits.several_machines else found.rate_train_packets or 0)) // 2
     means = (ahead.ratio * (sent - probes_back), back.ratio * probes_back)
     mean = sum(means)
     allowed = math.hypot(

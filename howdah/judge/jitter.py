@@ -17,6 +17,7 @@ from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.jitter import drawn_us, jitter_events
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
+from howdah.record.calibration import CalibrationRecord
 
 # Kolmogorov's distance times the root of the number, which equal distributions exceed once in 20 000 times.
 _MOST_DISTANCE = 2.3
@@ -24,20 +25,20 @@ _REORDERED = ("TcpExtTCPSACKReorder", "TcpExtTCPTSReorder", "TcpExtTCPRenoReorde
 _CERTAIN = 100  # so many that are expected do not stay away
 
 
-def jitter_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+def jitter_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
     """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own."""
     jitter = plan.path.jitter
     if jitter is None or not plan.calibration.enabled or found is None:
         return []
-    bases = {(item["sender"], item["receiver"]): item for item in found.get("targets", [])}
-    entries = {(item["sender"], item["receiver"], item["way"]): item for item in found.get("jitter") or []}
+    bases = {(item.sender, item.receiver): item for item in found.targets}
+    entries = {(item.sender, item.receiver, item.way): item for item in found.jitter or []}
     checks = []
     for target in plan.calibration.targets:
         for direction in ("forward", "reverse"):
             if not jitter.way(ahead=direction == "forward"):
                 continue
             pair = (target.sender, target.receiver)
-            base = (bases.get(pair) or {}).get(f"{direction}_delay_ns")
+            base = bases[pair].delays_ns(direction) if pair in bases else None
             expected = _table(plan, *(pair if direction == "forward" else pair[::-1]))
             entry = entries.get((*pair, direction))
             where = f"{direction} {'-'.join(pair)}"
@@ -45,8 +46,8 @@ def jitter_checks(plan: Plan, stage: str, found: dict[str, Any] | None, toleranc
                 what = f"the delays that packets draw, {where}, were not measured"
                 checks.append(Check(f"jitter {where}", stage, False, what, unit="ratio"))
                 continue
-            came = np.array([math.nan if each is None else each for each in entry["came_ns"]]) / 1000
-            sent = np.array(entry["sent_ns"]) / 1000
+            came = np.array([math.nan if each is None else each for each in entry.came_ns]) / 1000
+            sent = np.array(entry.sent_ns) / 1000
             checks.append(_distribution(where, stage, came - sent - base[0] / 1000, expected, tolerance))
             checks.append(_order(where, stage, came, expected, jitter.spacing_us, tolerance))
     return checks

@@ -9,6 +9,7 @@ from howdah.judge.check import AFTER, BEFORE, ENGINE, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord, ProcessorRecord
+from howdah.record.calibration import CalibrationRecord
 
 # How well the clocks must be known: what is measured from one machine to another (the end of a transfer) is no better.
 CLOCK_UNCERTAINTY_SHARE = 0.1  # of the round trip
@@ -81,22 +82,22 @@ def processor(plan: Plan, machine: str, found: ProcessorRecord | None, tolerance
     return checks
 
 
-def round_trip_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+def round_trip_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
     """The shortest round trip from host to host before or after the flows: the path's two delays, each as exact as it
     must be by itself, and nothing else."""
     if not plan.calibration.enabled or found is None or stage not in (BEFORE, AFTER):
         return []
-    measured = {(item["sender"], item["receiver"]): item for item in found.get("round_trips") or []}
+    measured = {(item.sender, item.receiver): item.round_trip_ns for item in found.round_trips or []}
     checks = []
     for target in plan.calibration.targets:
         name = f"round trip {target.sender}-{target.receiver}"
         expected = target.forward_delay_us + target.reverse_delay_us
-        item = measured.get((target.sender, target.receiver)) or {}
-        if not item.get("round_trip_ns"):
+        trips_ns = measured.get((target.sender, target.receiver))
+        if not trips_ns:
             message = f"no echo came from {target.receiver} to {target.sender}"
             checks.append(Check(name, stage, False, message, expected, None, None, "us"))
             continue
-        least = item["round_trip_ns"][0] / 1000
+        least = trips_ns[0] / 1000
         allowed = tolerance.delay(target.forward_delay_us) + tolerance.delay(target.reverse_delay_us)
         varies = target.variation_us + target.variation_reverse_us
         early = plan.calibration.early_us

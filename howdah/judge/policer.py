@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from howdah.judge.check import DURING, Check, within
@@ -14,9 +12,10 @@ from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
+from howdah.record.calibration import CalibrationRecord, PolicerTrain
 
 
-def train_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+def train_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:
     """Of calibration-*.json; nothing where the file is missing, which is a failed check of its own.
 
     Frames come each ``spacing``, faster than the bucket fills. The first dropped one, with number m at time t, found
@@ -30,15 +29,14 @@ def train_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance
         what = f"the policer was not measured by a train: {policer.unmeasured}"
         return [Check("policer", stage, None, what)]
     frame, rate = plan.path.frame_bytes, policer.rate_bits_per_second
-    item = found.get("policer") or {}
-    if item.get("first_dropped") is None:
-        sent = item.get("sent", 0)
-        message = f"the policer dropped none of {sent} frames, which exceed its burst and its rate: it is missing"
+    item = found.policer or PolicerTrain()
+    if item.first_dropped is None or item.first_dropped_ns is None:
+        message = f"the policer dropped none of {item.sent} frames, which exceed its burst and its rate: it is missing"
         return [Check("policer burst", stage, False, message, policer.burst_bytes, None, frame, "bytes")]
-    middle_ns = item["first_dropped_ns"] - policer.spacing_ns / 2
-    burst = (item["first_dropped"] + 0.5) * frame - rate * middle_ns / 8 / SECOND_NS
+    middle_ns = item.first_dropped_ns - policer.spacing_ns / 2
+    burst = (item.first_dropped + 0.5) * frame - rate * middle_ns / 8 / SECOND_NS
     doubt = tolerance.buffer_frames * frame
-    span, steady, after = item["passed_after_ns"], None, int(item["passed_after"])
+    span, steady, after = item.passed_after_ns, None, item.passed_after
     if span is not None and span[1] > span[0]:
         steady = (after - 1) * frame * 8 * SECOND_NS / (span[1] - span[0])
     return [

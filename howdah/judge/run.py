@@ -42,6 +42,7 @@ from howdah.judge.wires import wire_checks
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord, read_agent
+from howdah.record.calibration import read_calibration
 from howdah.record.clock import CLOCK_FILE
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.raw import read_raw_json
@@ -76,6 +77,7 @@ def _kernel_checks(
 ) -> list[Check]:
     """Of a run on real kernels; ``agent`` is agent.json, None if it is missing."""
     plan, raw = data.plan, directory.raw
+    before, after = (read_calibration(raw / f"calibration-{stage}.json") for stage in ("before", "after"))
     idle = idle_of(directory, plan)
     checks: list[Check] = engine_checks(plan, agent, tolerance, idle)
     checks += settings_checks(plan, agent)
@@ -85,13 +87,13 @@ def _kernel_checks(
     several = plan.traits.several_machines
     if several:
         checks += machine_checks(plan, _json(raw / CLOCK_FILE), agent, tolerance)
-        checks += round_trip_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
+        checks += round_trip_checks(plan, BEFORE, before, tolerance)
     checks += wire_checks(plan, _json(raw / WIRE_FILE), tolerance)
     if plan.real_time is not None:
         checks += processor(plan, "the virtual machine", agent.processor if agent else None, tolerance)
-    checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
-    checks += train_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
-    checks += jitter_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
+    checks += calibration_checks(plan, BEFORE, before, tolerance)
+    checks += train_checks(plan, BEFORE, before, tolerance)
+    checks += jitter_checks(plan, BEFORE, before, tolerance)
     checks += during_checks(data, tolerance)
     checks += link_checks(directory, data, tolerance)
     checks += bucket_check(data, tolerance)
@@ -112,11 +114,11 @@ def _kernel_checks(
     checks += coverage_checks(plan, report, data, raw, _json(raw / "accounting.json"))
     checks += agreement_checks(data)
     checks += _gaps(plan, data, idle)
-    checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
-    checks += train_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
-    checks += jitter_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
+    checks += calibration_checks(plan, AFTER, after, tolerance)
+    checks += train_checks(plan, AFTER, after, tolerance)
+    checks += jitter_checks(plan, AFTER, after, tolerance)
     if several:
-        checks += round_trip_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
+        checks += round_trip_checks(plan, AFTER, after, tolerance)
     return checks
 
 

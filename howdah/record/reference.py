@@ -6,7 +6,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from howdah.place import PROJECT
-from howdah.record import agent, claims
+from howdah.record import agent, calibration, claims
 from howdah.record.index import ExperimentIndex, IndexedRun, ProfileSource
 
 PAGE = PROJECT / "docs" / "data-format.md"
@@ -33,6 +33,18 @@ _SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
         ("A row of its `points`:", claims.GridPointRow),
         ("`unknown` of the file:", claims.OpenRow),
         ("Its `most`:", claims.MostRow),
+    ),
+    "calibration-*.json": (
+        (
+            "What could not be measured is null.\n"
+            "`buffer_bytes` is (longest wait of a full frame − delay of a small one) × rate + half a frame.",
+            calibration.CalibrationRecord,
+        ),
+        ("A row of `targets`:", calibration.TargetDelays),
+        ("`loss`:", calibration.ProbesLost),
+        ("`policer`:", calibration.PolicerTrain),
+        ("A row of `jitter`:", calibration.DrawnDelays),
+        ("A row of `round_trips`:", calibration.RoundTrip),
     ),
     "agent.json": (
         ("Fields of a kernel, of the run, or of each machine in `machines`:", agent.KernelRecord),

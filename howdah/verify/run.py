@@ -140,13 +140,7 @@ def _check_names(directory: RunDirectory, report: Report) -> None:
 
 
 def _check_given(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
-    """That the guest's plan is there, and that of its engine."""
-    if (
-        not (directory.share / "plan.json").exists()
-        and record["status"] == "finished"
-        and not record.get(REMOVED, False)
-    ):
-        report.findings.append(Discrepancy("share/plan.json", "it is missing: nothing says what the guest was given"))
+    """That the plan of each guest is there, and that of its engine."""
     try:
         plan = read_plan(directory)
         due = traits(plan.engine, real_time=plan.real_time is not None)
@@ -157,6 +151,10 @@ def _check_given(directory: RunDirectory, record: dict[str, Any], report: Report
         what = error.what if isinstance(error, HowdahError) else explain(error)
         report.findings.append(Discrepancy("plan.json", what))
         return
+    if record["status"] == "finished" and not record.get(REMOVED, False):
+        for name in [f"share/{part.name}/plan.json" for part in plan.parts] or ["share/plan.json"]:
+            if not (directory.path / name).exists():
+                report.findings.append(Discrepancy(name, "it is missing: nothing says what the guest was given"))
     if plan.traits != due:  # they decide what is judged, and how strictly
         report.findings.append(Discrepancy("plan.json", f"its traits are not those of the engine {plan.engine}"))
 

@@ -13,6 +13,8 @@ from howdah.judge.calibration import calibration_checks, whole_nanoseconds
 from howdah.judge.check import Check
 from howdah.judge.tolerance import REAL, VIRTUAL, Tolerance, tolerance_of
 from howdah.plan.plan import CalibrationTarget, Plan
+from howdah.record.calibration import CalibrationRecord
+from tests.calibrated import calibrated
 from tests.unit import path_factory
 from tests.unit.plan_factory import on_engine
 
@@ -34,7 +36,9 @@ def judged(
 ) -> list[Check]:
     told = path_factory.calibration() | found
     told.pop(without, None)
-    return [check for check in calibration_checks(of or plan(), "before", told, tolerance) if check.name == name]
+    return [
+        check for check in calibration_checks(of or plan(), "before", calibrated(told), tolerance) if check.name == name
+    ]
 
 
 def _near(value: float) -> Any:
@@ -325,7 +329,7 @@ def test_a_network_that_is_not_silent_fails() -> None:
     assert judged("silence", silent=False) == [Check("silence", "before", False, message)]
     assert judged("silence", silent=True) == judged("silence", without="silent") == []
     nothing = Check("calibration", "after", None, "the plan asks for no calibration")
-    assert calibration_checks(plan(enabled=False), "after", {}, VIRTUAL) == [nothing]
+    assert calibration_checks(plan(enabled=False), "after", CalibrationRecord(), VIRTUAL) == [nothing]
 
 
 def test_real_time_engines_are_judged_less_closely() -> None:

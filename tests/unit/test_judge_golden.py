@@ -24,6 +24,7 @@ from howdah.plan.kernel import Part
 from howdah.plan.plan import Host, Operation, Plan, RealTime
 from howdah.record.directory import RunDirectory
 from howdah.trait import traits
+from tests.calibrated import calibrated
 from tests.unit import path_factory
 from tests.unit.plan_factory import collecting
 from tests.unit.recorded_lines import compare, line_of
@@ -76,9 +77,13 @@ def test_checks_of_a_calibration() -> None:
         "noisy": lambda found: found.update(silent=False),
         "earlier format": lambda found: found.update(format=1),
     }
-    lines = all_of(cases, path_factory.calibration, lambda found: calibration_checks(plan, "before", found, VIRTUAL))
+    lines = all_of(
+        cases,
+        path_factory.calibration,
+        lambda found: calibration_checks(plan, "before", calibrated(found), VIRTUAL),
+    )
     lost = path_factory.calibration() | {"loss": {"sent": 1000, "received": 900}}
-    lines += listed("random loss", calibration_checks(lossy(plan), "after", lost, VIRTUAL))
+    lines += listed("random loss", calibration_checks(lossy(plan), "after", calibrated(lost), VIRTUAL))
     lines += listed("missing", calibration_checks(plan, "after", None, VIRTUAL))
     compare("checks/calibration.txt", lines)
 

@@ -13,6 +13,8 @@ from howdah.judge.machines import clock_gain, clock_known, machine_checks, proce
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.record.agent import ProcessorRecord
+from howdah.record.calibration import CalibrationRecord
+from tests.calibrated import calibrated
 from tests.unit.plan_factory import make_plan
 from tests.unit.told_by_agent import told
 
@@ -146,7 +148,7 @@ def test_a_round_trip_is_the_two_delays(plan: Plan, least_us: int, relation: str
     varies = target.variation_us + target.variation_reverse_us
     message = f"the round trip from s1 to r1 is {relation}: {least_us} us, expected 40000 ± 2400"
     ok = relation == "as configured"
-    assert round_trip_checks(plan, stage, {"round_trips": [item, other]}, REAL) == [
+    assert round_trip_checks(plan, stage, calibrated({"round_trips": [item, other]}), REAL) == [
         Check("round trip s1-r1", stage, ok, message, 40_000, float(least_us), 2400.0 + varies, "us")
     ]
 
@@ -157,7 +159,11 @@ def test_a_round_trip_without_an_echo_fails_and_one_nobody_asked_for_is_no_check
     silent = {"round_trips": [{"sender": "s1", "receiver": "r1", "round_trip_ns": []}]}
     answers: list[dict[str, Any]] = [{}, {"round_trips": None}, {"round_trips": []}, silent]
     for found in answers:
-        assert round_trip_checks(plan, "after", found, REAL) == [missing]
-    assert round_trip_checks(plan, "after", None, REAL) == round_trip_checks(plan, "during", {}, REAL) == []
+        assert round_trip_checks(plan, "after", calibrated(found), REAL) == [missing]
+    assert (
+        round_trip_checks(plan, "after", None, REAL)
+        == round_trip_checks(plan, "during", CalibrationRecord(), REAL)
+        == []
+    )
     off = dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, enabled=False))
-    assert round_trip_checks(off, "after", {}, REAL) == []
+    assert round_trip_checks(off, "after", CalibrationRecord(), REAL) == []

@@ -23,6 +23,7 @@ from howdah.plan.plan import Plan
 from howdah.record import table
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import QDISC
+from tests.calibrated import calibrated
 from tests.unit import path_factory
 from tests.unit.trace_factory import make_flow, make_measured, make_queue, make_trace
 
@@ -235,10 +236,10 @@ def test_packets_that_overtake_are_early_but_most_are_not() -> None:
     found = path_factory.calibration()
     for values, ok in (([100, 20_000_000, 20_000_000], True), ([100, 100, 20_000_000], False)):
         found["targets"][0]["forward_delay_ns"] = values
-        checks = {check.name: check for check in calibration_checks(plan, "before", found, VIRTUAL)}
+        checks = {check.name: check for check in calibration_checks(plan, "before", calibrated(found), VIRTUAL)}
         assert checks["forward delay s1-r1"].ok is ok
     found["targets"][0].update(forward_delay_ns=[20_000_000] * 3, reverse_delay_ns=[100, 20_000_000, 20_000_000])
-    checks = {check.name: check for check in calibration_checks(plan, "before", found, VIRTUAL)}
+    checks = {check.name: check for check in calibration_checks(plan, "before", calibrated(found), VIRTUAL)}
     assert checks["reverse delay s1-r1"].ok is False, "only forward packets overtake"
 
 
@@ -247,7 +248,12 @@ def test_a_slower_sender_is_what_the_train_measured() -> None:
     slow = dataclasses.replace(plan.calibration, train_rate_bits_per_second=10_000_000)
     found = {**path_factory.calibration(), "rate_bits_per_second": 9_999_900.0}
     for calibration, ok in ((slow, True), (plan.calibration, False)):
-        checks = calibration_checks(dataclasses.replace(plan, calibration=calibration), "before", found, VIRTUAL)
+        checks = calibration_checks(
+            dataclasses.replace(plan, calibration=calibration),
+            "before",
+            calibrated(found),
+            VIRTUAL,
+        )
         (rate,) = [check for check in checks if check.name == "rate"]
         assert rate.ok is ok
         assert ("the sender's interface" in rate.message) is ok

@@ -21,6 +21,7 @@ from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.clock import Correction
 from howdah.record.directory import RunDirectory, write_json
+from tests.calibrated import calibrated
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.told_by_agent import agent_of
 
@@ -213,5 +214,5 @@ def test_the_round_trip_over_the_wires_is_the_paths(least_us: int | None, ok: bo
     trips = None if least_us is None else [least_us * 1000, 10**9, 10**9]
     plan = machine_set_plan()
     found = {"round_trips": [{"sender": "s1", "receiver": "r1", "round_trip_ns": trips}]}
-    (check,) = round_trip_checks(plan, "before", found, REAL)
+    (check,) = round_trip_checks(plan, "before", calibrated(found), REAL)
     assert check.ok is ok, check.message

@@ -24,6 +24,8 @@ from howdah.measure.sampled import Samples
 from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
+from howdah.record.calibration import CalibrationRecord
+from tests.calibrated import calibrated
 from tests.unit.profile_factory import make_one, operations
 from tests.unit.told_by_agent import told as told_by
 
@@ -103,7 +105,7 @@ def test_one_as_fast_as_the_bottleneck_is_not_measured_by_a_train(tmp_path: Path
     plan = make_one(tmp_path, "", ["path.policer={rate: 20 Mbit/s, burst: 100 kB}"])
     assert plan.path.policer is not None
     assert plan.path.policer.packets == 0
-    (found,) = train_checks(plan, "before", {}, tolerance_of(plan))
+    (found,) = train_checks(plan, "before", CalibrationRecord(), tolerance_of(plan))
     assert found.ok is None
     assert "hardly slower" in found.message
 
@@ -124,7 +126,7 @@ def through(plan: Plan, rate: float, burst: float) -> dict[str, Any]:
 
 
 def judged(plan: Plan, rate: float, burst: float) -> dict[str, Check]:
-    found = train_checks(plan, "before", through(plan, rate, burst), tolerance_of(plan))
+    found = train_checks(plan, "before", calibrated(through(plan, rate, burst)), tolerance_of(plan))
     return {check.name: check for check in found}
 
 
@@ -143,7 +145,7 @@ def test_a_train_finds_rate_and_burst(tmp_path: Path, asked: str) -> None:
 
 def test_a_train_that_loses_nothing_has_met_no_policer(tmp_path: Path) -> None:
     plan = planned(tmp_path)
-    (found,) = train_checks(plan, "before", through(plan, 1e9, 1e9), tolerance_of(plan))
+    (found,) = train_checks(plan, "before", calibrated(through(plan, 1e9, 1e9)), tolerance_of(plan))
     assert found.ok is False
     assert "it is missing" in found.message
 
