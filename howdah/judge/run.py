@@ -16,6 +16,7 @@ from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import AFTER, BEFORE, Check
 from howdah.judge.collection import collection_checks, reading_gaps
+from howdah.judge.connections import connection_checks
 from howdah.judge.coverage import coverage_checks
 from howdah.judge.delay_limit import delay_limit_checks
 from howdah.judge.during import during_checks
@@ -103,6 +104,7 @@ def _kernel_checks(
     checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     checks += host_queue_checks(data, _json(raw / "accounting.json"))
+    checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, _json(raw / "accounting.json"))
     checks += middlebox_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += order_checks(plan, _json(raw / "accounting.json"))
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))

@@ -14,6 +14,7 @@ from tests.liars.buffers import BUFFERS
 from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
+from tests.liars.connections import CONNECTIONS
 from tests.liars.forgeries import FORGERIES
 from tests.liars.hops import HOPS
 from tests.liars.hosts import HOSTS
@@ -45,6 +46,7 @@ RUNS: list[RunLiar] = [
     *HOSTS,
     *RECORDS,
     *BOOTED,
+    *CONNECTIONS,
     *COLLECTED,
     *AGREEMENTS,
     *MACHINES,
