@@ -63,9 +63,9 @@ HOSTS = [
     ),
     path_liar(
         "host-queue-of-more-room",
-        "The sender's queue has room for five packets, and the plan says one.",
+        "The sender's queue has room for eight packets, and the plan says one.",
         check("during", NAME, "its limit is not in force"),
-        values("txqueuelen", {"packets": 5}),
+        values("txqueuelen", {"packets": 8}),
         honest="host-queue",
     ),
     path_liar(
@@ -77,9 +77,9 @@ HOSTS = [
     ),
     path_liar(
         "interface-of-another-length",
-        "The sender's interface has room for five packets, and the plan says one.",
-        check("engine", "interfaces", "queue_packets of s1:s1-eth0 is 5, the plan says 1"),
-        values("txqueuelen", {"packets": 5}),
+        "The sender's interface has room for eight packets, and the plan says one.",
+        check("engine", "interfaces", "queue_packets of s1:s1-eth0 is 8, the plan says 1"),
+        values("txqueuelen", {"packets": 8}),
         honest="host-queue",
     ),
     doctored(
