@@ -252,6 +252,10 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
             int(held["drops_packets"][-1] - held["drops_packets"][0]) if held and held.has("drops_packets") else None
         )
         sheet.add(None, "policer_drops_packets", policed, "the policer's counters were not read")
+    if data.host_queues:
+        own = [each for each in data.host_queues.values() if each.has("drops_packets")]
+        refused = sum(int(each["drops_packets"][-1] - each["drops_packets"][0]) for each in own) if own else None
+        sheet.add(None, "host_queue_drops_packets", refused, "the senders' queues were not read")
     if path.delay_limit_packets is not None:
         read = [line for line in data.lines_ahead if line.has("drops_packets")]
         lost = sum(int(line["drops_packets"][-1] - line["drops_packets"][0]) for line in read) if read else None

@@ -51,10 +51,10 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
             measured = run.connections()
             for group in measured.groups:
                 for metric, _words, _logarithmic in MEASURES:
-                    values = measured.of(metric, group).values
+                    measures = measured.of(metric, group).values
                     key = (place_words(swept(run.axes)), group, metric)
                     found.setdefault(key, {}).setdefault(variants.key(run), []).extend(
-                        values[~np.isnan(values)].tolist()
+                        measures[~np.isnan(measures)].tolist()
                     )
     result = []
     for point, group in dict.fromkeys((point, group) for point, group, _ in found):

@@ -17,6 +17,7 @@ from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
 from tests.liars.connections import CONNECTIONS
 from tests.liars.forgeries import FORGERIES
 from tests.liars.hops import HOPS
+from tests.liars.hosts import HOSTS
 from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
@@ -42,6 +43,7 @@ RUNS: list[RunLiar] = [
     *HOPS,
     *POLICERS,
     *WAYS,
+    *HOSTS,
     *RECORDS,
     *BOOTED,
     *CONNECTIONS,
