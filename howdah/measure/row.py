@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.metric import metric_of
-from howdah.record.connections import Connections, Rows
+from howdah.record.connections import Connections, RowsOfConnections
 
 _MOST_NAMED = 10
 Value = float | int | str | None
@@ -50,7 +50,7 @@ class Sheet:
     cross_checks: list[dict[str, Any]] = field(default_factory=list)
     unseen: dict[tuple[int | None, str], str] = field(default_factory=dict)
     ends_unseen: dict[int, str] = field(default_factory=dict)
-    connections: Rows = field(default_factory=Rows)
+    connections: RowsOfConnections = field(default_factory=RowsOfConnections)
     group_checks: dict[tuple[str, str], GroupCheck] = field(default_factory=dict)
 
     def add(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures of each connection of a group: connections.parquet, a part of metrics.json.
+"""Measures of each connection of a group: connections.parquet, a result beside metrics.json.
 
 A run may have a hundred thousand connections with ten measures each: as rows of JSON they would take 265 MB.
 """
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from howdah.errors import HowdahError, RecordError
@@ -43,7 +42,7 @@ _CHUNK = 1 << 16
 
 
 @dataclass
-class Rows:
+class RowsOfConnections:
     """Rows that are being collected, in a tenth of the memory that dictionaries take."""
 
     flows: array[int] = field(default_factory=lambda: array("i"))
@@ -69,7 +68,7 @@ class Rows:
 
 def of_rows(rows: list[dict[str, Any]]) -> Connections:
     """Those that an older version wrote into metrics.json."""
-    found = Rows()
+    found = RowsOfConnections()
     for row in rows:
         if isinstance(row["flow"], int) and not isinstance(row["value"], str):
             found.add(row["flow"], row["value"], **{name: row.get(name) for name in _WORDS})
@@ -87,6 +86,8 @@ class Connections:
 
     def of(self, metric: str, group: str | None = None) -> Connections:
         """Those of one measure, and of one group."""
+        import pyarrow.compute as pc  # it takes half as long to load as all else that reads tables
+
         wanted = pc.equal(self.table["metric"].cast(pa.string()), metric)
         if group is not None:
             wanted = pc.and_(wanted, pc.equal(self.table["group"].cast(pa.string()), group))
@@ -102,7 +103,7 @@ class Connections:
         return self._names("metric")
 
     def _names(self, column: str) -> list[str]:
-        return [str(each) for each in pc.unique(self.table[column].cast(pa.string())).to_pylist()]
+        return [str(each) for each in self.table[column].cast(pa.string()).unique().to_pylist()]
 
     @property
     def flows(self) -> list[int]:
@@ -111,7 +112,7 @@ class Connections:
 
     @property
     def values(self) -> npt.NDArray[np.float64]:
-        """NaN where a row has no value."""
+        """NaN where one is missing."""
         return np.asarray(self.table["value"].to_numpy(), dtype=np.float64)
 
     @property
