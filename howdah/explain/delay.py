@@ -146,7 +146,8 @@ def _near(seen: Seen) -> Integers | None:
     at = np.searchsorted(stamps, echoes)
     good = at < stamps.size
     at, echoes, echoed = at[good], echoes[good], echoed[good]
-    good = stamps[at] == echoes
+    # Where the capture begins in mid-stream, an earlier ACK may have had its first stamp.
+    good = (stamps[at] == echoes) & ((at > 0) | (seen.opener is not None))
     took = seen.sent.time_ns[echoed[good]] - seen.acks.time_ns[first[at[good]]]
     took = took[took >= 0]
     return took if took.size >= _FEW_SAMPLES else None

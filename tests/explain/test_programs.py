@@ -19,6 +19,7 @@ from howdah.explain.read import read_files
 from tests.explain.damage import pcap
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer
+from tests.explain.strange import strange
 
 # A full queue, a policer, a receive window, a tap away from the sender, offsets that wrap.
 TRANSFERS = {
@@ -64,6 +65,21 @@ def test_tshark_s_retransmissions_and_what_it_calls_out_of_order_are_the_segment
     assert flow.retransmitted_packets == sum(bool(row[0]) or bool(row[1]) for row in rows)
     handshake_us = next(float(row[2]) * 1e6 for row in rows if row[2])
     assert flow.base_rtt_us.value == pytest.approx(handshake_us, abs=1)
+
+
+# The same segments for both; a frame of many counts once for tshark.
+SEGMENT_BY_SEGMENT = ("windows", "from a server", "gathered ACKs", "smaller path", "zero windows", "keep-alive", "ECN")
+PROBED = ("zero windows and probes of a byte", "idle for hours")
+
+
+@pytest.mark.parametrize("name", [*SEGMENT_BY_SEGMENT, *PROBED])
+def test_tshark_takes_keepalives_and_probes_for_no_repairs_either(name: str, tmp_path: Path) -> None:
+    (tmp_path / "x.pcap").write_bytes(dict(strange())[name]())
+    names = ("retransmission", "out_of_order")
+    fields = [each for name in names for each in ("-e", f"tcp.analysis.{name}")]
+    text = said(needs("tshark"), "-r", str(tmp_path / "x.pcap"), "-T", "fields", "-E", "separator=,", *fields)
+    again = sum(any(line.split(",")) for line in text.splitlines())
+    assert explained(tmp_path / "x.pcap").retransmitted_packets == again
 
 
 def test_capinfos_counts_as_many_packets_and_as_long_a_time(capture: Path) -> None:

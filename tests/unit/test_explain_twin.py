@@ -95,3 +95,14 @@ def test_the_command_prints_its_shape_and_writes_its_page(tmp_path: Path, capsys
     page = (tmp_path / "page.html").read_text()
     assert "<b>.pcap" not in page and "&lt;b&gt;.pcap" in page
     assert page.count('class="sent"') >= 1 and page.count('class="again"') >= 1 and "left slow start" in page
+
+
+def test_a_suite_of_nightly_has_the_twin_s_claims_as_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twin(LOSSY, tmp_path)
+    suite = tmp_path / "complaints.yaml"
+    suite.write_text("suite: complaints\ncells:\n  - profile: twin.yaml\n    claims: all\n")
+    capsys.readouterr()
+    assert main(["nightly", str(suite), "--list"]) == 0
+    listed = capsys.readouterr().out
+    for claim in ("exit-time", "exit-cause", "goodput"):
+        assert f"complaints-twin-debian-6.12/{claim}" in listed
