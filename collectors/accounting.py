@@ -35,6 +35,7 @@ def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> dict[str, Any]:
                     "backlog_packets": qdisc.backlog_packets,
                     "overlimits": qdisc.overlimits,
                     **qdisc.causes,
+                    **qdisc.limits,
                 }
                 for qdisc in qdiscs(namespace.netlink)
                 if qdisc.index in found

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from howdah.linux.namespace import Namespace
@@ -71,6 +71,13 @@ class Surroundings:
     def planned(self) -> Plan:
         assert self.plan is not None
         return self.plan
+
+    def ends_in(self, here: frozenset[str]) -> Surroundings:
+        """The same, where the connections have the ends in these nodes alone."""
+        connections: list[Watched] = [
+            HereWatched(item.flow, item.endpoint, item.is_active, item.is_over, here=here) for item in self.connections
+        ]
+        return replace(self, connections=connections)
 
 
 class CollectorError(Exception):

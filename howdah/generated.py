@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.place import DOCS
 
@@ -15,6 +16,15 @@ CHECK = "--check"
 def docs_of(arguments: Sequence[str]) -> Path:
     """The directory of pages that a program was given beside ``--check``; docs/ by default."""
     return next((Path(argument) for argument in arguments if argument != CHECK), DOCS)
+
+
+def between(text: str, begin: str, end: str, made: str, page: str) -> str:
+    """The text of a page with ``made`` between its two marks. Raises HowdahError where it lacks one."""
+    before, _, rest = text.partition(begin)
+    old, _, after = rest.partition(end)
+    if f"{before}{begin}{old}{end}{after}" != text:
+        raise HowdahError(f"{page} lacks the marks around what is made from the code: {begin} {end}")
+    return f"{before}{begin}\n\n{made}\n\n{end}{after}"
 
 
 def keep_current(files: Mapping[Path, str], arguments: Sequence[str]) -> int:

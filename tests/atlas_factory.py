@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, read_catalogue
 from howdah.atlas.chapter import Chapter, read_chapters
 from howdah.claim.claims import judge_claims
 from howdah.plan.plan import Plan
+from howdah.record.claims import ClaimRow
 from tests.claim_factory import Row, make_runs, row
 
 KINDS = "Astart_tab1: experiment\nAstart_tab2: experiment\nAstart_fig1: definition\nAstart_fig16: trace\n"
@@ -118,9 +118,9 @@ class Made:
         (self.catalogue / "findings").mkdir()
         (self.catalogue / "findings" / "paper.yaml").write_text(FINDINGS, encoding="utf-8")
 
-    def published_rows(self) -> dict[str, dict[str, Any]]:
+    def published_rows(self) -> dict[str, ClaimRow]:
         """Claims of the runs that were made, as if they were published."""
-        return {f"made/{row['id']}": row for row in self.chapters()[0].claims()}
+        return {f"made/{row.id}": row for row in self.chapters()[0].claims()}
 
     @property
     def results(self) -> Path:

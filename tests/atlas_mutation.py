@@ -21,6 +21,8 @@ from howdah.claim.expectation import RANK_CORRELATION, correlated, is_flat, move
 from howdah.claim.points import axis_order
 from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
+from howdah.record.claims import TrendRow
+from tests.claim_rows import point_row
 
 Key = tuple[object, ...]
 Judged = list[tuple[ClaimSection, dict[str, Any]]]  # claims with their published rows
@@ -110,7 +112,7 @@ def can_fail(claim: ClaimSection, row: dict[str, Any], profile: Judged, paper: J
 def _fails(claim: ClaimSection, numbers: dict[str, Any]) -> bool:
     """Whether a series makes the claim fail for certain."""
     try:
-        return not holds(claim, numbers, {})
+        return not holds(claim, point_row(**numbers), {})
     except NeedsRunsError:
         return False
 
@@ -176,7 +178,7 @@ def _ranks_hold(claim: ClaimSection, curve: Curve) -> bool:
     expect = claim.expect
     assert expect is not None
     along = [
-        {"with": other_number(expect, value), "mean": mean}
+        TrendRow(axis=str(value), other=other_number(expect, value), mean=mean)
         for value, mean in zip(curve.values, curve.means, strict=True)
     ]
-    return any(each["with"] is None for each in along) or correlated(expect, along)[0]
+    return any(each.other is None for each in along) or correlated(expect, along)[0]

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from howdah.atlas.chapter import published_of, read_chapters
 from howdah.atlas.published import rows_of
 from howdah.place import PROFILES
+from howdah.record.claims import ClaimRow
 
 
 @cache
-def shipped_rows() -> dict[str, dict[str, Any]]:
+def shipped_rows() -> dict[str, ClaimRow]:
     """By ``profile/claim``."""
     return rows_of(published_of(read_chapters(PROFILES / "atlas", Path("no-runs"), quick=False)))

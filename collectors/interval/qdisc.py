@@ -37,6 +37,10 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
         for each in plan.timeline
         if each.op == "class"
     ]
+    # That of a sender below its rate limit, which has the same counters.
+    others += [
+        (each.arguments["node"], each.arguments["interface"], "1:") for each in plan.timeline if each.op == "replace"
+    ]
     for node, interface, handle in others:
         places = found.setdefault(node, [])
         if (interface, handle) not in places:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from collectors.collector import HereWatched, Surroundings, Watched
+from collectors.collector import Surroundings
 from howdah.agent.calibration import wait_for_silence
 from howdah.agent.calibration.divided import record_ends
 from howdah.agent.run import AgentRun
@@ -41,12 +41,7 @@ class KernelPartRun(AgentRun):
         return {name: namespace for name, namespace in wiring.namespaces.items() if name in lives}
 
     def _surroundings(self, wiring: Wiring) -> Surroundings:
-        here = frozenset(self._here(wiring))
-        plain = super()._surroundings(wiring)
-        connections: list[Watched] = [
-            HereWatched(item.flow, item.endpoint, item.is_active, item.is_over, here=here) for item in plain.connections
-        ]
-        return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
+        return super()._surroundings(wiring).ends_in(frozenset(self._here(wiring)))
 
     def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
         start_ns = self._epoch_ns + start_us * 1000

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from collectors.collector import HereWatched, Surroundings, Watched
+from collectors.collector import Surroundings
 from howdah.agent.calibration import wait_for_silence
 from howdah.agent.calibration.echo import measure_round_trips, take_probes
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
@@ -186,12 +186,7 @@ class PartRun(AgentRun):
             self._loop.run_until(now + _POLL_NS)
 
     def _surroundings(self, wiring: Wiring) -> Surroundings:
-        here = frozenset(wiring.namespaces)
-        plain = super()._surroundings(wiring)
-        connections: list[Watched] = [
-            HereWatched(item.flow, item.endpoint, item.is_active, item.is_over, here=here) for item in plain.connections
-        ]
-        return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
+        return super()._surroundings(wiring).ends_in(frozenset(wiring.namespaces))
 
     def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
         calibration = self.plan.calibration

@@ -119,7 +119,8 @@ def _json_values(text: str) -> list[Any]:
 
 
 def link_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
-    """``{node: {interface: {index, mac, mtu_bytes, up, gso_max_segs, gso_max_size_bytes, offloads}}}``."""
+    """``{node: {interface: {index, mac, mtu_bytes, up, gso_max_segs, gso_max_size_bytes, queue_packets,
+    offloads}}}``."""
     found: dict[str, Any] = {}
     for node, namespace in namespaces.items():
         found[node] = {
@@ -130,6 +131,7 @@ def link_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
                 "up": link.up,
                 "gso_max_segs": link.gso_max_segs,
                 "gso_max_size_bytes": link.gso_max_size_bytes,
+                "queue_packets": link.queue_packets,
                 "offloads": offloads(namespace.any_socket, link.name),
             }
             for link in links(namespace.netlink)

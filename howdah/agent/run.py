@@ -284,7 +284,7 @@ class AgentRun:
         if event.op in ("start_flow", "stop_flow"):
             flow = self._flows[arguments["flow"]]
             return self._own.seen(flow.start) if event.op == "start_flow" else flow.stop
-        if event.op in ("qdisc", "class"):
+        if event.op in ("qdisc", "class", "replace"):
             return lambda _now: wiring.change(f"event {number} at {event.at_us} us", event.op, arguments)
         if event.op == "link":
             began_ns = self._epoch_ns + event.at_us * 1000

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.atlas.source import items_of, section_of
 from howdah.atlas.verdict import Word
 from howdah.claim.finding import FAIL
 from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Section
+from howdah.record.claims import ClaimRow
 
 UNEXPLAINED = "unexplained"
 
@@ -87,7 +87,7 @@ def read_causes(file: Path) -> dict[str, Cause]:
     return found
 
 
-def wrong_causes(causes: Mapping[str, Cause], rows: Mapping[str, dict[str, Any]]) -> list[str]:
+def wrong_causes(causes: Mapping[str, Cause], rows: Mapping[str, ClaimRow]) -> list[str]:
     """Causes of claims that do not exist, or that are not *fail* in the published results ``rows``.
 
     A profile of which nothing is published as it is now is left out.
@@ -99,6 +99,6 @@ def wrong_causes(causes: Mapping[str, Cause], rows: Mapping[str, dict[str, Any]]
             continue
         if name not in rows:
             found.append(f"{cause.place}: there is no published claim {name}")
-        elif rows[name]["verdict"] != FAIL:
-            found.append(f"{cause.place}: {name} has a cause, and its verdict is {rows[name]['verdict']}, not {FAIL}")
+        elif rows[name].verdict != FAIL:
+            found.append(f"{cause.place}: {name} has a cause, and its verdict is {rows[name].verdict}, not {FAIL}")
     return found

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.points import stored_figures
@@ -14,7 +13,7 @@ from howdah.atlas.published import RESULTS, Published, published
 from howdah.errors import HowdahError, ProfileError, UsageError, nearest
 from howdah.profile import Profile, load
 from howdah.profile.experiment import names_of
-from howdah.record.directory import read_json
+from howdah.record.claims import ClaimRow, ClaimsFile, read_claims_file
 from howdah.record.result import Experiment
 from howdah.report.plot.stored import StoredExperiment
 from howdah.work.results import read_results
@@ -75,13 +74,9 @@ class Chapter:
                     self.problems.append(str(error))
         return self._experiment
 
-    def judged(self) -> dict[str, Any] | None:
+    def judged(self) -> ClaimsFile | None:
         """claims.json, or None while nothing has been judged."""
-        try:
-            result: dict[str, Any] = read_json(self.path / "claims.json")
-        except (OSError, ValueError):
-            return None
-        return result
+        return read_claims_file(self.path)
 
     def published(self) -> Published | None:
         """What is published of the profile as it is. Raises HowdahError for a file that cannot be read."""
@@ -103,7 +98,7 @@ class Chapter:
             self._stored = stored_figures(self.profile, shown, self.results)
         return self._stored
 
-    def claims(self) -> list[dict[str, Any]]:
+    def claims(self) -> list[ClaimRow]:
         """Judged claims: of the runs that were made here, or else published ones; none of an experiment that cannot be
         read."""
         shown = self.shown()
@@ -112,13 +107,13 @@ class Chapter:
         if self._refused:
             return []
         judged = self.judged()
-        return list(judged["claims"]) if judged is not None else []
+        return judged.claims if judged is not None else []
 
     def together(self) -> str:
         """Whether the claims hold at one point of what the paper leaves open; empty where that was not looked at."""
         shown = self.shown()
-        unknown = shown.unknown if shown is not None else (self.judged() or {}).get("unknown")
-        return str(unknown["text"]) if unknown else ""
+        of = shown if shown is not None else self.judged()
+        return of.unknown.text if of is not None and of.unknown is not None else ""
 
 
 def read_chapters(

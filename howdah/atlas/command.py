@@ -146,7 +146,7 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
 
 def _listed(catalogue: Catalogue, rows: Rows) -> dict[str, Any]:
     """The entries, and the verdicts and causes of all published claims."""
-    verdicts = [row["verdict"] for row in rows.values()]
+    verdicts = [row.verdict for row in rows.values()]
     return {
         "entries": [_row(entry, rows) for entry in catalogue.entries],
         "claims": count(verdicts),
@@ -164,7 +164,7 @@ def _list(catalogue: Catalogue, rows: Rows, width: int) -> None:
         claims = words_text(claims_of(entry, rows))
         found = f"{word(verdict_of(entry, rows))}" + (f"; claims: {claims}" if claims else "")
         shown.append((entry.id, f"{section.title} ({facts}): {found}"))
-    verdicts = [row["verdict"] for row in rows.values()]
+    verdicts = [row.verdict for row in rows.values()]
     write_stdout("\n".join(glossary(shown, width)) + "\n" + fitted(f"{claims_text(verdicts)}\n"))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
 from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Section
 from howdah.profile.source import Document
+from howdah.record.claims import ClaimRow
 
 Status = Literal["holds", "cured", "bites", "open"]
 Verdict = Literal["pass", "implemented", "differs", "depends", "fail", "unsupported"]
@@ -158,7 +159,7 @@ def _finding(paper: str, section: FindingSection, document: Document, path: Keys
     return _statement(paper, section, document, path)
 
 
-def tell(statements: list[Statement], rows: Mapping[str, dict[str, Any]], kernel: str) -> Findings:
+def tell(statements: list[Statement], rows: Mapping[str, ClaimRow], kernel: str) -> Findings:
     """The sentences that the published claims ``rows`` support, with their numbers; of the others, why they do not."""
     found = Findings(kernel=kernel)
     for each in statements:
@@ -172,22 +173,22 @@ def tell(statements: list[Statement], rows: Mapping[str, dict[str, Any]], kernel
     return found
 
 
-def _wrong(statement: Statement, rows: Mapping[str, dict[str, Any]]) -> list[str]:
+def _wrong(statement: Statement, rows: Mapping[str, ClaimRow]) -> list[str]:
     wrong = []
     for name, verdict in statement.section.stands_on.items():
         if name not in rows:
             wrong.append(f"there is no published claim {name}")
-        elif rows[name]["verdict"] != verdict:
-            wrong.append(f"{name} must be {verdict}, and is {rows[name]['verdict']}")
+        elif rows[name].verdict != verdict:
+            wrong.append(f"{name} must be {verdict}, and is {rows[name].verdict}")
     return wrong
 
 
-def _told(statement: Statement, rows: Mapping[str, dict[str, Any]]) -> Told:
+def _told(statement: Statement, rows: Mapping[str, ClaimRow]) -> Told:
     section = statement.section
     grounds = [_ground(name, rows[name]) for name in section.stands_on]
     by = section.by if isinstance(section, FindingSection) else ""
     return Told(statement.paper, statement.status, quoted(section.says, rows), by, grounds)
 
 
-def _ground(name: str, row: Mapping[str, Any]) -> Ground:
-    return Ground(name, row["verdict"], row["says"], row["entries"], row.get("outdated", ""))
+def _ground(name: str, row: ClaimRow) -> Ground:
+    return Ground(name, row.verdict, row.says, row.entries, row.outdated)

@@ -24,6 +24,7 @@ from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS, axis_key
 from howdah.profile.figure import FigureSection
 from howdah.profile.unknown import UNKNOWN_AXIS
+from howdah.record.claims import MeasuredRow, SampleRow
 from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import sha256_text
 from howdah.record.result import Experiment
@@ -158,30 +159,30 @@ def _value(point: StoredPoint, axis: str) -> str:
 
 def _of_claims(profile: Profile, published: Published) -> StoredExperiment:
     experiment = StoredExperiment(points_of(profile), source=OF_CLAIMS)
-    rows = {row["id"]: row for row in published.claims}
+    rows = {row.id: row for row in published.claims}
     for claim in profile.claims:
         row = rows.get(claim.id)
-        if row is not None and claim.value is not None and claim.expect is not None and not row.get("renewed"):
-            _take(claim, row, "", experiment.runs)
-            if claim.control is not None and row.get("control"):
-                _take(claim, row["control"], claim.control, experiment.runs)
+        if row is not None and claim.value is not None and claim.expect is not None and not row.renewed:
+            _take(claim, row.measured, "", experiment.runs)
+            if claim.control is not None and row.control is not None:
+                _take(claim, row.control.measured, claim.control, experiment.runs)
     return experiment
 
 
-def _take(claim: ClaimSection, side: dict[str, Any], control: str, points: list[StoredPoint]) -> None:
+def _take(claim: ClaimSection, side: MeasuredRow | None, control: str, points: list[StoredPoint]) -> None:
     """The numbers of a claim, on its own runs or on those of its control."""
     value, than = completed(claim)
     assert claim.expect is not None
-    for point in (side.get("measured") or {}).get("points") or []:
+    for point in side.points if side is not None else ():
         if claim.expect.over is not None:
             continue  # its means have no spread
-        for selector, numbers in ((value, point), (than, point.get("than"))):
-            if selector is not None and numbers:
-                _put(selector, {**point["at"], **selector.at}, control, numbers, points)
+        for selector, numbers in ((value, point), (than, point.than)):
+            if selector is not None and numbers is not None:
+                _put(selector, {**point.at, **selector.at}, control, numbers, points)
 
 
 def _put(
-    selector: SelectorSection, at: dict[str, Any], control: str, numbers: dict[str, Any], points: list[StoredPoint]
+    selector: SelectorSection, at: dict[str, Any], control: str, numbers: SampleRow, points: list[StoredPoint]
 ) -> None:
     """The numbers at the only point that they can be of."""
     wanted = {CONTROL_AXIS: control or "none", UNKNOWN_AXIS: "none", "traffic": "none", **at}
@@ -189,9 +190,9 @@ def _put(
     if len(here) != 1:
         return
     key = here[0].key(selector.metric, selector.flow, selector.take)
-    if numbers["mean"] is None:
-        if numbers.get("counts"):
-            here[0].numbers[key] = numbers["counts"]
-    elif numbers["n"] >= FEW or numbers["low"] is None:  # of fewer, least and largest are not published
-        here[0].numbers[key] = Mean(numbers["n"], numbers["mean"], numbers["low"], numbers["high"])
-        here[0].units[selector.metric] = str(numbers["unit"])
+    if numbers.mean is None:
+        if numbers.counts:
+            here[0].numbers[key] = numbers.counts
+    elif numbers.n >= FEW or numbers.low is None:  # of fewer, least and largest are not published
+        here[0].numbers[key] = Mean(numbers.n, numbers.mean, numbers.low, numbers.high)
+        here[0].units[selector.metric] = numbers.unit

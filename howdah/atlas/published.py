@@ -8,14 +8,16 @@ the same runs must have found the same, since virtual time does not depend on th
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+
+from pydantic import ConfigDict, Field
 
 from howdah.atlas.catalogue import ATLAS
 from howdah.atlas.encoding import (
+    Encoding,
     controls_sha256,
     encoding,
     experiment_sha256,
@@ -29,7 +31,9 @@ from howdah.compact import compact_json
 from howdah.errors import HowdahError
 from howdah.profile import Profile
 from howdah.profile.claim import ClaimSection
+from howdah.record.claims import ClaimRow, ClaimsFile, OpenRow
 from howdah.record.directory import read_json, write_whole
+from howdah.record.model import FilePart, checked
 from howdah.record.provenance import core_s, sha256_text
 from howdah.record.result import Experiment, Run
 from howdah.trait import is_model
@@ -38,8 +42,7 @@ RESULTS = ATLAS / "results"
 FORMAT = 3
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(FilePart):
     """Claims of one profile as claims.json has them, and where they come from.
 
     ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
@@ -49,6 +52,8 @@ class Published:
     ``outdated`` says what has changed since in what was measured, so that the same profile would find something else;
     a person writes it into the file, publishing again removes it.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     profile: str
     profile_sha256: str
@@ -61,10 +66,10 @@ class Published:
     kernels: list[str]
     core_s: float
     simulated_s: float
-    claims: list[dict[str, Any]] = field(default_factory=list)
+    claims: list[ClaimRow] = Field(default_factory=list)
     outdated: str = ""
-    unknown: dict[str, Any] | None = None
-    encodings: list[dict[str, Any]] = field(default_factory=list)
+    unknown: OpenRow | None = None
+    encodings: list[Encoding] = Field(default_factory=list)
     unknown_sha256: str = ""
 
     @property
@@ -87,7 +92,7 @@ class Published:
         return {name for name, sha256 in now.items() if self.controls_sha256.get(name) != sha256}
 
     def differing(
-        self, experiment: Experiment, claims: list[dict[str, Any]], of_the_machine: Container[str] = ()
+        self, experiment: Experiment, claims: list[ClaimRow], of_the_machine: Container[str] = ()
     ) -> list[str]:
         """Ids of the claims that came out otherwise, of the very same runs; nothing where other runs were made.
 
@@ -97,17 +102,15 @@ class Published:
         if runs_key(experiment.runs) != self.runs_sha256:
             return []
         known = {
-            claim["id"]: _read(claim)
-            for claim in self.claims
-            if claim["id"] not in of_the_machine and not claim.get("renewed")
+            claim.id: _read(claim) for claim in self.claims if claim.id not in of_the_machine and not claim.renewed
         }
-        return [claim["id"] for claim in claims if claim["id"] in known and _read(claim) != known[claim["id"]]]
+        return [claim.id for claim in claims if claim.id in known and _read(claim) != known[claim.id]]
 
 
-def rows_of(all_of_it: Iterable[Published]) -> dict[str, dict[str, Any]]:
+def rows_of(all_of_it: Iterable[Published]) -> dict[str, ClaimRow]:
     """Published claims by ``profile/claim``; each says in ``outdated`` what has changed since in its measurement."""
     return {
-        f"{each.profile}/{claim['id']}": {**claim, "outdated": each.outdated}
+        f"{each.profile}/{claim.id}": claim.model_copy(update={"outdated": each.outdated})
         for each in all_of_it
         for claim in each.claims
     }
@@ -139,9 +142,9 @@ def published(
     file = directory / f"{profile}.json"
     try:
         data = read_json(file)
-        if data["format"] != FORMAT:
-            raise ValueError(f"format {data['format']}, known is {FORMAT}")
-        found = Published(**{name: value for name, value in data.items() if name != "format"})
+        if data.pop("format") != FORMAT:
+            raise ValueError(f"its format is not {FORMAT}")
+        found = checked(Published, data, file)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -151,28 +154,23 @@ def published(
     if not same and found.experiment_sha256 != experiment_sha256(profile_text):
         return None
     same_grid = same or found.unknown_sha256 == unknown_sha256(profile_text)
-    rows = {row["id"]: row if same_grid else without_grid(row) for row in found.claims}
+    rows = {row.id: row if same_grid else without_grid(row) for row in found.claims}
     before = {each["id"]: each for each in found.encodings}
     others = set() if same else found.other_controls(profile_text)
     now = [
         renewed(claim, rows[claim.id], before.get(claim.id, {}), others) if claim.id in rows else unpublished(claim)
         for claim in claims
     ]
-    kept = same_grid and not any(row.get("renewed") for row in now)
-    return replace(
-        found,
-        profile_sha256=written,
-        claims=now,
-        encodings=[encoding(claim) for claim in claims],
-        unknown=found.unknown if kept else None,
-    )
+    kept = same_grid and not any(row.renewed for row in now)
+    changed = {"profile_sha256": written, "claims": now, "encodings": [encoding(claim) for claim in claims]}
+    return found.model_copy(update={**changed, "unknown": found.unknown if kept else None})
 
 
 def publish(
     experiment: Experiment,
     profile_text: str,
     claims: Sequence[ClaimSection],
-    judged: dict[str, Any],
+    judged: ClaimsFile,
     directory: Path = RESULTS,
 ) -> Path:
     """Write what an experiment found (``judged`` is its claims.json).
@@ -204,8 +202,8 @@ def publish(
         kernels=sorted({run.kernel for run in runs}),
         core_s=round(sum(core_s(run.provenance) for run in runs), 1),
         simulated_s=round(sum((run.plan.epoch_us + run.plan.duration_us) / 1e6 for run in runs if run.plan), 1),
-        claims=judged["claims"],
-        unknown=judged.get("unknown"),
+        claims=judged.claims,
+        unknown=judged.unknown,
         encodings=[encoding(claim) for claim in claims],
         unknown_sha256=unknown_sha256(profile_text),
     )
@@ -220,7 +218,9 @@ def _write(result: Published, directory: Path) -> Path:
 
 
 def _text(result: Published) -> str:
-    return compact_json({"format": FORMAT, **asdict(result)}, rows=("claims", "encodings"))
+    open_ = result.unknown.plain() if result.unknown is not None else None
+    rows = {"claims": [row.plain() for row in result.claims], "unknown": open_}
+    return compact_json({"format": FORMAT, **dict(result), **rows}, rows=("claims", "encodings"))
 
 
 def bring_up_to_date(profiles: Iterable[Profile], directory: Path = RESULTS) -> list[Path]:
@@ -237,7 +237,7 @@ def bring_up_to_date(profiles: Iterable[Profile], directory: Path = RESULTS) -> 
         if now is None:
             file.unlink()
             (directory / "points" / file.name).unlink(missing_ok=True)
-        elif file.read_text(encoding="utf-8") != _text(now):
+        elif read_json(file) != json.loads(_text(now)):
             _write(now, directory)
         else:
             continue
@@ -245,7 +245,7 @@ def bring_up_to_date(profiles: Iterable[Profile], directory: Path = RESULTS) -> 
     return changed
 
 
-def _read(claim: dict[str, Any]) -> tuple[str, ...]:
+def _read(claim: ClaimRow) -> tuple[str, ...]:
     """A claim as one reads it: the last digits of a mean are of the processor that added it up."""
-    samples = (claim[name] or {} for name in ("measured", "than", "control"))
-    return claim["verdict"], *(str(sample.get("text") or sample.get("verdict") or "") for sample in samples)
+    texts = [sample.text if sample is not None else "" for sample in (claim.measured, claim.than)]
+    return claim.verdict, *texts, claim.control.verdict if claim.control is not None else ""

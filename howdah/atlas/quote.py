@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from howdah.number import significant
+from howdah.record.claims import ClaimRow, PointRow, SampleRow
 
-Row = Mapping[str, Any]
 _REFERENCE = re.compile(r"\{([^{}]*)\}")
 _FORM = re.compile(r"([a-z0-9-]+/[a-z0-9-]+)(?:\.([a-z]+))?")
 # What a sample says beside its value: its spread, number, axes and the points that it is of.
@@ -42,7 +41,7 @@ def references(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def quoted(text: str, rows: Mapping[str, Row]) -> str:
+def quoted(text: str, rows: Mapping[str, ClaimRow]) -> str:
     """A sentence with its numbers. Raises QuoteError where one is not there."""
 
     def number(match: re.Match[str]) -> str:
@@ -60,48 +59,48 @@ def plain(text: str) -> str:
     return _TWICE.sub(r"\1", _BESIDE.sub("", text).strip())
 
 
-def _measured(row: Row) -> str:
-    return plain(str((row.get("measured") or {}).get("text") or ""))
+def _measured(row: ClaimRow) -> str:
+    return plain(row.measured.text) if row.measured else ""
 
 
-def _than(row: Row) -> str:
-    return _ends([each["than"] for each in _points(row) if each.get("than")])
+def _than(row: ClaimRow) -> str:
+    return _ends([each.than for each in _points(row) if each.than])
 
 
-def _ratio(row: Row) -> str:
+def _ratio(row: ClaimRow) -> str:
     ratios = sorted(
-        each["comparison"]["ratio"]
+        each.comparison.ratio
         for each in _points(row)
-        if each.get("comparison") and each["comparison"]["ratio"] is not None
+        if each.comparison is not None and each.comparison.ratio is not None
     )
     return " to ".join(dict.fromkeys(significant(each, 3) for each in (*ratios[:1], *ratios[-1:])))
 
 
-def _control(row: Row) -> str:
-    return plain(str(((row.get("control") or {}).get("measured") or {}).get("text") or ""))
+def _control(row: ClaimRow) -> str:
+    return plain(row.control.measured.text) if row.control and row.control.measured else ""
 
 
-def _expected(row: Row) -> str:
-    return str(row["expected"]["text"]).partition(" ± ")[0]
+def _expected(row: ClaimRow) -> str:
+    return row.expected.text.partition(" ± ")[0]
 
 
-def _where(row: Row) -> str:
-    return str((row.get("unknown") or {}).get("text") or "")
+def _where(row: ClaimRow) -> str:
+    return row.unknown.text if row.unknown else ""
 
 
-def _points(row: Row) -> list[dict[str, Any]]:
-    return list((row.get("measured") or {}).get("points") or [])
+def _points(row: ClaimRow) -> list[PointRow]:
+    return row.measured.points if row.measured else []
 
 
-def _ends(samples: list[dict[str, Any]]) -> str:
+def _ends(samples: list[SampleRow]) -> str:
     """``0.3 s to 12 s``: the least and the largest."""
-    ordered = sorted(samples, key=lambda each: float(each["mean"] or 0))
-    return " to ".join(dict.fromkeys(plain(str(each["text"])) for each in (*ordered[:1], *ordered[-1:])))
+    ordered = sorted(samples, key=lambda each: each.mean or 0.0)
+    return " to ".join(dict.fromkeys(plain(each.text) for each in (*ordered[:1], *ordered[-1:])))
 
 
 # measured: the claim's number; than: that of the other side; ratio of the two; control: the number with the control;
 # expected: as the claim was written; where: what is said of the grid of what the paper leaves open.
-FIELDS: dict[str, Callable[[Row], str]] = {
+FIELDS: dict[str, Callable[[ClaimRow], str]] = {
     "measured": _measured,
     "than": _than,
     "ratio": _ratio,

@@ -282,7 +282,7 @@ def _claim(claim: ClaimView) -> dict[str, Any]:
         "word": word(claim.verdict),
         "central": claim.is_central,
         "cause": cause,
-        **claim.data,
+        **claim.data.plain(),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from howdah.atlas.cause import CLASSES, NOT_LISTED, Cause
 from howdah.atlas.verdict import VERDICTS, word
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
+from howdah.record.claims import ClaimRow
 
 _BY_CONTROL = "a control shows the mechanism"
 _ELSEWHERE = "holds elsewhere in what the paper leaves open"
@@ -40,26 +41,25 @@ class ClaimTally:
         return {**asdict(self), "number": len(self.claims)}
 
 
-def cause_of(row: Mapping[str, Any], cause: Cause | None) -> str:
+def cause_of(row: ClaimRow, cause: Cause | None) -> str:
     """Why a claim of claims.json is not plainly reproduced, in a few words; empty where there is nothing to say."""
-    verdict = row["verdict"]
+    verdict = row.verdict
     if verdict == FAIL:
         return (cause or NOT_LISTED).word
     if verdict == DIFFERS:
-        control = row.get("control") or {}
-        return _BY_CONTROL if control.get("verdict") == PASS else _ELSEWHERE
+        return _BY_CONTROL if row.control is not None and row.control.verdict == PASS else _ELSEWHERE
     if verdict == DEPENDS:
         return _SOMEWHERE
     if verdict == UNSUPPORTED:
-        return _CONTRADICTION if row.get("contradiction") else _NO_MEASUREMENT
+        return _CONTRADICTION if row.contradiction else _NO_MEASUREMENT
     return ""
 
 
-def tally(rows: Iterable[tuple[str, Mapping[str, Any]]], causes: Mapping[str, Cause]) -> list[ClaimTally]:
+def tally(rows: Iterable[tuple[str, ClaimRow]], causes: Mapping[str, Cause]) -> list[ClaimTally]:
     """Of claims by ``profile/claim``, in the order of the verdicts and of the causes."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, row in rows:
-        found.setdefault((row["verdict"], cause_of(row, causes.get(name))), []).append(name)
+        found.setdefault((row.verdict, cause_of(row, causes.get(name))), []).append(name)
     return [
         ClaimTally(verdict, word(verdict), why, names) for (verdict, why), names in sorted(found.items(), key=_place)
     ]

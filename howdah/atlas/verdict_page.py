@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from howdah.atlas.catalogue import ATLAS, Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import UNEXPLAINED
@@ -21,12 +20,13 @@ from howdah.generated import keep_current
 from howdah.number import counted
 from howdah.place import DOCS, PROFILES
 from howdah.profile.field import Section
+from howdah.record.claims import ClaimRow
 
 PAGE_NAME = "atlas-verdicts.md"
 BEGIN = "<!-- Made by `make references` from the published results: do not edit below. -->"
 _NONE = "–"
 
-Rows = Mapping[str, dict[str, Any]]  # published claims by profile/claim
+Rows = Mapping[str, ClaimRow]  # published claims by profile/claim
 
 
 class BeforeSection(Section):
@@ -39,13 +39,13 @@ class BeforeSection(Section):
 
 def verdict_of(entry: Entry, rows: Rows) -> str:
     """The verdict of an entry by the published claims."""
-    central = [rows[name]["verdict"] if name in rows else NOT_RUN for name in entry.section.central]
+    central = [rows[name].verdict if name in rows else NOT_RUN for name in entry.section.central]
     return entry_verdict(entry.kind, central)
 
 
 def claims_of(entry: Entry, rows: Rows) -> list[str]:
     """The verdicts of the published claims of an entry."""
-    return [row["verdict"] for row in rows.values() if entry.id in row["entries"]]
+    return [row.verdict for row in rows.values() if entry.id in row.entries]
 
 
 def read_before(file: Path = ATLAS / "before.yaml") -> dict[str, BeforeSection]:
@@ -60,7 +60,7 @@ def verdict_table(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeS
     parts = [
         "## Every entry\n",
         f"{len(catalogue.entries)} entries: {verdicts}.",
-        f"{claims_text([row['verdict'] for row in rows.values()])}.\n",
+        f"{claims_text([row.verdict for row in rows.values()])}.\n",
         *_entries(catalogue, rows, before),
         "\n## Unexplained\n",
         *_unexplained(catalogue),
@@ -107,7 +107,7 @@ def _unexplained(catalogue: Catalogue) -> list[str]:
 def _not_measurable(catalogue: Catalogue, rows: Rows) -> list[str]:
     """Entries without a measurement, then claims that have a reason and no number."""
     entries = [(entry.id, entry.section.reason) for entry in catalogue.entries if entry.section.reason]
-    claims = [(f"`{name}`", row["why"]) for name, row in rows.items() if row["verdict"] == UNSUPPORTED]
+    claims = [(f"`{name}`", row.why) for name, row in rows.items() if row.verdict == UNSUPPORTED]
     return _head(["entry or claim", "why"]) + [_row(list(each)) for each in (*entries, *claims)]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from howdah.atlas.published import Published
 from howdah.atlas.verdict import count, entry_verdict, words_text
 from howdah.build.cache import Progress
 from howdah.claim.finding import FAIL
+from howdah.record.claims import ClaimRow, ControlRow, ExpectedRow, SampleRow
 from howdah.report.drawing import dumbbell
 from howdah.report.origin import Fact
 from howdah.report.pathfacts import first_point, path_facts
@@ -70,13 +71,13 @@ class ClaimView:
     """
 
     profile: str
-    data: dict[str, Any]
+    data: ClaimRow
     cause: Cause | None = None
     is_central: bool = False
 
     @property
     def id(self) -> str:
-        return str(self.data["id"])
+        return self.data.id
 
     @property
     def name(self) -> str:
@@ -89,53 +90,53 @@ class ClaimView:
 
     @property
     def verdict(self) -> str:
-        return str(self.data["verdict"])
+        return self.data.verdict
 
     @property
     def says(self) -> str:
-        return str(self.data["says"])
+        return self.data.says
 
     @property
     def source(self) -> str:
-        return str(self.data["source"] or "")
+        return self.data.source or ""
 
     @property
     def why(self) -> str:
-        return str(self.data.get("why") or "")
+        return self.data.why
 
     @property
     def because(self) -> str:
         """Why it differs, as a sentence: shown only where the control proved it."""
-        text = str(self.data.get("because") or "").rstrip(".")
+        text = self.data.because.rstrip(".")
         proved = self.control is not None and self.control.verdict == "pass"
         return f"{text[:1].upper()}{text[1:]}." if text and self.verdict == "differs" and proved else ""
 
     @property
     def note(self) -> str:
         """What a reader must know of its verdict; empty if there is nothing."""
-        return str(self.data.get("note") or "")
+        return self.data.note
 
     @property
     def chosen_after(self) -> str:
         """What its range was before a result was known, and why it was changed; empty if it was not."""
-        return str(self.data.get("chosen_after") or "")
+        return self.data.chosen_after
 
     @property
     def contradiction(self) -> str:
         """Title of the place where the paper contradicts itself, on which the claim hangs."""
-        return str(self.data.get("contradiction") or "")
+        return self.data.contradiction
 
     @property
     def expected_text(self) -> str:
-        return _text(self.data.get("expected"))
+        return _text(self.data.expected)
 
     @property
     def measured_text(self) -> str:
-        return _text(self.data.get("measured"))
+        return _text(self.data.measured)
 
     @property
     def than_text(self) -> str:
-        return _text(self.data.get("than"), "")
+        return _text(self.data.than, "")
 
     @property
     def both_text(self) -> str:
@@ -144,28 +145,25 @@ class ClaimView:
 
     @property
     def control(self) -> ControlView | None:
-        control = self.data.get("control")
-        if not control or not control.get("verdict"):
+        control = self.data.control
+        if control is None:
             return None
-        found = "; ".join(filter(None, (_both(control, ""), str(control.get("why") or ""))))
-        return ControlView(str(control["what"]).rstrip("."), str(control["verdict"]), found)
+        found = "; ".join(filter(None, (_both(control, ""), control.why)))
+        return ControlView(control.what.rstrip("."), control.verdict, found)
 
     @property
     def unknown(self) -> UnknownView | None:
         """Where it holds over what the paper leaves open; None where that was not looked at."""
-        found = self.data.get("unknown")
-        if not found:
+        found = self.data.unknown
+        if found is None:
             return None
-        points = [
-            PointView(_at(point["at"]), str(point["text"]), str(point["verdict"]), bool(point.get("reverse")))
-            for point in found["points"]
-        ]
-        return UnknownView(str(found["text"]), points)
+        points = [PointView(_at(each.at), each.text, each.verdict, bool(each.reverse)) for each in found.points]
+        return UnknownView(found.text, points)
 
     @property
     def points(self) -> list[PointView]:
-        points = (self.data.get("measured") or {}).get("points") or []
-        return [PointView(_at(point.get("at")), _text(point), str(point.get("verdict") or "")) for point in points]
+        measured = self.data.measured
+        return [PointView(_at(each.at), _text(each), each.verdict) for each in (measured.points if measured else ())]
 
 
 @dataclass(frozen=True)
@@ -227,21 +225,17 @@ class View:
         return words_text(claim.verdict for claim in self.claims)
 
 
-def _text(sample: Any, nothing: str = "–") -> str:
-    if not isinstance(sample, dict):
-        return nothing
-    return str(sample.get("text") or nothing)
+def _text(sample: SampleRow | ExpectedRow | None, nothing: str = "–") -> str:
+    return (sample.text if sample is not None else "") or nothing
 
 
-def _both(found: dict[str, Any], nothing: str = "–") -> str:
-    measured, than = _text(found.get("measured"), nothing), _text(found.get("than"), "")
+def _both(found: ClaimRow | ControlRow, nothing: str = "–") -> str:
+    measured, than = _text(found.measured, nothing), _text(found.than, "")
     return f"{measured} against {than}" if than else measured
 
 
-def _at(axes: Any) -> str:
-    if isinstance(axes, dict):
-        return ", ".join(f"{name} {value}" for name, value in axes.items())
-    return str(axes or "")
+def _at(axes: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in axes.items())
 
 
 def views(
@@ -278,10 +272,10 @@ def views(
 def _claims(chapter: Chapter, entry: Entry, causes: dict[str, Cause]) -> list[ClaimView]:
     found = []
     for claim in chapter.claims():
-        if entry.id not in claim["entries"]:
+        if entry.id not in claim.entries:
             continue
-        cause = causes.get(f"{chapter.name}/{claim['id']}", NOT_LISTED) if claim["verdict"] == FAIL else None
-        found.append(ClaimView(chapter.name, claim, cause, f"{chapter.name}/{claim['id']}" in entry.section.central))
+        cause = causes.get(f"{chapter.name}/{claim.id}", NOT_LISTED) if claim.verdict == FAIL else None
+        found.append(ClaimView(chapter.name, claim, cause, f"{chapter.name}/{claim.id}" in entry.section.central))
     return found
 
 

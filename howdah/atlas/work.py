@@ -71,7 +71,7 @@ def _open_and_failing(chapters: list[Chapter]) -> list[Chapter]:
         except HowdahError as error:
             chapter.problems.append(str(error))
             continue
-        if judged is not None and any(claim["verdict"] == FAIL for claim in judged["claims"]):
+        if judged is not None and any(claim.verdict == FAIL for claim in judged.claims):
             chapter.profile = load(profile.path, unknowns=True)
             found.append(chapter)
     return found
@@ -171,7 +171,7 @@ def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
         if experiment is None:
             continue  # why is among its problems
         own = chapter.of_the_machine
-        otherwise = known.differing(experiment, judged["claims"], own) if known is not None else []
+        otherwise = known.differing(experiment, judged.claims, own) if known is not None else []
         if otherwise:
             chapter.problems.append(f"the published results differ for identical runs: {', '.join(otherwise)}")
 

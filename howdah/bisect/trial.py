@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.bisect.revision import Unbuilt, build_revision, within
 from howdah.build.cache import Cache, Progress
@@ -17,6 +16,7 @@ from howdah.default import DEFAULT_ENGINE
 from howdah.errors import EngineUnavailableError, HowdahError, UsageError, nearest
 from howdah.profile import Profile
 from howdah.profile.control import CONTROL_AXIS
+from howdah.record.claims import ClaimRow
 from howdah.work.batch import Listener
 from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
@@ -37,26 +37,26 @@ class Answer:
 Trial = Callable[[Path], Answer]  # judges what is checked out in a work tree
 
 
-def answer_of(claims: list[dict[str, Any]]) -> Answer:
+def answer_of(claims: list[ClaimRow]) -> Answer:
     """Good if all claims pass, bad if one fails; otherwise undecided.
 
     A claim that *differs* or *depends* fails on this kernel, whatever a control or a grid says of the reason.
     """
-    verdicts = {claim["verdict"] for claim in claims}
+    verdicts = {claim.verdict for claim in claims}
     bad, good = {FAIL, DIFFERS, DEPENDS}, {PASS, IMPLEMENTED}
     if verdicts & bad:
-        some = [claim for claim in claims if claim["verdict"] in bad]
+        some = [claim for claim in claims if claim.verdict in bad]
         return Answer(BAD, "; ".join(map(_text, some)))
     if verdicts and verdicts <= good:
         return Answer(GOOD, "; ".join(map(_text, claims)))
-    some = [claim for claim in claims if claim["verdict"] not in good]
-    return Answer(SKIP, "; ".join(f"{claim['id']} is {claim['verdict']}: {claim['why']}" for claim in some))
+    some = [claim for claim in claims if claim.verdict not in good]
+    return Answer(SKIP, "; ".join(f"{claim.id} is {claim.verdict}: {claim.why}" for claim in some))
 
 
-def _text(claim: dict[str, Any]) -> str:
-    measured = claim["measured"]["text"] if claim["measured"] else claim["why"]
-    than = f" against {claim['than']['text']}" if claim["than"] else ""
-    return f"{claim['id']}: {measured}{than}"
+def _text(claim: ClaimRow) -> str:
+    measured = claim.measured.text if claim.measured else claim.why
+    than = f" against {claim.than.text}" if claim.than else ""
+    return f"{claim.id}: {measured}{than}"
 
 
 class KernelTrial:
@@ -106,7 +106,7 @@ class KernelTrial:
             judged = judged_claims(experiment.path)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         assert judged is not None
-        answer = answer_of([claim for claim in judged["claims"] if claim["id"] in self.claims])
+        answer = answer_of([claim for claim in judged.claims if claim.id in self.claims])
         if answer.verdict == SKIP and errors:
             return Answer(SKIP, within(tree, f"{len(errors)} of {len(plans)} runs failed: {errors[0].what}"))
         return answer

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from howdah.claim.contradiction import decided
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, metric_called
+from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_called
 from howdah.claim.grid import judge_grid
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, Made
@@ -23,14 +22,23 @@ from howdah.profile.experiment import ExperimentSections, read_sections
 from howdah.profile.load import load
 from howdah.profile.source import Document, read_document
 from howdah.record.brief import brief
-from howdah.record.claims import CLAIMS_FORMAT, CLAIMS_NAME
+from howdah.record.claims import (
+    CLAIMS_FORMAT,
+    CLAIMS_NAME,
+    ClaimRow,
+    ClaimsFile,
+    ControlRow,
+    ExpectedRow,
+    MeasuredRow,
+    read_claims_file,
+)
 from howdah.record.directory import read_json, write_json
-from howdah.record.index import ExperimentIndex, read_index
+from howdah.record.index import ExperimentIndex, ProfileSource, read_index
 from howdah.record.provenance import sha256_text
 from howdah.record.result import load_experiment
 
 
-def judge_claims(directory: Path, profile: Path | None = None) -> dict[str, Any] | None:
+def judge_claims(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
     """Judge every claim of an experiment and write claims.json; its content, or None (and no file) without claims.
 
     The claims are those of ``profile``, by default of the profile with which the experiment was run. Raises
@@ -41,12 +49,12 @@ def judge_claims(directory: Path, profile: Path | None = None) -> dict[str, Any]
     target = directory / CLAIMS_NAME
     if result is None:
         target.unlink(missing_ok=True)
-    elif not target.exists() or _json(target) != _plain(result):
-        write_json(target, result)
+    elif not target.exists() or _json(target) != result.plain():
+        write_json(target, result.plain())
     return result
 
 
-def judged(directory: Path, profile: Path | None = None) -> dict[str, Any] | None:
+def judged(directory: Path, profile: Path | None = None) -> ClaimsFile | None:
     """What claims.json has to say, or None without claims; nothing is written."""
     if profile is None and not _declared(directory)[2].claims:
         return None  # before any run is read
@@ -56,12 +64,12 @@ def judged(directory: Path, profile: Path | None = None) -> dict[str, Any] | Non
         field, claims = replace(field, controls=loaded.controls, unknowns=loaded.unknown), loaded.claims
     if not claims:
         return None
-    source = None if profile is None else {"file": str(profile.resolve()), "sha256": sha256_text(loaded.text)}
+    source = None if profile is None else ProfileSource(file=str(profile.resolve()), sha256=sha256_text(loaded.text))
     found = [_judged(claim, field, quick) for claim in claims]
     together = judge_grid(claims, found, field, quick)
     for claim, row in zip(claims, found, strict=True):
-        row["verdict"] = as_declared(claim, row["verdict"])
-    return {"format": CLAIMS_FORMAT, "quick": quick, "profile": source, "unknown": together, "claims": found}
+        row.verdict = as_declared(claim, row.verdict)
+    return ClaimsFile(format=CLAIMS_FORMAT, quick=quick, profile=source, unknown=together, claims=found)
 
 
 def as_declared(claim: ClaimSection, verdict: str) -> str:
@@ -73,13 +81,12 @@ def as_declared(claim: ClaimSection, verdict: str) -> str:
 
 def judged_with(directory: Path) -> Path | None:
     """The profile whose claims claims.json has; None for that of the experiment, or where it has changed since."""
-    found = _json(directory / CLAIMS_NAME)
-    source = found.get("profile") if isinstance(found, dict) else None
-    if not isinstance(source, dict):
+    found = read_claims_file(directory)
+    if found is None or found.profile is None:
         return None
-    file = Path(str(source.get("file")))
+    file = Path(found.profile.file)
     try:
-        return file if sha256_text(load(file).text) == source.get("sha256") else None
+        return file if sha256_text(load(file).text) == found.profile.sha256 else None
     except (HowdahError, OSError):
         return None
 
@@ -89,11 +96,6 @@ def _json(file: Path) -> Any:
         return read_json(file)
     except (OSError, ValueError):
         return None
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON gives it back."""
-    return json.loads(json.dumps(value))
 
 
 def _declared(directory: Path) -> tuple[ExperimentIndex, Document, ExperimentSections]:
@@ -116,71 +118,78 @@ def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     return field, index.quick, sections.claims
 
 
-def _judged(claim: ClaimSection, field: Field, quick: bool) -> dict[str, Any]:
+def row_of(claim: ClaimSection, verdict: str, why: str, expected: str = "") -> ClaimRow:
+    """A claim in its words, of which nothing was measured."""
+    return ClaimRow(
+        id=claim.id,
+        entries=claim.entry,
+        says=claim.says,
+        source=claim.source,
+        verdict=verdict,
+        why=why,
+        expected=ExpectedRow(text=expected, low=None, high=None, unit=""),
+        measured=None,
+        than=None,
+        comparison=None,
+        control=None,
+        unknown=None,
+        because=claim.because or "",
+        contradiction=claim.contradiction or "",
+        note=claim.note or "",
+        chosen_after=claim.chosen_after or "",
+        runs=[],
+    )
+
+
+def _judged(claim: ClaimSection, field: Field, quick: bool) -> ClaimRow:
     """One claim as claims.json has it."""
-    row: dict[str, Any] = {
-        "id": claim.id,
-        "entries": claim.entry,
-        "says": claim.says,
-        "source": claim.source,
-        "verdict": UNSUPPORTED,
-        "why": claim.unsupported or "",
-        "expected": {"text": "", "low": None, "high": None, "unit": ""},
-        "measured": None,
-        "than": None,
-        "comparison": None,
-        "control": None,
-        "unknown": None,
-        "because": claim.because or "",
-        "contradiction": claim.contradiction or "",
-        "note": claim.note or "",
-        "chosen_after": claim.chosen_after or "",
-        "runs": [],
-    }
+    row = row_of(claim, UNSUPPORTED, claim.unsupported or "")
     if claim.unsupported is not None:
         return row
     assert claim.value is not None
-    row["expected"] = _expected(claim, metric_called(claim.value.metric))
-    ordinary = Judging(claim, field, quick).judge()
-    row.update(ordinary)
+    row.expected = _expected(claim, metric_called(claim.value.metric))
+    found = Judging(claim, field, quick).judge()
+    row.verdict, row.why, row.runs = found.verdict, found.why, found.runs
+    row.measured, row.than, row.comparison = found.measured, found.than, found.comparison
     control = field.controls.get(claim.control or "")
-    if ordinary["verdict"] == FAIL and control is not None and claim.control is not None:
-        row["control"] = _controlled(claim, field, quick, control, ordinary["measured"])
-        if row["control"]["verdict"] == PASS:
-            row["verdict"] = DIFFERS
-    row["verdict"], row["why"] = decided(claim, row["verdict"], row["why"])
+    if found.verdict == FAIL and control is not None and claim.control is not None:
+        assert found.measured is not None
+        row.control = _controlled(claim, field, quick, control, found.measured)
+        if row.control.verdict == PASS:
+            row.verdict = DIFFERS
+    row.verdict, row.why = decided(claim, row.verdict, row.why)
     return row
 
 
 def _controlled(
-    claim: ClaimSection, field: Field, quick: bool, control: ControlSection, failed: dict[str, Any]
-) -> dict[str, Any]:
+    claim: ClaimSection, field: Field, quick: bool, control: ControlSection, failed: MeasuredRow
+) -> ControlRow:
     """The same claim on the runs of its control, which must have the points at which the claim failed."""
     found = Judging(claim, field, quick, claim.control).judge()
-    verdict, why = found["verdict"], found["why"]
-    there = {_point_key(point["at"], control) for point in (found["measured"] or {}).get("points", [])}
-    needed = [point["at"] for point in failed["points"] if claim.hold != "all" or point["verdict"] in (FAIL, INVALID)]
+    verdict, why = found.verdict, found.why
+    there = {_point_key(point.at, control) for point in (found.measured.points if found.measured else ())}
+    needed = [point.at for point in failed.points if claim.hold != "all" or point.verdict in (FAIL, INVALID)]
     absent = [at for at in needed if _point_key(at, control) not in there]
     if verdict == PASS and absent and claim.hold != "any":
         shown = ", ".join(f"{axis} = {value}" for axis, value in absent[0].items())
         verdict, why = UNSUPPORTED, f"the control was not run at {shown}, where the claim fails"
-    return {
-        "name": claim.control,
-        "what": control.what,
-        "because": claim.because,
-        "verdict": verdict,
-        "why": why,
-        "measured": found["measured"],
-        "than": found["than"],
-        "runs": found["runs"],
-    }
+    return ControlRow(
+        name=claim.control,
+        what=control.what,
+        because=claim.because,
+        verdict=verdict,
+        why=why,
+        measured=found.measured,
+        than=found.than,
+        runs=found.runs,
+    )
 
 
-def _point_key(at: dict[str, Any], control: ControlSection) -> tuple[tuple[str, str], ...]:
+def _point_key(at: At, control: ControlSection) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((axis, axis_key(value)) for axis, value in at.items() if axis not in control.set))
 
 
-def _expected(claim: ClaimSection, metric: Metric) -> dict[str, Any]:
+def _expected(claim: ClaimSection, metric: Metric) -> ExpectedRow:
     expect = claim.expect
     assert expect is not None
     text = expected_text(claim)
@@ -194,4 +203,4 @@ def _expected(claim: ClaimSection, metric: Metric) -> dict[str, Any]:
         low, high = bounds(expect.difference, metric)
     elif expect.given:
         low, high = bounds(expect, metric)
-    return {"text": text, "low": low, "high": high, "unit": unit}
+    return ExpectedRow(text=text, low=low, high=high, unit=unit)

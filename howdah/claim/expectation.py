@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from howdah.claim.finding import (
     INVALID,
     PASS,
     UNSUPPORTED,
+    At,
     Finding,
     left_out_text,
     missing_text,
@@ -26,6 +27,7 @@ from howdah.measure.statistics import statistic
 from howdah.metric import RATIO, Metric, read_share
 from howdah.profile.claim import ExpectSection, RangeSection
 from howdah.profile.control import axis_key
+from howdah.record.claims import ComparisonRow, TrendRow
 
 MUCH = 2.0  # the ratio from which more is much more
 SIMILAR = 0.1
@@ -37,9 +39,7 @@ _ROUNDING = 1e-12
 Point = tuple[Any, Sample]  # value of the axis, and the sample there
 
 
-def judge_point(
-    expect: ExpectSection, metric: Metric, at: dict[str, Any], value: Sample, than: Sample | None
-) -> Finding:
+def judge_point(expect: ExpectSection, metric: Metric, at: At, value: Sample, than: Sample | None) -> Finding:
     """The verdict at one point. A run without the value (``no exit seen``) is a claim not shown: *fail*; if its row
     says that this machine cannot measure it, *unsupported*."""
     samples = [value] if than is None else [value, than]
@@ -63,11 +63,11 @@ def judge_point(
     compared = compare(value, than)
     ok, why = judge_compared(expect, metric, compared)
     extent = compared.ratio.value if expect.ratio is not None and compared.ratio else compared.difference.value
-    return Finding(_word(ok), _alone(why, samples), at, value, than, extent, compared.to_json(), note)
+    return Finding(_word(ok), _alone(why, samples), at, value, than, extent, compared.row, note)
 
 
 def _unusable(
-    samples: list[Sample], at: dict[str, Any], value: Sample, than: Sample | None, note: str, *, counts: bool = False
+    samples: list[Sample], at: At, value: Sample, than: Sample | None, note: str, *, counts: bool = False
 ) -> Finding | None:
     if any(not each.enough for each in samples):
         return Finding(INVALID, note or "there is no run of it", at, value, than, note=note)
@@ -108,17 +108,18 @@ class Compared:
     ratio: Interval | None
     paired: bool
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def row(self) -> ComparisonRow:
         ratio = self.ratio or Interval(0.0)
-        return {
-            "difference": self.difference.value,
-            "difference_low": self.difference.low,
-            "difference_high": self.difference.high,
-            "ratio": ratio.value if self.ratio else None,
-            "ratio_low": ratio.low,
-            "ratio_high": ratio.high,
-            "paired": self.paired,
-        }
+        return ComparisonRow(
+            difference=self.difference.value,
+            difference_low=self.difference.low,
+            difference_high=self.difference.high,
+            ratio=ratio.value if self.ratio else None,
+            ratio_low=ratio.low,
+            ratio_high=ratio.high,
+            paired=self.paired,
+        )
 
 
 def compare(value: Sample, than: Sample) -> Compared:
@@ -241,7 +242,7 @@ def in_enough(expect: ExpectSection, share: float) -> bool:
 
 
 def judge_trend(
-    expect: ExpectSection, metric: Metric, at: dict[str, Any], points: list[Point], order: Callable[[Any], float]
+    expect: ExpectSection, metric: Metric, at: At, points: list[Point], order: Callable[[Any], float]
 ) -> Finding:
     """The trend of the means along an axis, whose values ``order`` turns into numbers.
 
@@ -252,9 +253,7 @@ def judge_trend(
     points = sorted(points, key=lambda point: order(point[0]))
     samples = [each for _, each in points]
     note = left_out_text(samples)
-    shown = [
-        {"axis": str(value), "mean": statistic(each.numbers()).mean if each.values else None} for value, each in points
-    ]
+    shown = [TrendRow(axis=str(value), mean=_mean(each)) for value, each in points]
     union = _united(samples)
     unusable = _unusable(samples, at, union, None, note)
     if unusable is not None:
@@ -274,14 +273,14 @@ def judge_trend(
     return Finding(_word(ok), _alone(why, samples), at, union, note=note, trend=shown)
 
 
-def judge_ranks(expect: ExpectSection, at: dict[str, Any], points: list[Point]) -> Finding:
+def judge_ranks(expect: ExpectSection, at: At, points: list[Point]) -> Finding:
     """Spearman's rank correlation of the means along an axis with the numbers that ``with`` has for its values."""
     assert expect.rank_correlation is not None
     samples = [each for _, each in points]
     note = left_out_text(samples)
     others = [other_number(expect, value) for value, _ in points]
     shown = [
-        {"axis": str(value), "mean": statistic(each.numbers()).mean if each.values else None, "with": other}
+        TrendRow(axis=str(value), mean=_mean(each), other=other)
         for (value, each), other in zip(points, others, strict=True)
     ]
     union = _united(samples)
@@ -292,15 +291,20 @@ def judge_ranks(expect: ExpectSection, at: dict[str, Any], points: list[Point]) 
     return Finding(_word(ok), why, at, union, note=note, trend=shown)
 
 
+def _mean(found: Sample) -> float | None:
+    return statistic(found.numbers()).mean if found.values else None
+
+
 def other_number(expect: ExpectSection, value: object) -> float | None:
     """What ``with`` has for a value of the axis; None if nothing."""
     return {axis_key(name): number for name, number in (expect.with_ or {}).items()}.get(axis_key(value))
 
 
-def correlated(expect: ExpectSection, along: Sequence[Mapping[str, Any]]) -> tuple[bool, str]:
-    """Whether the rank correlation of means and other numbers is in the range."""
+def correlated(expect: ExpectSection, along: Sequence[TrendRow]) -> tuple[bool, str]:
+    """Whether the rank correlation of means and other numbers, which all are there, is in the range."""
     assert expect.rank_correlation is not None
-    correlation = spearman([each["with"] for each in along], [each["mean"] for each in along])
+    pairs = [(each.other, each.mean) for each in along if each.other is not None and each.mean is not None]
+    correlation = spearman([other for other, _ in pairs], [mean for _, mean in pairs])
     if correlation is None:
         return False, "the means are all the same, so they have no rank correlation"
     ok, _ = judge_range(expect.rank_correlation, RATIO, Interval(correlation))

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from howdah.claim.sample import Sample
 from howdah.measure.statistics import Statistic, statistic
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
+from howdah.record.claims import ComparisonRow, SampleRow, TrendRow
+from howdah.record.reading import Scalar
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
 # It holds at some point of what is left open, and nothing shows which is the source's (mechanism.py).
 DEPENDS = "depends"
 # A definition holds, by what the implementation says of itself.
 IMPLEMENTED = "implemented"
+At = dict[str, Scalar]  # the value of each axis
 _MOST_LISTED = 5  # different values of repetitions that are named one by one
 
 
@@ -26,13 +28,13 @@ class Finding:
 
     verdict: str
     why: str
-    at: dict[str, Any]
+    at: At
     value: Sample
     than: Sample | None = None
     extent: float | None = None
-    comparison: dict[str, Any] | None = None
+    comparison: ComparisonRow | None = None
     note: str = ""
-    trend: list[dict[str, Any]] = field(default_factory=list)
+    trend: list[TrendRow] = field(default_factory=list)
 
 
 def metric_called(name: str) -> Metric:
@@ -84,26 +86,22 @@ def numbers_text(values: Sequence[float], metric: Metric) -> str:
     return ", ".join(f"{text} ({count} times)" if count > 1 else text for text, count in counts.items())
 
 
-def summary(found: Sample, metric: Metric) -> dict[str, Any]:
-    """A sample as claims.json has it: text, mean, low and high of the 95 % interval, n and unit.
-
-    Of texts it has how often each occurs; where repetitions have no value, how many.
-    """
-    result: dict[str, Any] = {"text": "", "mean": None, "low": None, "high": None, "n": len(found.values)}
-    result["unit"] = found.unit
+def summary(found: Sample, metric: Metric) -> SampleRow:
+    """A sample as claims.json has it."""
+    result = SampleRow(text="", mean=None, low=None, high=None, n=len(found.values), unit=found.unit)
     if found.missing:
-        result["missing"] = len(found.missing)
-    if not found.values:
-        result["text"] = f"no value: {missing_text(found) or 'no run counts'}"
-        return result
+        result.missing = len(found.missing)
     texts = [value for value in found.values.values() if isinstance(value, str)]
-    if texts:
-        result["text"] = f"{shares(texts)}, n = {len(texts)}"
-        result["counts"] = counted_texts(texts)
-        return result
-    numbers = statistic(found.numbers())
-    low, high = numbers.interval or (None, None)
-    return {**result, "text": statistic_text(numbers, metric), "mean": numbers.mean, "low": low, "high": high}
+    if not found.values:
+        result.text = f"no value: {missing_text(found) or 'no run counts'}"
+    elif texts:
+        result.text = f"{shares(texts)}, n = {len(texts)}"
+        result.counts = counted_texts(texts)
+    else:
+        numbers = statistic(found.numbers())
+        result.text, result.mean = statistic_text(numbers, metric), numbers.mean
+        result.low, result.high = numbers.interval or (None, None)
+    return result
 
 
 def missing_text(found: Sample) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from howdah.claim.expectation import judge_point, judge_ranks, judge_trend, other_number
@@ -14,6 +14,7 @@ from howdah.claim.finding import (
     INVALID,
     PASS,
     UNSUPPORTED,
+    At,
     Finding,
     metric_called,
     missing_text,
@@ -28,10 +29,23 @@ from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS
 from howdah.profile.unknown import UNKNOWN_AXIS
 from howdah.record.axis import point_text
+from howdah.record.claims import ComparisonRow, MeasuredRow, PointRow, SampleRow
 
 _LEFT_OUT_QUICK = "left out of the quick atlas"
 _LEFT_OUT = "its points were left out of the sweep"
 _WORST_FIRST = (FAIL, INVALID, UNSUPPORTED, PASS)
+
+
+@dataclass(frozen=True)
+class FoundOfClaim:
+    """What was found of a claim over some runs; ``runs`` are their names."""
+
+    verdict: str
+    why: str
+    runs: list[str]
+    measured: MeasuredRow | None = None
+    than: SampleRow | None = None
+    comparison: ComparisonRow | None = None
 
 
 class Judging:
@@ -47,8 +61,7 @@ class Judging:
         self.value, self.than = completed(claim)
         self.used: dict[str, None] = {}
 
-    def judge(self) -> dict[str, Any]:
-        """Verdict, why, measured, than, comparison and the runs used."""
+    def judge(self) -> FoundOfClaim:
         points, left_out = self._points()
         try:
             findings = [each for each in map(self._finding, points) if each is not None]
@@ -64,9 +77,9 @@ class Judging:
             notes.append(f"{missing} of {missing + len(findings)} points {of}")
         return self._result(verdict, "; ".join(filter(None, notes)), findings, chosen)
 
-    def _points(self) -> tuple[list[dict[str, Any]], int]:
+    def _points(self) -> tuple[list[At], int]:
         """Every combination of the values of ``each`` that was run, and how many of the profile were not."""
-        values = []
+        values: list[list[At]] = []
         for axis in self.claim.each:
             here = self.field.values(axis, self.control, self.unknown)
             # A control that replaces the axis has one point for all of its values.
@@ -81,7 +94,7 @@ class Judging:
             full *= len(self.field.axes.get(axis, ())) or 1
         return points, max(0, full - len(points))
 
-    def _at(self, selector: SelectorSection, point: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def _at(self, selector: SelectorSection, point: At, **more: str) -> At:
         own = {CONTROL_AXIS: self.control, UNKNOWN_AXIS: self.unknown}
         return {**point, **more, **selector.at, **{axis: name for axis, name in own.items() if name is not None}}
 
@@ -90,7 +103,7 @@ class Judging:
         """Whether these runs are not those of the profile as it is written, which may lack points."""
         return self.control is not None or self.unknown is not None
 
-    def _sample(self, selector: SelectorSection, at: dict[str, Any]) -> Sample | None:
+    def _sample(self, selector: SelectorSection, at: At) -> Sample | None:
         """The sample at a point; None where the experiment has no run of it."""
         runs = self.field.at(at)
         if not runs:
@@ -98,12 +111,12 @@ class Judging:
         self.used.update(dict.fromkeys(made.name for made in runs))
         return sample(runs, selector)
 
-    def missing(self, point: dict[str, Any]) -> str:
+    def missing(self, point: At) -> str:
         """Why runs at a point have no value; empty where all that count have one."""
         sides = [self._sample(side, self._at(side, point)) for side in (self.value, self.than) if side is not None]
         return next((missing_text(each) for each in sides if each is not None and each.missing), "")
 
-    def _finding(self, point: dict[str, Any]) -> Finding | None:
+    def _finding(self, point: At) -> Finding | None:
         if self.expect.over is not None:
             return self._trend(point)
         value = self._sample(self.value, self._at(self.value, point))
@@ -112,7 +125,7 @@ class Judging:
             return None
         return judge_point(self.expect, self.metric, point, value, than)
 
-    def _trend(self, point: dict[str, Any]) -> Finding | None:
+    def _trend(self, point: At) -> Finding | None:
         axis = str(self.expect.over)
         along = []
         here = self.field.values(axis, self.control, self.unknown)
@@ -173,56 +186,45 @@ class Judging:
         pick: Callable[..., Finding] = max if self.claim.hold == "max" else min
         return pick(findings, key=lambda each: each.extent)
 
-    def _result(self, verdict: str, why: str, findings: list[Finding], chosen: Finding | None) -> dict[str, Any]:
-        measured: dict[str, Any] | None = None
-        than: dict[str, Any] | None = None
-        if chosen is not None:
-            measured = self._measured(findings, chosen)
-            why = "" if why == measured["text"] else why
-            if chosen.than is not None and self.than is not None:
-                than = summary(chosen.than, metric_called(self.than.metric))
-                than["text"] = f"{than['text']} ({than_text(self.claim)})"
-                if len(findings) > 1 and self.claim.hold == "all" and verdict == PASS:
-                    than["text"] = than_text(self.claim)  # the points have the numbers
-        return {
-            "verdict": verdict,
-            "why": why,
-            "measured": measured,
-            "than": than,
-            "comparison": chosen.comparison if chosen else None,
-            "runs": list(self.used),
-        }
+    def _result(self, verdict: str, why: str, findings: list[Finding], chosen: Finding | None) -> FoundOfClaim:
+        if chosen is None:
+            return FoundOfClaim(verdict, why, list(self.used))
+        measured, than = self._measured(findings, chosen), None
+        if chosen.than is not None and self.than is not None:
+            than = summary(chosen.than, metric_called(self.than.metric))
+            than.text = f"{than.text} ({than_text(self.claim)})"
+            if len(findings) > 1 and self.claim.hold == "all" and verdict == PASS:
+                than.text = than_text(self.claim)  # the points have the numbers
+        why = "" if why == measured.text else why
+        return FoundOfClaim(verdict, why, list(self.used), measured, than, chosen.comparison)
 
-    def _measured(self, findings: list[Finding], chosen: Finding) -> dict[str, Any]:
+    def _measured(self, findings: list[Finding], chosen: Finding) -> MeasuredRow:
         points = []
         for each in findings:
             other = summary(each.than, metric_called(self.than.metric)) if each.than and self.than else None
-            points.append(
-                {
-                    "at": each.at,
-                    **self._shown(each),
-                    "verdict": each.verdict,
-                    "why": each.why,
-                    "than": other,
-                    "comparison": each.comparison,
-                }
-            )
-        shown = self._shown(chosen)
-        text = shown["text"]
-        means = [point["mean"] for point in points if point["mean"] is not None]
+            shown = _set(self._shown(each))
+            found = {"verdict": each.verdict, "why": each.why, "than": other, "comparison": each.comparison}
+            points.append(PointRow(**{"at": each.at, **shown, **found}))
+        deciding = self._shown(chosen)
+        means = [point.mean for point in points if point.mean is not None]
         if len(findings) > 1 and self.claim.hold == "all" and chosen.verdict == PASS and len(means) == len(points):
-            text = f"{number_text(min(means), self.metric)} to {number_text(max(means), self.metric)}"
-            text += f" at {len(points)} points"
+            deciding.text = f"{number_text(min(means), self.metric)} to {number_text(max(means), self.metric)}"
+            deciding.text += f" at {len(points)} points"
         elif len(findings) > 1 and self.claim.hold != "mean":
-            text += _at_text(chosen.at)
-        return {**shown, "text": text, "points": points}
+            deciding.text += _at_text(chosen.at)
+        return MeasuredRow(**_set(deciding), points=points)
 
-    def _shown(self, finding: Finding) -> dict[str, Any]:
+    def _shown(self, finding: Finding) -> SampleRow:
         shown = summary(finding.value, self.metric)
         if finding.trend:
-            shown = {**shown, "text": finding.why, "trend": finding.trend}
+            shown.text, shown.trend = finding.why, finding.trend
         return shown
 
 
-def _at_text(at: dict[str, Any]) -> str:
+def _set(row: SampleRow) -> dict[str, Any]:
+    """What of a row is set, for one that has more."""
+    return {name: getattr(row, name) for name in row.model_fields_set}
+
+
+def _at_text(at: At) -> str:
     return f" at {point_text(at)}" if at else ""

@@ -22,6 +22,7 @@ from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, metric_called
 from howdah.metric import RATIO, Metric
 from howdah.number import listed
 from howdah.profile.claim import ClaimSection, ExpectSection, RangeSection
+from howdah.record.claims import GridPointRow, GridRow
 
 At = Mapping[str, str]
 _WORDS_REVERSED = {"more": "less", "much more": "less", "less": "more", "much less": "more"}
@@ -64,11 +65,11 @@ def _beyond(expect: RangeSection, metric: Metric, same: float) -> str:
     return "above" if high is not None and high <= same else ""
 
 
-def summed_up(over: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def summed_up(over: Sequence[GridPointRow]) -> GridRow:
     """Where a claim holds of the points at which it was judged, in words; how often it does, and its reverse."""
-    holding = [point["at"] for point in over if point["verdict"] == PASS]
-    reverse = sum(bool(point.get("reverse")) for point in over)
-    everywhere = [point["at"] for point in over]
+    holding = [point.at for point in over if point.verdict == PASS]
+    reverse = sum(bool(point.reverse) for point in over)
+    everywhere = [point.at for point in over]
     where = _where(holding, everywhere)
     also = f"; the reverse at {reverse}" if reverse else ""
     text = (
@@ -76,22 +77,22 @@ def summed_up(over: Sequence[dict[str, Any]]) -> dict[str, Any]:
         if holding
         else f"holds at none of {len(over)} points of what is left open{also}"
     )
-    return {
-        "text": text,
-        "holds": len(holding),
-        "reverse": reverse,
-        "of": len(over),
-        "share": len(holding) / len(over),
-        "mechanism": reverse < len(holding) and _decides(holding, everywhere),
-        "points": list(over),
-    }
+    return GridRow(
+        text=text,
+        holds=len(holding),
+        reverse=reverse,
+        of=len(over),
+        share=len(holding) / len(over),
+        mechanism=reverse < len(holding) and _decides(holding, everywhere),
+        points=list(over),
+    )
 
 
-def verdict_over(summed: Mapping[str, Any]) -> str:
+def verdict_over(summed: GridRow) -> str:
     """The verdict of a claim that fails as its profile is written, by its grid."""
-    if not summed["holds"]:
+    if not summed.holds:
         return FAIL
-    return DIFFERS if summed["mechanism"] else DEPENDS
+    return DIFFERS if summed.mechanism else DEPENDS
 
 
 def _decides(holding: Sequence[At], everywhere: Sequence[At]) -> bool:

@@ -124,6 +124,7 @@ def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
 def select(run: Run, selector: SelectorSection) -> tuple[float | str | None, str, str]:
     """The value, its unit, and why it is missing. Raises SelectionError where it is not clear which is meant."""
     rows = [row for row in run.metrics if row["metric"] == selector.metric]
+    rows += run.connections().of(selector.metric).rows()
     chosen = _rows(run, rows, selector)
     if not chosen:
         return None, "", f"no {selector.metric} was measured"

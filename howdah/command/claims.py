@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -16,6 +15,7 @@ from howdah.errors import ExitCode, HowdahError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.place import written
+from howdah.record.claims import ClaimsFile
 from howdah.work.experiment import find, from_here
 from howdah.work.judged import judged_claims
 
@@ -45,27 +45,18 @@ def execute(options: argparse.Namespace) -> int:
     if found is None:
         raise HowdahError("the profile of this experiment makes no claims", where=str(path))
     if options.json:
-        answer("claims", {**found, "profile": _source(found["profile"], options.profile)})
+        if found.profile is not None:  # claims.json has where it lies, to judge them again
+            given = options.profile
+            found.profile.file = written(given) if given is not None else from_here(found.profile.file)
+        answer("claims", found.plain())
     else:
-        print_claims(Console(highlight=False, soft_wrap=True), found["claims"], found["unknown"])
-    return ExitCode.DIFFERS if FAIL in {claim["verdict"] for claim in found["claims"]} else 0
+        print_claims(Console(highlight=False, soft_wrap=True), found)
+    return ExitCode.DIFFERS if FAIL in {claim.verdict for claim in found.claims} else 0
 
 
-def _source(source: dict[str, Any] | None, given: Path | None) -> dict[str, Any] | None:
-    """The profile of the claims by the path that was given; claims.json has where it lies, to judge them again."""
-    if source is None:
-        return None
-    return {**source, "file": written(given) if given is not None else from_here(source["file"])}
-
-
-def print_claims(console: Console, claims: list[dict[str, Any]], unknown: dict[str, Any] | None = None) -> None:
-    """Every claim in two lines or three: verdict and words; expected and measured; why, unless it passes.
-
-    ``unknown`` is what claims.json says of the grid of what is left open.
-    """
-    if not claims:
-        return
-    verdicts = [claim["verdict"] for claim in claims]
+def print_claims(console: Console, found: ClaimsFile) -> None:
+    """Every claim in two lines or three: verdict and words; expected and measured; why, unless it passes."""
+    verdicts = [claim.verdict for claim in found.claims]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in _SIGNS if word in verdicts)
     console.print(visible(f"claims: {counts}"), markup=False)
     width = terminal_width()
@@ -73,22 +64,19 @@ def print_claims(console: Console, claims: list[dict[str, Any]], unknown: dict[s
     def say(text: str, indent: str, first: str) -> None:
         console.print(visible("\n".join(folded(text, width, indent, first))), markup=False)
 
-    for claim in claims:
-        verdict = claim["verdict"]
-        say(f"{claim['id']}: {claim['says']}", "    ", f"{_SIGNS[verdict]} {verdict:<11} ")
-        if claim["measured"] is not None:
-            against = f", against {claim['than']['text']}" if claim["than"] else ""
-            text = f"expected {claim['expected']['text']}; measured {claim['measured']['text']}{against}"
-            say(text, "      ", "    ")
-        if claim["why"] and verdict != PASS:
-            say(claim["why"], "      ", "    ")
-        if claim.get("chosen_after"):
-            say(f"chosen after a result was known: {claim['chosen_after']}", "      ", "    ")
-        control = claim["control"]
-        if control is not None:
-            measured = f", {control['measured']['text']}" if control["measured"] else ""
-            say(f"control {control['name']}: {control['verdict']}{measured}", "      ", "    ")
-        if claim.get("unknown"):
-            say(f"unknown: {claim['unknown']['text']}", "      ", "    ")
-    if unknown is not None and unknown["text"]:
-        say(unknown["text"], "    ", "unknown: ")
+    for claim in found.claims:
+        say(f"{claim.id}: {claim.says}", "    ", f"{_SIGNS[claim.verdict]} {claim.verdict:<11} ")
+        if claim.measured is not None:
+            against = f", against {claim.than.text}" if claim.than else ""
+            say(f"expected {claim.expected.text}; measured {claim.measured.text}{against}", "      ", "    ")
+        if claim.why and claim.verdict != PASS:
+            say(claim.why, "      ", "    ")
+        if claim.chosen_after:
+            say(f"chosen after a result was known: {claim.chosen_after}", "      ", "    ")
+        if claim.control is not None:
+            measured = f", {claim.control.measured.text}" if claim.control.measured else ""
+            say(f"control {claim.control.name}: {claim.control.verdict}{measured}", "      ", "    ")
+        if claim.unknown is not None:
+            say(f"unknown: {claim.unknown.text}", "      ", "    ")
+    if found.unknown is not None and found.unknown.text:
+        say(found.unknown.text, "    ", "unknown: ")

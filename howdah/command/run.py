@@ -37,7 +37,8 @@ from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.plan.caution import plan_cautions
-from howdah.record.directory import read_json
+from howdah.record.claims import ClaimsFile
+from howdah.record.index import ExperimentIndex, read_index
 from howdah.work.batch import Listener, Outcome
 from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
@@ -98,7 +99,7 @@ def execute(options: argparse.Namespace) -> int:
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors:
             raise errors[0]
-        index = read_json(experiment.index)
+        index = read_index(experiment.index)
         claims = judged_claims(experiment.path)
         from howdah.report.results import read_shown  # and pyarrow
 
@@ -110,12 +111,12 @@ def execute(options: argparse.Namespace) -> int:
             display.build("report", 0, 0)
             page = report(experiment.path, shown=made, tell=display.build)
         over = laid_over(experiment.path, made, page=page is not None)
-    judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
+    claims = claims or ClaimsFile(unknown=None, claims=[])
     if options.json_events:
-        code = _exit_code({**index, **judged}, outcomes)
+        code = _exit_code(index, claims, outcomes)
         tell({"event": "end", "exit_code": code, "report": page and str(page)})
         return code
-    return _conclude(options, experiment, made, {**index, **judged}, outcomes, page, over)
+    return _conclude(options, experiment, made, index, claims, outcomes, page, over)
 
 
 @contextmanager
@@ -144,7 +145,8 @@ def _conclude(
     options: argparse.Namespace,
     experiment: ExperimentDirectory,
     made: Experiment,
-    index: dict[str, Any],
+    index: ExperimentIndex,
+    claims: ClaimsFile,
     outcomes: list[Outcome],
     page: Path | None,
     over: tuple[list[str], dict[str, Any] | None],
@@ -155,10 +157,10 @@ def _conclude(
 
     shown = results([made], TableSource())
     if options.json:
-        path = str(experiment.path)
-        answer(
-            "run", {"experiment": path, "report": page and str(page), "found": found(shown), "twin": over[1], **index}
-        )
+        said = {"experiment": str(experiment.path), "report": page and str(page), "found": found(shown)}
+        judged = claims.plain()
+        listed = {**index.model_dump(exclude_unset=True), "claims": judged["claims"], "unknown": judged["unknown"]}
+        answer("run", {**said, "twin": over[1], **listed})
     else:
         console = Console(highlight=False, soft_wrap=True)
         told = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}
@@ -168,22 +170,23 @@ def _conclude(
             for text in why:
                 for line in text.splitlines():
                     console.print(visible("\n".join(folded(line, terminal_width(), "      ", "    "))), markup=False)
-        print_claims(console, index["claims"], index["unknown"])
+        if claims.claims:
+            print_claims(console, claims)
         for line in over[0]:
             console.print(visible(line), markup=False)
         if page:
             console.print(visible(f"report: {page}"), markup=False)
-    return _exit_code(index, outcomes)
+    return _exit_code(index, claims, outcomes)
 
 
-def _exit_code(index: dict[str, Any], outcomes: list[Outcome]) -> int:
-    statuses = {cell["status"] for cell in index["cells"]}
+def _exit_code(index: ExperimentIndex, claims: ClaimsFile, outcomes: list[Outcome]) -> int:
+    statuses = {cell.status for cell in index.cells}
     verdicts = {outcome.verdict for outcome in outcomes}
     if "failed" in statuses:
         return ExitCode.RUN_FAILED
     if "invalid" in verdicts:
         return ExitCode.INVALID
-    return ExitCode.DIFFERS if "fail" in {claim["verdict"] for claim in index["claims"]} else 0
+    return ExitCode.DIFFERS if "fail" in {claim.verdict for claim in claims.claims} else 0
 
 
 def _explained(experiment: ExperimentDirectory, outcomes: list[Outcome]) -> dict[tuple[str, ...], list[str]]:

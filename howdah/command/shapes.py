@@ -33,6 +33,8 @@ from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
 from howdah.hooks import CommandEntry
 from howdah.plan.plan import Plan
+from howdah.record.claims import ClaimRow, OpenRow
+from howdah.record.index import ProfileSource
 
 Verdict = Literal["pass", "fail", "differs", "unsupported", "invalid"]
 
@@ -69,8 +71,8 @@ class RunShape(Shape):
     twin: TwinShape | None = Field(description="of a twin (docs/explain.md): its runs over the recording")
     name: str
     cells: list[CellShape]
-    claims: list[dict[str, Any]]
-    unknown: dict[str, Any] | None = Field(description="as in claims.json (docs/data-format.md)")
+    claims: list[ClaimRow]
+    unknown: OpenRow | None = Field(description="as in claims.json (docs/data-format.md)")
 
 
 class PlanOf(Shape):
@@ -83,9 +85,9 @@ class ClaimsShape(Shape):
     """claims.json."""
 
     quick: bool
-    profile: dict[str, Any] | None
-    unknown: dict[str, Any] | None = Field(description="what the source leaves open (docs/data-format.md)")
-    claims: list[dict[str, Any]]
+    profile: ProfileSource | None
+    unknown: OpenRow | None = Field(description="what the source leaves open (docs/data-format.md)")
+    claims: list[ClaimRow]
 
 
 class FindingShape(Shape):

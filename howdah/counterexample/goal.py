@@ -16,6 +16,7 @@ from howdah.measure.statistics import statistic
 from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
 from howdah.profile.search import GoalSection, SearchSection
+from howdah.record.claims import ComparisonRow, PointRow
 
 SMALLEST = 1e-12
 
@@ -64,18 +65,18 @@ class Falsify:
     def score(self, field: Field) -> CandidateScore:
         judging = Judging(self.claim, field, quick=False)
         found = judging.judge()
-        verdict, measured = found["verdict"], found["measured"]
-        text = measured["text"] if measured else found["why"]
+        verdict, measured = found.verdict, found.measured
+        text = measured.text if measured else found.why
         if verdict not in (PASS, FAIL) or measured is None:
-            return CandidateScore(None, False, found["why"] or text)
-        points = measured["points"]
+            return CandidateScore(None, False, found.why or text)
+        points = measured.points
         margins = [margin for point in points if (margin := self._margin(point)) is not None]
-        without = next((why for point in points if (why := judging.missing(point["at"]))), "")
+        without = next((why for point in points if (why := judging.missing(point.at))), "")
         if without or len(margins) < len(points):  # a run without the value shows nothing
-            return CandidateScore(None, False, without or found["why"] or text)
+            return CandidateScore(None, False, without or found.why or text)
         margin = (min if self.claim.hold == "any" else max)(margins)
-        if found["than"]:
-            text = f"{text} against {found['than']['text']}"
+        if found.than:
+            text = f"{text} against {found.than.text}"
         ok = verdict == FAIL
         return CandidateScore(max(margin, SMALLEST) if ok else min(margin, -SMALLEST), ok, text)
 
@@ -83,20 +84,20 @@ class Falsify:
         assert before.value is not None
         return now.found and now.value is not None and now.value >= before.value / 2
 
-    def _margin(self, point: dict[str, Any]) -> float | None:
+    def _margin(self, point: PointRow) -> float | None:
         expect = self.claim.expect
         assert expect is not None and self.claim.value is not None
         metric = metric_called(self.claim.value.metric)
         if expect.is_ is not None:
-            return 1.0 if point["verdict"] == FAIL else -1.0
-        compared = point["comparison"]
+            return 1.0 if point.verdict == FAIL else -1.0
+        compared = point.comparison
         if expect.word is not None:
-            return None if compared is None else _by_word(expect.word, point["mean"], compared)
+            return None if compared is None else _by_word(expect.word, point.mean, compared)
         if expect.ratio is not None:
-            return None if compared is None else _miss(expect.ratio, RATIO, compared["ratio"])
+            return None if compared is None else _miss(expect.ratio, RATIO, compared.ratio)
         if expect.difference is not None:
-            return None if compared is None else _miss(expect.difference, metric, compared["difference"])
-        return _miss(expect, metric, point["mean"])
+            return None if compared is None else _miss(expect.difference, metric, compared.difference)
+        return _miss(expect, metric, point.mean)
 
 
 def _miss(expect: RangeSection, metric: Metric, value: float | None) -> float | None:
@@ -110,10 +111,10 @@ def _miss(expect: RangeSection, metric: Metric, value: float | None) -> float | 
     return max(misses)
 
 
-def _by_word(word: str, mean: float | None, compared: dict[str, Any]) -> float | None:
+def _by_word(word: str, mean: float | None, compared: ComparisonRow) -> float | None:
     if mean is None:
         return None
-    than = mean - float(compared["difference"])
+    than = mean - compared.difference
     scale = abs(than) or 1.0
     factor = {"much more": 2.0, "more": 1.0, "less": 1.0, "much less": 0.5}.get(word)
     if factor is None:

@@ -8,6 +8,7 @@ from howdah.explain.explained import Explained
 from howdah.explain.overlay import ALIKE
 from howdah.measure.cause import UNKNOWN
 from howdah.number import duration, rate
+from howdah.profile.link import LEAST_RATE
 from howdah.report.table import cause_text
 
 
@@ -15,7 +16,8 @@ def claim_lines(flow: Explained, duration_s: float) -> list[str]:
     """``duration_s`` is the twin's: of what the recording had behind it nothing is claimed."""
     lines: list[str] = []
     leaves = flow.exit
-    if leaves is not None and 0 < leaves.time_s < duration_s and flow.base_rtt_us.value is not None:
+    is_timed = "time" not in flow.unknown
+    if leaves is not None and is_timed and 0 < leaves.time_s < duration_s and flow.base_rtt_us.value is not None:
         trips = flow.parts[1] if flow.parts is not None else None
         queue_ns = int(trips.queue_ns.max()) if trips is not None and trips.queue_ns.size else 0
         round_trip_us = flow.base_rtt_us.value + queue_ns / 1e3
@@ -30,7 +32,7 @@ def claim_lines(flow: Explained, duration_s: float) -> list[str]:
             says = f"The flow leaves slow start by {cause_text(leaves.cause)}."
             lines += _claim("exit-cause", says, "exit_cause", f"{{is: {leaves.cause}}}")
     as_long = flow.duration_s == duration_s
-    if flow.goodput_bits_per_second >= 1 and as_long and not (flow.limit == "application" and leaves is None):
+    if flow.goodput_bits_per_second >= LEAST_RATE and as_long and not (flow.limit == "application" and leaves is None):
         lines += _claim(
             "goodput",
             f"The flow carries {rate(flow.goodput_bits_per_second)}.",

@@ -23,6 +23,7 @@ MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
 _MOST_KEPT = 3_000_000  # of a file
 _MOST_CONNECTIONS = 100_000
 _LARGE_MEGABYTES = 64  # less is read before anybody waits
+_WI_FI, _WI_FI_WORDS = {105, 119, 127, 163}, ", frames of Wi-Fi as a monitor sees them: an end of the connection has IP"
 _LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
 
 Tell = Callable[[str, int, int], None]
@@ -80,6 +81,7 @@ class Capture:
     segments: int = 0
     others: int = 0
     strange_links: set[int] = field(default_factory=set)
+    has_data: bool = False
 
     @property
     def why_none(self) -> str:
@@ -87,11 +89,14 @@ class Capture:
         if not self.packets:
             return "it holds no packets"
         if self.strange_links:
-            return f"nothing here reads its link type {', '.join(map(str, sorted(self.strange_links)))}"
+            what = f"nothing here reads its link type {', '.join(map(str, sorted(self.strange_links)))}"
+            return what + (_WI_FI_WORDS if self.strange_links & _WI_FI else "")
         packets = counted(self.packets, "packet")
         if not self.segments:
             return f"none of its {packets} is of TCP; of QUIC, a sender's qlog tells more"
-        return f"no connection among its {packets} has data and ACKs of them"
+        if not self.has_data:
+            return f"none of its {packets} has data: they are ACKs alone, or handshakes"
+        return f"no connection among its {packets} has data and ACKs of them: one direction is not here"
 
 
 @dataclass
@@ -194,7 +199,9 @@ def _ends(segments: TcpColumns, row: int, data: npt.NDArray[np.uint8]) -> tuple[
 
 
 def _divide(kept: _Kept, found: Capture, file: str, most: int) -> None:
+    _join_directions(kept)
     sizes = [max(each) for each in kept.data_bytes]
+    found.has_data = any(sizes)
     chosen = [code for code in np.argsort([-size for size in sizes], kind="stable").tolist() if sizes[code]][:most]
     chosen = [code for code in chosen if sizes[code] >= _LEAST_DATA_BYTES or code == chosen[0]]
     found.others = len(kept.names) - len(chosen)
@@ -213,6 +220,25 @@ def _divide(kept: _Kept, found: Capture, file: str, most: int) -> None:
                 found.connections.append(connection)
     found.connections.sort(key=lambda each: -each.data_bytes)
     del found.connections[most:]
+
+
+def _join_directions(kept: _Kept) -> None:
+    """One connection where each of two interfaces saw one direction of it, as with two ways into a host."""
+    by_ends: dict[frozenset[str], list[int]] = {}
+    for code, names in enumerate(kept.names):
+        by_ends.setdefault(frozenset(names), []).append(code)
+    pairs = [codes for codes in by_ends.values() if len(codes) == 2]
+    if not pairs:
+        return
+    sides = np.zeros((len(kept.names), 2), np.int64)
+    for codes, first in zip(kept.code, kept.columns["from_first"], strict=True):
+        np.add.at(sides, (codes, first.astype(np.int64)), 1)
+    for one, other in pairs:
+        if (sides[one] > 0).sum() == 1 and ((sides[one] > 0) ^ (sides[other] > 0)).all():
+            for part in kept.code:
+                part[part == other] = one
+            kept.data_bytes[one] = [a + b for a, b in zip(kept.data_bytes[one], kept.data_bytes[other], strict=True)]
+            kept.data_bytes[other] = [0, 0]
 
 
 def _by_opening(columns: dict[str, npt.NDArray[np.generic]]) -> list[Integers]:

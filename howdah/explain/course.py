@@ -48,6 +48,10 @@ class SenderCourse:
     def __len__(self) -> int:
         return self.time_ns.size
 
+    def round_of(self, at: int) -> int:
+        """The round that an ACK is in, from 0."""
+        return int(np.searchsorted(self.rounds, at, side="right")) - 1
+
 
 def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
     """None where the sender's state cannot be known: a tap away from it, without a near part of the round trip."""
@@ -86,12 +90,18 @@ def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
         acks.delivered,
         window,
         seen.mss_bytes,
-        round_starts(una, nxt),
+        _rounds(una, nxt),
         np.minimum(left, acks.time_ns.size - 1),
         sent.begin[again],
         exact,
         trips.at == SENDER or trips.near_ns == 0 or seen.has_stamps,
     )
+
+
+def _rounds(una: Integers, nxt: Integers) -> Integers:
+    """Where each begins; ACKs that come while nothing is outstanding, as with the requests of a client, begin none."""
+    busy = np.flatnonzero(nxt > una)
+    return np.asarray(busy[round_starts(una[busy], nxt[busy])])
 
 
 def repairs(course: SenderCourse) -> Flags:

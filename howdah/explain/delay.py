@@ -115,9 +115,11 @@ def _far(seen: Seen) -> tuple[Integers, Integers, Integers]:
     doubled = np.searchsorted(again, una) > np.searchsorted(again, before[advanced])
     # A hole was open: what the ACK releases was acknowledged late.
     holes = np.concatenate([[False], acks.sack_top[:-1] > acks.una[:-1]])[advanced]
-    waited = _by_timer(
-        np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced], una - before[advanced], seen.mss_bytes
-    )
+    advance = una - before[advanced]
+    waited = _by_timer(np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced], advance, seen.mss_bytes)
+    # An odd segment waits for the next one; where that is lost, the one behind it makes the receiver answer.
+    usual = float(np.percentile(advance, 90)) if advance.size else 0.0
+    waited |= (acks.sack_top[advanced] > una) & (advance < usual) & (usual <= 2 * seen.mss_bytes)
     good = (sent.place[segment] < acks.place[advanced]) & ~doubled & ~holes & ~waited & (sent.begin[segment] < una)
     advanced, segment = advanced[good], segment[good]
     return advanced, segment, acks.time_ns[advanced] - sent.time_ns[segment]

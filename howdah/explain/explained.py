@@ -130,7 +130,7 @@ def explain_connection(connection: TapConnection) -> Explained | None:
     if way is None or len(way) < 2:
         return _without_course(connection, seen, trips, name, (last - begin) / 1e9, acked)
     start, path = start_up(seen, way, trips), path_of(seen, way, trips)
-    holding = holding_of(way, trips, start, path)
+    holding = holding_of(seen, way, trips, start, path)
     windows = seen.acks.window_bytes
     known = bool(windows.size) and windows.min() >= 0
     algorithm, words = fit(way, start, trips)
@@ -279,7 +279,8 @@ def fit(way: SenderCourse, start: StartUp, trips: RoundTrips) -> tuple[list[str]
             return cubics if start.cause == UNKNOWN else cubics[:1], f"{repairs.words}; cubic keeps 0.7"
         if start.cause == LOSS:
             return [cubics[0], "reno"], "it left by a loss"
-    return ["cubic", "reno", "bbr"], "it did not leave its start-up, so nothing tells them apart"
+    why = "its exit does not show, so" if start.at is None else "neither how it left nor a repair shows;"
+    return ["cubic", "reno", "bbr"], f"{why} nothing tells them apart"
 
 
 def _say(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse, repairs
 from howdah.explain.delay import RoundTrips
+from howdah.explain.dry import drained
 from howdah.explain.path import SeenPath
 from howdah.explain.rate import busy_ns
-from howdah.explain.seen import Flags
+from howdah.explain.seen import Flags, Seen
 from howdah.explain.startup import StartUp
 from howdah.held import HeldBy
 from howdah.measure.held import FULL_SHARE, Holding
@@ -26,12 +27,12 @@ _HANDSHAKE_WINDOW = 65535
 _KINDS = tuple(HeldBy)
 
 
-def holding_of(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath) -> Holding | None:
+def holding_of(seen: Seen, course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath) -> Holding | None:
     """Shares of the time from the first to the last ACK; None with too few ACKs."""
     if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
     took = np.diff(course.time_ns)
-    code = _codes(course, trips, start, path)[1:]
+    code = _codes(course, trips, start, path, drained(seen, course, trips))[1:]
     seconds = {
         kind: float(took[code == number].sum()) / _SECOND_NS
         for number, kind in enumerate(_KINDS)
@@ -47,7 +48,7 @@ def holding_of(course: SenderCourse, trips: RoundTrips, start: StartUp, path: Se
     return Holding(seconds, span, window)
 
 
-def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath) -> np.ndarray:
+def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath, waits: Flags) -> np.ndarray:
     base = int(trips.base_ns.value or 0)
     count = len(course)
     mss = course.mss_bytes
@@ -58,10 +59,11 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
     repaired = repairs(course)
     timeouts = (lasts >= base + _LEAST_TIMEOUT_NS) & (course.una < course.nxt)
     ended = course.nxt >= int(course.nxt[-1])
-    idle = flight < mss
+    idle = (flight < mss) & ~(known_window & (window < mss))
     at_rate = _at_rate(course, trips, path)
     growing = np.arange(count) <= (start.end if start.end is not None else count)
-    grows = known_window & (np.maximum.accumulate(window) * GROWS > window) & _still_grows(window)
+    largest = np.maximum.accumulate(window)
+    grows = known_window & (window.max() > GROWS * largest)
     handshake = known_window & (window <= _HANDSHAKE_WINDOW) & (np.arange(count) <= 1)
     most = np.maximum.accumulate(flight)
     cut = ~growing & (flight < most - 2 * mss) & ~ended
@@ -75,7 +77,7 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
         (at_rate, HeldBy.BANDWIDTH),
         (_maybe_at_rate(course, trips, path) & ~growing & ~ended, HeldBy.UNKNOWN),
         (repaired, HeldBy.RECOVERY),
-        (_starved(course) & ~ended, HeldBy.APPLICATION),
+        ((_starved(course) | waits) & ~ended, HeldBy.APPLICATION),
         (growing & ~ended, HeldBy.CONGESTION_WINDOW),
         (paced & ~ended, HeldBy.PACING),
         (cut, HeldBy.WINDOW_CUT),
@@ -85,11 +87,6 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
     # The last flight is held back by what held the one before it.
     known = np.maximum.accumulate(np.where(code >= 0, np.arange(count), -1))
     return np.where(known >= 0, code[np.maximum(known, 0)], _KINDS.index(HeldBy.CONGESTION_WINDOW))
-
-
-def _still_grows(window: np.ndarray) -> Flags:
-    """Whether a window is larger later on: autotuning had not come to its end."""
-    return np.asarray(np.maximum.accumulate(window[::-1])[::-1] > GROWS * window)
 
 
 def _at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:

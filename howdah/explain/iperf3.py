@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from howdah.errors import RecordError
 from howdah.explain.explained import Explained
 from howdah.explain.sender_log import SenderLog, explain_log
+from howdah.record.raw import raw_value
 
 SOURCE = "iperf3"
 
@@ -17,8 +19,30 @@ def is_iperf3(document: Any) -> bool:
     return isinstance(document, dict) and isinstance(document.get("intervals"), list) and "start" in document
 
 
+def of_stream(lines: bytes) -> dict[str, Any] | None:
+    """The document that the lines of ``--json-stream`` make; None where they are none."""
+    found: dict[str, Any] = {"intervals": []}
+    for line in lines.splitlines():
+        try:
+            value = raw_value(line)
+        except ValueError:
+            break  # cut off
+        event, data = (value.get("event"), value.get("data")) if isinstance(value, dict) else (None, None)
+        if event == "interval":
+            found["intervals"].append(data)
+        elif event in ("start", "end", "error"):
+            found[event] = data
+        else:
+            break
+    return found if "start" in found else None
+
+
 def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Explained]:
-    """Each stream; those that a receiver reports have no window."""
+    """Each stream; those that a receiver reports have no window. Raises RecordError where its test is not of TCP."""
+    if _dict(_dict(document, "start"), "test_start").get("protocol", "TCP") != "TCP":
+        raise RecordError("this is a test of iperf3 without TCP, so it has no window", where=file)
+    if not document["intervals"]:
+        raise RecordError("this test of iperf3 ended before its first interval", where=file)
     streams: dict[int, list[dict[str, Any]]] = {}
     for interval in document["intervals"]:
         for each in _list(interval, "streams"):
@@ -28,13 +52,33 @@ def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Expla
     ends = {round(_number(_dict(each, "sender"), "socket")): _dict(each, "sender") for each in _list(end, "streams")}
     said = end.get("sender_tcp_congestion")
     mss = round(_number(start, "tcp_mss_default")) or None
+    most_at_once = _most_at_once(document["intervals"])
     found = []
     for number, (socket, rows) in enumerate(list(streams.items())[:most]):
         log = _log(
             f"stream {number + 1}", rows, ends.get(socket, {}), file, mss, said if isinstance(said, str) else None
         )
+        sends = bool(rows[0].get("sender", True))
+        together, bits = most_at_once[sends]
+        if together > 1:
+            log.fastest_bits_per_second = bits
+            log.notes.append(f"{together} streams that way shared the path; the rate's bound is of all of them")
+        if "error" in document:
+            log.notes.append("iperf3 reports an error: the test may have ended too early")
         why = "readings are an interval apart, and iperf3 does not report the threshold"
         found.append(explain_log(log, None, why))
+    return found
+
+
+def _most_at_once(intervals: list[Any]) -> dict[bool, tuple[int, float]]:
+    """By whether this end sends: the most streams of an interval, and their largest rate together."""
+    found = {True: (0, 0.0), False: (0, 0.0)}
+    for interval in intervals:
+        for sends, (count, bits) in found.items():
+            rows = [each for each in _list(interval, "streams") if isinstance(each, dict)]
+            rows = [each for each in rows if bool(each.get("sender", True)) == sends]
+            rate = sum(_number(each, "bits_per_second") for each in rows)
+            found[sends] = max(count, len(rows)), max(bits, rate)
     return found
 
 

@@ -15,6 +15,7 @@ from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.rate import SeenRate, frame_share, rate_of
 from howdah.explain.seen import NEW, Seen
+from howdah.number import counted
 
 QUEUE, POLICER, RANDOM = "queue", "policer", "random"
 _GROWS, _MOST_PER_ACK = 1.3, 3.0
@@ -66,8 +67,12 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     )
     if trips.at != SENDER and not seen.has_stamps:
         by, words = None, "away from the sender, segments without time stamps do not tell the delay before the losses"
+    if by == QUEUE and 0 < lost < _FEW_LOSSES:
+        by, words = None, f"{words}; {counted(lost, 'packet')} may be chance's"
     policer = None
-    passed = Departures.of(seen) if lost else None
+    passed = Departures.of(seen) if lost and seen.narrowed_bytes is None else None
+    if seen.narrowed_bytes is not None:
+        by, words = None, f"from then on segments hold {seen.narrowed_bytes} bytes: the path took no larger ones"
     if passed is not None and rate.value is not None:
         policer = policer_of(passed, rate.value)
     if policer is not None:
@@ -220,13 +225,14 @@ def _buffer(levels: Reals, trips: RoundTrips, found: SeenRate, by: str | None, p
     top = max(top, float(np.percentile(trips.queue_ns, 99.9)))
     varied_ns = min(found.wander_ns, top) / 2
     top -= varied_ns
-    value = top * rate.value / 8e9
-    doubt = (unsure_ns + varied_ns) * rate.value / 8e9 + 2 * _FRAME_BYTES + 0.02 * value
-    low = value - doubt
+    held = top * rate.value / 8e9
+    doubt = (unsure_ns + varied_ns) * rate.value / 8e9 + 2 * _FRAME_BYTES + 0.02 * held
+    low = held - doubt
+    value = held + _FRAME_BYTES / 2  # what was dropped did not fit: there is room for less than a frame
     # Higher where an ACK tells of many segments, the last of which saw it. Open, if the queue was never empty, and
     # where chance may have taken the few packets that were lost.
     sure = trips.base_ns.low is not None and levels.size >= _FEW_LOSSES
-    high = value + doubt + max(per_ack - 2, 0) * _FRAME_BYTES if sure else None
+    high = held + _FRAME_BYTES + doubt + max(per_ack - 2, 0) * _FRAME_BYTES if sure else None
     return Estimate(value, max(low, 0.0), high, f"the rate, times the queue of {top / 1e6:.1f} ms when it dropped")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, ExplainedExit
-from howdah.explain.sender_log import SenderLog, explain_log, stand_in
+from howdah.explain.sender_log import STAYED, SenderLog, explain_log, stand_in
 from howdah.ingest.tcp_probe import unwrap
 from howdah.measure.cause import INITIAL_SSTHRESH, LOSS, OWN_THRESHOLD
 from howdah.measure.exit import find_exit
@@ -91,7 +91,7 @@ def _flow(name: str, rows: list[Row], file: str) -> Explained | None:
     )  # fmt: skip
     leaves = find_exit(trace)
     if leaves is None or leaves.record == 0:
-        return explain_log(log, None, "the window stayed below the threshold" if leaves is None else
+        return explain_log(log, None, STAYED if leaves is None else
                            "the first record is behind the exit")  # fmt: skip
     cause, evidence = _cause(
         trace, leaves.record, leaves.from_initial_ssthresh, leaves.from_own_threshold, leaves.reduced

@@ -7,7 +7,7 @@ import numpy as np
 
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, ExplainedExit
-from howdah.explain.sender_log import SenderLog, explain_log
+from howdah.explain.sender_log import STAYED, SenderLog, explain_log
 from howdah.ingest.qlog import Qlog, parse_qlog
 from howdah.measure.cause import LOSS
 
@@ -36,7 +36,7 @@ def explain_qlog(data: bytes, file: str) -> tuple[list[Explained], list[str]]:
         bytes_acked=states[-1].acknowledged_bytes,
     )  # fmt: skip
     leaves = _exit(found, size, states[0].time_ns)
-    return [explain_log(log, leaves, "" if leaves else "its window stayed below its threshold")], found.problems
+    return [explain_log(log, leaves, "" if leaves else STAYED)], found.problems
 
 
 def _exit(found: Qlog, size: int, begin_ns: int) -> ExplainedExit | None:

@@ -59,25 +59,28 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
             [],
             "segments did not come evenly while the delay was long: it varies, and there may be no queue",
         )
-    if short is not None and short in known and _in_bunches(short, course, frame):
+    busy = np.nan_to_num(queue) > busy_ns(trips)
+    if short is not None and short in known and _in_bunches(short, course, frame, busy):
         known = [each for each in known if each is not short]
         short, reason = None, _BUNCHES
+    if short is not None and long is not None and known == [short, long] and _apart_from(short, long):
+        return SeenRate(_with_room_for(long, short), wander_ns)
     if known:
         sure = short is not None and short.within(_NEAR)
         return SeenRate(known[0] if sure else min(known, key=_width), wander_ns)
     if not seen.has_stamps and trips.at != SENDER:
         reason = "away from the sender, segments without time stamps do not tell whether there was a queue"
-    spaced = _dispersed(course, trips, queue, frame)
-    if spaced is not None and _in_bunches(spaced, course, frame):
+    spaced, used = _dispersed(course, trips, queue, frame)
+    if spaced is not None and _in_bunches(spaced, course, frame, used):
         spaced, reason = None, _BUNCHES
     return SeenRate(spaced or absent(reason, least), wander_ns)
 
 
-def _in_bunches(found: Estimate, course: SenderCourse, frame: float) -> bool:
-    """Whether most ACKs come sooner than the path lets one segment through: an interface or a link gathers them, and
-    their spacing is its own."""
+def _in_bunches(found: Estimate, course: SenderCourse, frame: float, used: Flags) -> bool:
+    """Whether most of the ACKs that a rate rests on come sooner than the path lets one segment through: an interface or
+    a link gathers them, and their spacing is its own."""
     assert found.value is not None
-    gaps = np.diff(course.time_ns)[np.diff(course.una_after) > 0]
+    gaps = np.diff(course.time_ns)[(np.diff(course.una_after) > 0) & used[1:]]
     return bool(gaps.size) and float((gaps < _AT_ONCE * course.mss_bytes * frame * 8e9 / found.value).mean()) > _MOST
 
 
@@ -97,6 +100,16 @@ def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Re
         return False
     rates = got / took / found.value
     return bool(abs(_mode(rates) - 1) <= _EVEN_MODE and (np.abs(rates - 1) <= _EVEN_NEAR).mean() >= _EVEN_SHARE)
+
+
+def _apart_from(one: Estimate, other: Estimate) -> bool:
+    return (one.high or 0.0) < (other.low or 0.0) or (other.high or 0.0) < (one.low or 0.0)
+
+
+def _with_room_for(long: Estimate, short: Estimate) -> Estimate:
+    """Where a varying delay sets them apart: it moves the mean of a long time least, and its interval holds both."""
+    low, high = min(long.low or 0.0, short.low or 0.0), max(long.high or 0.0, short.high or 0.0)
+    return Estimate(long.value, low, high, long.how)
 
 
 def _width(found: Estimate) -> float:
@@ -168,9 +181,10 @@ def _lasting(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
     return Estimate(value, value - error, value + error, how), wander
 
 
-def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> Estimate | None:
-    """The spacing that the path gave to segments that left closer together: the round trip grew by most of the time
-    that they took. Of a few segments each, so that the first window is enough; of more where stamps are coarse."""
+def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, Flags]:
+    """The spacing that the path gave to segments that left closer together, and the ACKs that it rests on: the round
+    trip grew by most of the time that they took. Of a few segments each, so that the first window is enough; of more
+    where stamps are coarse."""
     for packets in _BURSTS_PACKETS:
         until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
         rows = np.flatnonzero(until < len(course))
@@ -188,8 +202,11 @@ def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: flo
             continue
         value = float(got[near].sum() / took[near].sum())
         how = f"the spacing of ACKs of segments that left together, in {starts.size} round trips"
-        return Estimate(value, 0.98 * value, 1.02 * value, how)
-    return None
+        used = np.zeros(len(course) + 1, np.int64)
+        np.add.at(used, rows[near] + 1, 1)
+        np.add.at(used, until[rows[near]] + 1, -1)
+        return Estimate(value, 0.98 * value, 1.02 * value, how), np.cumsum(used)[:-1] > 0
+    return None, np.zeros(len(course), bool)
 
 
 def _fastest(course: SenderCourse, trips: RoundTrips, silent: Flags, frame: float) -> float | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.explain.connection import Tell, read_capture, unsaid
 from howdah.explain.explained import Explained, explain_connection
-from howdah.explain.iperf3 import explain_iperf3, is_iperf3
+from howdah.explain.iperf3 import explain_iperf3, is_iperf3, of_stream
 from howdah.explain.joined import Joined, join
 from howdah.explain.opened import Opened
 from howdah.explain.probe import explain_probe, is_probe
@@ -105,7 +105,7 @@ def _of_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:
     try:
         document = raw_value(data)
     except ValueError:
-        document = None  # records of a qlog, one behind the other
+        document = of_stream(data)  # or records of a qlog, one behind the other
     if is_iperf3(document):
         return explain_iperf3(document, path.name, most_flows), []
     flows, problems = explain_qlog(data, path.name)

@@ -11,13 +11,14 @@ from howdah.explain.points import of_capture
 from howdah.explain.startup import GROWING
 from howdah.measure.limit import APPLICATION
 from howdah.number import rounded
+from howdah.profile.link import LEAST_RATE
 
 _WIDTH = 116
 
 
 def recorded_lines(flow: Explained) -> list[str]:
     lines = ["# What the recording shows; 'howdah run' lays it over what the twin does.", "recorded:"]
-    if flow.goodput_bits_per_second >= 1:
+    if flow.goodput_bits_per_second >= LEAST_RATE:
         lines.append(f"  goodput: {round(flow.goodput_bits_per_second)} bit/s")
     if flow.retransmitted_packets is not None:
         lines.append(f"  retransmitted_packets: {flow.retransmitted_packets}")

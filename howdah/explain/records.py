@@ -23,7 +23,8 @@ _SECOND_NS = 1_000_000_000
 _MAGIC = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # nanoseconds of a unit of the fraction
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 _BYTE_ORDER = 0x1A2B3C4D
-_RESOLUTION = 9
+_RESOLUTION, _OFFSET = 9, 14
+_MOST_OFFSET_S = 1 << 32
 _DEFAULT_UNITS = 1_000_000
 
 
@@ -130,6 +131,7 @@ def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[Pa
     section = _Section()
     links: list[int] = []
     units: list[int] = []
+    offsets: list[int] = []
     kept, total = head, 0
     while True:
         more = opened.read(BLOCK_BYTES)
@@ -158,7 +160,9 @@ def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[Pa
                     break
                 section.taps.append(len(links))
                 links.append(struct.unpack_from(f"{section.order}H", data, body)[0])
-                units.append(_units(data, body + 8, end, section.order))
+                each_second, offset_s = _clock(data, body + 8, end, section.order)
+                units.append(each_second)
+                offsets.append(offset_s)
             elif kind in (_ENHANCED, _OLD_PACKET) and end - body >= 20:
                 packet = _packet(data, body, end, kind, section)
                 if packet is not None:
@@ -166,7 +170,7 @@ def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[Pa
             place += length
         total += len(found)
         if found:
-            yield _batch_of_pcapng(data, found, links, units)
+            yield _batch_of_pcapng(data, found, links, units, offsets)
         kept = data[place:]
         if why is not None:
             problems.said.append(why)
@@ -188,19 +192,20 @@ def _packet(data: bytes, body: int, end: int, kind: int, section: _Section) -> t
 
 
 def _batch_of_pcapng(
-    data: bytes, found: list[tuple[int, int, int, int, int]], links: list[int], units: list[int]
+    data: bytes, found: list[tuple[int, int, int, int, int]], links: list[int], units: list[int], offsets: list[int]
 ) -> PacketBatch:
     places, lengths, wire, tap = (np.array([row[i] for row in found], np.int64) for i in range(4))
     stamps = np.array([row[4] for row in found], np.uint64)
     per_second = np.array(units, np.uint64)[tap]
     seconds, fraction = stamps // per_second, (stamps % per_second).astype(np.float64)
-    time_ns = seconds.astype(np.int64) * _SECOND_NS
+    time_ns = (seconds.astype(np.int64) + np.array(offsets, np.int64)[tap]) * _SECOND_NS
     time_ns += np.rint(fraction * (_SECOND_NS / per_second.astype(np.float64))).astype(np.int64)
     return PacketBatch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(links))
 
 
-def _units(data: bytes, place: int, end: int, order: str) -> int:
-    """Units a second of an interface's stamps."""
+def _clock(data: bytes, place: int, end: int, order: str) -> tuple[int, int]:
+    """Units a second of an interface's stamps, and the seconds that each is short of."""
+    units, offset_s = _DEFAULT_UNITS, 0
     while place + 4 <= end:
         code, length = struct.unpack_from(f"{order}2H", data, place)
         if code == 0 or place + 4 + length > end:
@@ -208,6 +213,9 @@ def _units(data: bytes, place: int, end: int, order: str) -> int:
         if code == _RESOLUTION and length >= 1:
             value = data[place + 4]
             exponent = value & 0x7F
-            return 1 << min(exponent, 62) if value & 0x80 else int(10 ** min(exponent, 18))
+            units = 1 << min(exponent, 62) if value & 0x80 else int(10 ** min(exponent, 18))
+        elif code == _OFFSET and length == 8:
+            said = struct.unpack_from(f"{order}q", data, place + 4)[0]
+            offset_s = said if abs(said) <= _MOST_OFFSET_S else 0
         place += 4 + (length + 3 & ~3)
-    return _DEFAULT_UNITS
+    return units, offset_s

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from howdah.ingest.tcp_probe import unwrap
 
 Flags = npt.NDArray[np.bool_]
 NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: bytes that were missing here, sent again
+_MANY, _DUPLICATES = 8, 3
 _COPY_NS = 20_000_000  # a copy by the capture follows at once
 _MOST_DOUBLES, _MOST_COPIES = 50_000, 64
 _LATE_SHARE = 0.5  # of a round trip: what fills a hole sooner was only overtaken
@@ -87,6 +89,21 @@ class Seen:
         again = np.isin(self.sent.kind, (AGAIN, FILLS))
         return int((-(-(self.sent.end - self.sent.begin)[again] // self.mss_bytes)).sum())
 
+    @cached_property
+    def narrowed_bytes(self) -> int | None:
+        """What full segments hold from the first retransmission on, where that is less than before: a path that takes
+        no larger ones any more had dropped those. None where they stay."""
+        said = [each.mss_bytes for each in self.connection.options.values() if each is not None and each.mss_bytes]
+        again = np.flatnonzero(self.sent.kind == AGAIN)
+        if not said or not again.size:
+            return None
+        size = self.sent.end - self.sent.begin
+        before, after = size[: again[0]], size[again[0] :]
+        full = int(before[before <= min(said)].max(initial=0))
+        narrow = int(after.max())
+        many = int((after == narrow).sum()) >= _MANY and int((before == full).sum()) >= _DUPLICATES
+        return narrow if many and narrow < full else None
+
 
 def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
     """Read a connection; None where it has no data or nothing acknowledges them. ``rtt_ns`` helps to tell late segments
@@ -100,6 +117,9 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
     if not data.size or not back.size:
         return None
     sequence, acknowledged = connection.column("sequence"), connection.column("acknowledged")
+    data = data[~_probes(connection, data, back)]
+    if not data.size:
+        return None
     base = _base(connection, data, back)
     begin = unwrap(sequence[data]) + signed(sequence[data[0]] - base)
     end = begin + payload[data]
@@ -135,6 +155,19 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
         closed,
         mss,
     )
+
+
+def _probes(connection: TapConnection, data: Integers, back: Integers) -> Flags:
+    """Segments of one byte that ask whether the other end is there, or has room: behind an ACK of all before that byte,
+    or of the byte itself. They are no data, and no repair of a loss."""
+    if not (connection.column("payload_bytes")[data] == 1).any():
+        return np.zeros(data.size, bool)
+    last = np.searchsorted(back, data) - 1
+    said = back[np.maximum(last, 0)]
+    ahead = connection.column("sequence")[data] - connection.column("acknowledged")[said]
+    at_edge = ((ahead & 0xFFFFFFFF) == 0) & (connection.column("window")[said] == 0)
+    before = (ahead & 0xFFFFFFFF) == 0xFFFFFFFF
+    return np.asarray((last >= 0) & (connection.column("payload_bytes")[data] == 1) & (at_edge | before))
 
 
 def _base(connection: TapConnection, data: Integers, back: Integers) -> int:

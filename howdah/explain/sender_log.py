@@ -20,6 +20,8 @@ from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 from howdah.plan.plan import Flow
 
 Reals = np.ndarray
+STAYED = "the window stayed below the threshold"
+NO_TIMES = "the log has no times: times are numbers of readings, from 0"
 
 
 @dataclass
@@ -39,7 +41,7 @@ class SenderLog:
     rtt_us: Integers
     retransmitted: Integers
     every_ack: bool
-    timed: bool
+    timed: bool  # else ``time_ns`` counts readings, one a second
     mss_bytes: int | None = None
     min_rtt_us: float | None = None
     algorithm: str | None = None
@@ -63,7 +65,7 @@ def stand_in(algorithm: str) -> Flow:
 def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) -> Explained:
     """The flow of a log; ``leaves`` is where its reader found the exit."""
     no_packets = f"{log.source} has no packets"
-    duration = float(log.time_ns[-1] - log.time_ns[0]) / 1e9 if log.time_ns.size else 0.0
+    duration = float(log.time_ns[-1] - log.time_ns[0]) / 1e9 if log.time_ns.size and log.timed else 0.0
     known = log.cwnd[log.cwnd > 0]
     peak = float(log.flight_packets.max()) if log.flight_packets.size and log.flight_packets.max() > 0 else None
     peak = peak if peak is not None else float(known.max()) if known.size else None
@@ -93,7 +95,7 @@ def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) 
         receive_window_least_bytes=int(windows.min()) if windows.size else None,
         receive_window_most_bytes=int(windows.max()) if windows.size else None, segments_per_ack=None, paced=None,
         algorithm=algorithm, algorithm_words=words, holding=log.holding, notes=log.notes,
-        unknown={} if log.timed else {"time": "the log has no times; readings count from 0, one a second"},
+        unknown={} if log.timed else {"time": NO_TIMES},
     )  # fmt: skip
 
 
@@ -130,7 +132,7 @@ def exit_between(log: SenderLog) -> tuple[ExplainedExit | None, str]:
     and the one before."""
     left = np.flatnonzero((log.ssthresh >= 0) & (log.cwnd >= log.ssthresh))
     if not left.size:
-        return None, "no reading has a threshold that the window reached"
+        return None, STAYED
     at = int(left[0])
     if at == 0:
         return None, "the first reading is behind the exit"

@@ -23,7 +23,7 @@ _RATE = re.compile(r"\b(pacing_rate|delivery_rate|send) ([0-9.]{1,20})(|k|K|M|G|
 _EPOCH = re.compile(r"^\D{0,20}(\d{9,11}(?:\.\d{1,9})?)\D{0,4}$")
 _SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _ALGORITHM = re.compile(
-    r"^\s*(?:ts |sack |ecn |ecnseen |fastopen )*([a-z][a-z0-9_]{1,15}) (?:wscale|rto|rtt|mss|cwnd):"
+    r"(?:^|\s)(?!(?:ts|sack|ecn|ecnseen|fastopen) )([a-z][a-z0-9_]{1,15}) (?:wscale|rto|rtt|mss|cwnd):"
 )
 _MOST_LINES = 2_000_000
 Values = dict[str, float]
@@ -50,7 +50,7 @@ def explain_sockets(lines: Iterator[str], file: str, most: int) -> list[Explaine
         if socket is not None:
             name, rest = f"{socket[1]} > {socket[2]}", socket[3]
         if name is not None and _INFO.search(rest):
-            algorithm = _ALGORITHM.match(rest)
+            algorithm = _ALGORITHM.search(rest)
             readings.setdefault(name, []).append((when, _values(rest), algorithm[1] if algorithm else None))
             name = None
     found = [_flow(each, rows, file) for each, rows in readings.items()]

@@ -13,28 +13,29 @@ from itertools import pairwise
 import numpy as np
 
 from howdah.explain.course import SenderCourse
-from howdah.explain.delay import SENDER, Reals, RoundTrips, stamp_hz
+from howdah.explain.delay import SENDER, Reals, RoundTrips
+from howdah.explain.dry import ran_dry
 from howdah.explain.hystart import Detections, detections
+from howdah.explain.pacing import drain_begin, is_paced, rate_stood, stays_empty
 from howdah.explain.repairs import RENO, repairs_of
-from howdah.explain.seen import NEW, Seen
+from howdah.explain.seen import Seen
+from howdah.ingest.capture import CWR, ECE
 from howdah.ingest.source import Integers
-from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, RTO, UNKNOWN
+from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, CONGESTION_SIGNAL, DELAY, LOSS, RTO, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 
 _LEAST_FALL_PACKETS, _FALL = 6, 0.35  # the latter of what is in flight
-_OPENING, _PACED_SAMPLE = 10, 300  # segments: the first window leaves at once, whoever sends
-_PACED_SHARE = 0.04  # a sender that ACKs clock has none
-_PACED_TICKS = 2
-_MOST_BURST = 100  # segments that one ACK lets go
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
 _BOTH = 0.03  # of a round trip: closer together, nobody knows which of two detectors it was
 _FINE_NS = 1_000_000  # half of what HyStart lets pass between two ACKs of a train
 _DUPLICATES = 3
 _KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
+_TOGETHER_NS = 500_000
 _FEW_PACKETS, _FEW_ACKS = 8, 4
 _TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
-_DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
+_PASSED_OVER = 2  # trains of ACKs, each in another round: no delay that varies feigns them all
+NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
 GROWING = "it was still growing when the capture ended"
 
@@ -75,7 +76,7 @@ class StartUp:
 def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     mss = course.mss_bytes
     rounds = _rounds(course)
-    paced = _is_paced(seen, trips)
+    paced = is_paced(seen, trips)
     initial = _initial_window(seen, course)
     if not course.of_sender:
         return _without(
@@ -88,23 +89,29 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     end = _last_growth(gain, course, first_again)
     grown = _growth(rounds)
     if paced:
-        drained = _drained(course)
-        if drained is not None and _stays_empty(course, trips, drained):
+        drained = drain_begin(course)
+        if drained is not None and stays_empty(course, trips, drained):
             evidence = "paced; what was in flight fell from its largest without a timeout"
-            return StartUp(rounds, grown, initial, drained, _round_of(course, drained), BBR_DRAIN,
-                           _rate_stood(course, drained), evidence, "", None, drained, paced, None)  # fmt: skip
+            return StartUp(rounds, grown, initial, drained, course.round_of(drained), BBR_DRAIN,
+                           rate_stood(course, drained), evidence, "", None, drained, paced, None)  # fmt: skip
         if first_again is None:
-            limit = _limit(seen, course, end)
+            limit = _limit(seen, course, trips, end)
             return _without(rounds, initial, paced, "it paces, and what was in flight did not fall", limit, end, grown)
     by_loss = first_again is not None and (end is None or first_again <= end)
+    mark = _first_mark(seen)
     if by_loss:
         assert first_again is not None
         at = first_again
         found = detections(course, trips, at, paced=False)
+        mark = mark if mark is not None and mark <= at else None
         before, told = _left_before(gain, course, found, at, trips)
-        if before is not None and _limit(seen, course, before) is None:
-            cause, sure, evidence = _detector(course, trips, found, before)
+        if before is not None and _limit(seen, course, trips, before) is None:
+            cause, sure, evidence = _detector(course, trips, found, before, mark)
             at = before
+        elif seen.narrowed_bytes is not None or mark is not None:
+            cause, sure = UNKNOWN, False
+            what = "the segments became smaller" if mark is None else "a mark of ECN came"
+            evidence = f"{what} where the first one was sent again"
         elif told:
             cause, sure = _loss_or_timeout(seen, course, at, trips), True
             evidence = f"the first retransmission, with {gain_words(course, at)} in flight"
@@ -115,17 +122,31 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
             cause, sure = UNKNOWN, False
             evidence = "a detector of HyStart speaks just before the first retransmission"
         return StartUp(
-            rounds, grown, initial, at, _round_of(course, at), cause, sure, evidence, "", None, at, paced, found
+            rounds, grown, initial, at, course.round_of(at), cause, sure, evidence, "", None, at, paced, found
         )
     if end is None:
         why = ENDED if _all_sent(seen, course, len(course) - 1) else GROWING
         return _without(rounds, initial, paced, why, APPLICATION if why == ENDED else None, None, grown)
-    limit = _limit(seen, course, end)
+    limit = _limit(seen, course, trips, end)
     found = detections(course, trips, _soon(course, trips, end), paced=False)
+    if limit is not None and first_again is not None and _within_a_round(course, trips, end, first_again):
+        at, held = first_again, "the receive window" if limit == RECEIVE_WINDOW else "the application"
+        found = detections(course, trips, at, paced=False)
+        if found.trains or found.delays or mark is not None or seen.narrowed_bytes is not None:
+            cause, sure = UNKNOWN, False
+            evidence = f"it left while {held} held it back, by a detector of HyStart or the loss behind it"
+        else:
+            cause, sure = _loss_or_timeout(seen, course, at, trips), True
+            evidence = f"the first retransmission, with {gain_words(course, at)} in flight, while {held} held it back"
+        return StartUp(
+            rounds, grown, initial, at, course.round_of(at), cause, sure, evidence, "", None, end, paced, found
+        )
     if limit is not None:
-        why = ENDED if limit == APPLICATION else "the receive window held it back before it left"
+        why = "the receive window held it back before it left"
+        if limit == APPLICATION:
+            why = NO_DATA if ran_dry(seen, course, trips, end) else ENDED
         return _without(rounds, initial, paced, why, limit, end, grown)
-    cause, sure, evidence = _detector(course, trips, found, end)
+    cause, sure, evidence = _detector(course, trips, found, end, mark)
     if cause == UNKNOWN and trips.clock_ns > (trips.base_ns.value or 0) / 4:
         why = "the clock of the capture is too coarse to tell where growth ended"
         return _without(rounds, initial, paced, why, None, end, grown)
@@ -133,7 +154,7 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
         why = "growth ended where a receive window, which the capture does not tell, may have held it back"
         return _without(rounds, initial, paced, why, None, end, grown)
     return StartUp(
-        rounds, grown, initial, end, _round_of(course, end), cause, sure, evidence, "", None, end, paced, found
+        rounds, grown, initial, end, course.round_of(end), cause, sure, evidence, "", None, end, paced, found
     )
 
 
@@ -143,7 +164,7 @@ def _left_before(
     """Where a detector ended growth just before a loss was seen: what was acknowledged since took most of itself from
     D. And whether all detectors that spoke had time to tell: a sender without them grows on, and one that grew on for
     long has none."""
-    told = True
+    told, passed_over = True, 0
     exact = np.maximum.accumulate(np.where(course.exact, np.arange(len(course)), 0))
     for at in sorted({*found.trains, *found.delays}):
         begin, end = int(exact[at]), int(exact[loss])
@@ -152,16 +173,24 @@ def _left_before(
         if acked >= _TOLD_PACKETS and taken >= _KNEE_SHARE:
             return at, True
         certain = trips.at == SENDER or (at in found.trains and not trips.near_varies)
-        if certain and acked >= _GREW_ON_PACKETS and taken < _GREW_ON:
+        grew_on = acked >= _GREW_ON_PACKETS and taken < _GREW_ON
+        passed_over += grew_on and at in found.trains
+        if (certain and grew_on) or passed_over >= _PASSED_OVER:
             return None, True
         told &= acked >= _TOLD_PACKETS and taken < _GREW_ON
     return None, told
 
 
+def _within_a_round(course: SenderCourse, trips: RoundTrips, first: int, last: int) -> bool:
+    round_ns = (trips.base_ns.value or 0) + (int(trips.queue_ns.max()) if trips.queue_ns.size else 0)
+    return int(course.time_ns[last] - course.time_ns[first]) <= round_ns
+
+
 def _soon(course: SenderCourse, trips: RoundTrips, at: int) -> int:
-    """The last ACK that is one event with another."""
+    """The last ACK that is one event with another: few ACKs may be far apart."""
     until = int(course.time_ns[at]) + int(_NEAR_ROUNDS * (trips.base_ns.value or 0))
-    return int(np.searchsorted(course.time_ns, until, side="right")) - 1
+    last = int(np.searchsorted(course.time_ns, until, side="right")) - 1
+    return min(max(last, at + _FEW_ACKS), len(course) - 1)
 
 
 def gain_words(course: SenderCourse, at: int) -> str:
@@ -187,10 +216,6 @@ def _rounds(course: SenderCourse) -> list[Round]:
         Round(int(course.time_ns[a]), int(course.flight[a]), int(course.nxt[b] - course.nxt[a]))
         for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
     ]
-
-
-def _round_of(course: SenderCourse, at: int) -> int:
-    return int(np.searchsorted(course.rounds, at, side="right")) - 1
 
 
 def _growth(rounds: list[Round]) -> float | None:
@@ -253,60 +278,6 @@ def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int
     return int(rows[first + int(np.flatnonzero(window >= window.max() - 0.5)[-1])])
 
 
-def _is_paced(seen: Seen, trips: RoundTrips) -> bool:
-    """Whether new segments leave though no ACK came: by the sender's own stamps, later than the first one that echoes
-    the same ACK. Without stamps, at the sender alone, by the time since the last ACK."""
-    sent = seen.sent
-    fresh = np.flatnonzero(sent.kind == NEW)[_OPENING:_PACED_SAMPLE]
-    if fresh.size < _OPENING:
-        return False
-    if seen.has_stamps:
-        _, first, group = np.unique(sent.echo, return_index=True, return_inverse=True)
-        waited = sent.stamp[fresh] - sent.stamp[first[group.reshape(-1)[fresh]]]
-        hz = stamp_hz(seen)
-        return hz is not None and float((waited >= max(_PACED_TICKS, 0.002 * hz)).mean()) >= _PACED_SHARE
-    if trips.at != SENDER:
-        return False
-    last = np.searchsorted(seen.acks.place, sent.place[fresh]) - 1
-    late = sent.time_ns[fresh] - seen.acks.time_ns[np.maximum(last, 0)]
-    quick = float(np.percentile(np.diff(sent.time_ns), 5))
-    return float((late > max(_MOST_BURST * quick, 1_000_000)).mean()) >= 0.3
-
-
-def _drained(course: SenderCourse) -> int | None:
-    """Of a sender like BBR: the ACK at which it begins to send much less than is delivered, while more is in flight
-    than later. In a recovery it sends what is delivered."""
-    flight = course.flight
-    part = int(_DRAIN_PART * flight.max())
-    begin = int(np.argmax(flight >= _DRAINED * flight.max()))
-    until = np.searchsorted(course.delivered, course.delivered + part)
-    rows = np.arange(begin, len(course))
-    rows = rows[until[rows] < len(course)]
-    sent = course.sent[until[rows]] - course.sent[rows]
-    got = np.maximum(course.delivered[until[rows]] - course.delivered[rows], 1)
-    slow = rows[sent < _DRAIN_RATE * got]
-    return int(slow[0]) if slow.size else None
-
-
-def _stays_empty(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether the queue that the start-up made was gone soon after, as where a sender like BBR drains it."""
-    queue, when = trips.queue_ns, course.time_ns[trips.ack]
-    if not queue.size:
-        return False
-    after = queue[when > course.time_ns[at] + 2 * int(queue.max() + (trips.base_ns.value or 0))]
-    return bool(after.size) and float(np.median(after)) < 0.4 * float(queue.max())
-
-
-def _rate_stood(course: SenderCourse, at: int) -> bool:
-    """Whether a round before the exit delivered no more than 1.25 times that before: three such rounds end it."""
-    number = _round_of(course, at)
-    if number < 3:
-        return False
-    starts = course.rounds[number - 3 : number + 1]
-    got = np.diff(course.delivered[starts]) / np.maximum(np.diff(course.time_ns[starts]), 1)
-    return bool(got[-1] < 1.25 * got[-2])
-
-
 def _loss_or_timeout(seen: Seen, course: SenderCourse, at: int, trips: RoundTrips) -> str:
     """A timeout follows a silence, and no three duplicates."""
     repeats = seen.acks.repeats[max(at - 200, 0) : at + 1]
@@ -325,7 +296,7 @@ def _all_sent(seen: Seen, course: SenderCourse, at: int) -> bool:
     return int(course.nxt[at]) >= last - course.mss_bytes and (seen.closed or int(course.una_after[-1]) >= last)
 
 
-def _limit(seen: Seen, course: SenderCourse, at: int | None) -> str | None:
+def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) -> str | None:
     """What stopped growth at an ACK without the sender's own doing."""
     if at is None:
         return None
@@ -335,19 +306,35 @@ def _limit(seen: Seen, course: SenderCourse, at: int | None) -> str | None:
         room = windows - course.flight[near]
         if float(np.median(room)) < 2 * course.mss_bytes or float((room < 3 * course.mss_bytes).mean()) > 0.5:
             return RECEIVE_WINDOW
-    later = np.flatnonzero(course.exact[at + 1 :])[:3]
-    if not later.size or _all_sent(seen, course, at + 1 + int(later[-1])):
+    if ran_dry(seen, course, trips, at):
+        return APPLICATION
+    # What ACKs that come together let go shows at the next ones.
+    later = at + 1 + np.flatnonzero(course.exact[at + 1 :])
+    apart = later[course.time_ns[later] > course.time_ns[at] + _TOGETHER_NS]
+    if not apart.size or _all_sent(seen, course, max(int(later[:3][-1]), int(apart[0]))):
         return APPLICATION
     return None
 
 
-def _detector(course: SenderCourse, trips: RoundTrips, found: Detections, end: int) -> tuple[str, bool, str]:
-    """Which detector of HyStart speaks at the exit."""
+def _first_mark(seen: Seen) -> int | None:
+    """The first ACK that reports a mark of ECN, where the sender says that it reduced its window."""
+    flags = seen.connection.column("flags")
+    if not (flags[seen.sent.place] & CWR).any():
+        return None
+    marks = np.flatnonzero(flags[seen.acks.place] & ECE)
+    return int(marks[0]) if marks.size else None
+
+
+def _detector(
+    course: SenderCourse, trips: RoundTrips, found: Detections, end: int, mark: int | None
+) -> tuple[str, bool, str]:
+    """Which detector of HyStart speaks at the exit, or whether a mark of ECN comes there."""
     base = trips.base_ns.value or 0
     doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
+    marks = [] if mark is None else [mark]
     spoke = [
         (0 if abs(at - end) <= _FEW_ACKS else abs(int(course.time_ns[at]) - int(course.time_ns[end])), cause)
-        for cause, places in ((ACK_TRAIN, found.trains), (DELAY, found.delays))
+        for cause, places in ((ACK_TRAIN, found.trains), (DELAY, found.delays), (CONGESTION_SIGNAL, marks))
         for at in places
     ]
     near = sorted(each for each in spoke if each[0] <= doubt)
@@ -360,8 +347,11 @@ def _detector(course: SenderCourse, trips: RoundTrips, found: Detections, end: i
     if not near:
         return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
     if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:
-        return UNKNOWN, False, "both detectors of HyStart speak at the same time"
+        both = "a mark of ECN and a detector" if mark is not None else "both detectors"
+        return UNKNOWN, False, f"{both} of HyStart speak at the same time"
     cause = near[0][1]
+    if cause == CONGESTION_SIGNAL:
+        return cause, True, "the receiver reports a mark of ECN, and the sender reduced its window"
     if cause == ACK_TRAIN:
         words = f"a train of ACKs of {found.train_ns / 1e6:.1f} ms, longer than {found.train_need_ns / 1e6:.1f} ms"
     else:

@@ -10,6 +10,8 @@ from howdah.explain.delay import MIDDLE, RECEIVER, SENDER
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.joined import Joined, leg_rows
+from howdah.explain.sender_log import STAYED
+from howdah.explain.startup import GROWING
 from howdah.held import NOTABLE_SHARE, held_words
 from howdah.measure.cause import UNKNOWN
 from howdah.number import counted, delay, duration, rate, significant, size
@@ -32,11 +34,14 @@ def sentence(flow: Explained) -> str:
 def _start(flow: Explained) -> str:
     leaves = flow.exit
     if leaves is None:
-        return f"The flow did not leave its start-up: {flow.why_no_exit}"
+        stayed = flow.limit is not None or flow.why_no_exit in (GROWING, STAYED)
+        said = "The flow did not leave its start-up" if stayed else "Where the flow left its start-up does not show"
+        return f"{said}: {flow.why_no_exit}"
     bdp = flow.bdp_packets
     share = f" ({significant(leaves.packets.value / bdp, 3)} BDP)" if bdp and leaves.packets.value else ""
     phase = "start-up" if leaves.cause == "bbr-drain" else "slow start"
-    where = f"The flow left {phase} after {duration(leaves.time_s * 1e6)} at "
+    when = f"before reading {round(leaves.time_s) + 1}" if "time" in flow.unknown else None
+    where = f"The flow left {phase} {when or f'after {duration(leaves.time_s * 1e6)}'} at "
     where += f"{significant(leaves.packets.value or 0, 3)} packets{share}"
     if leaves.cause in (None, UNKNOWN):
         return f"{where}; why does not show"
@@ -96,7 +101,8 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
         yield ("segments per ACK", significant(flow.segments_per_ack, 3))
     if flow.algorithm:
         yield ("algorithm", f"{' or '.join(flow.algorithm)}: {flow.algorithm_words}")
-    yield ("goodput", f"{rate(flow.goodput_bits_per_second)} over {duration(flow.duration_s * 1e6)}")
+    if flow.duration_s > 0:
+        yield ("goodput", f"{rate(flow.goodput_bits_per_second)} over {duration(flow.duration_s * 1e6)}")
     if flow.holding is not None:
         shares = sorted(((flow.holding.share(kind), kind) for kind in flow.holding.seconds), reverse=True)
         yield (

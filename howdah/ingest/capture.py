@@ -20,7 +20,7 @@ from howdah.ingest.source import Integers
 from howdah.ingest.tcp_option import TcpOptions, big_endian, read_options
 from howdah.record.raw import read_raw_bytes
 
-FIN, SYN, RST, ACK = 1, 2, 4, 16
+FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
 _FILE = struct.Struct("<IHHiIII")
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, bytes that there were
 _MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order

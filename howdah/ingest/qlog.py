@@ -112,13 +112,20 @@ def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, A
         separator = b"\n"
         if not _is_line(data.lstrip().partition(separator)[0]):
             try:
-                trace = raw_value(data)["traces"][0]
-                events = trace["events"]
-                if not all(isinstance(event, dict) for event in events):
-                    raise ValueError("it has events that are none")
-                yield from _timed(events, trace)
-            except (ValueError, LookupError, TypeError):
+                document = raw_value(data)
+            except ValueError:
                 problems.append(f"{name} is cut short: it is not a whole JSON document of {len(data)} bytes")
+                return
+            try:
+                trace = document["traces"][0]
+                events = list(trace["events"])
+            except (LookupError, TypeError):
+                problems.append(f"{name} has no trace with events")
+                return
+            if not all(isinstance(event, dict) for event in events):
+                problems.append(f"{name} has events that are no objects, as before version 0.3 of qlog")
+                return
+            yield from _timed(events, trace)
             return
     yield from _timed(_records(data, separator, name, problems), {})
 

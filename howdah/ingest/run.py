@@ -38,14 +38,15 @@ from howdah.registered import Registered, collector_named
 ALWAYS = ("tcp_info", "qdisc", "interface", "counters")
 
 
-def ingest(directory: RunDirectory) -> IngestReport:
-    """Write all tables and tables/ingest.json, and return the latter.
+def ingest(directory: RunDirectory, plan: Plan | None = None) -> IngestReport:
+    """Write all tables and tables/ingest.json, and return the latter. ``plan`` is that of the run, where it was read
+    already: of a hundred thousand connections nobody wants two in memory.
 
     Truncated or corrupt raw files cost the rows they held and are reported as problems. Raises HowdahError when the
     plan or a kernel's description of its data cannot be read, or a table cannot be written.
     """
     report = IngestReport()
-    context = _context(directory, report)
+    context = _context(directory, report, plan)
     for name in killed_for_memory(directory.console):
         report.problems.append(f"the guest's memory was full, and its kernel killed {name} (console.log)")
     try:
@@ -114,9 +115,9 @@ def read_report(directory: RunDirectory) -> IngestReport:
         raise HowdahError(f"the report of ingest cannot be read: {error}", where=str(path)) from error
 
 
-def _context(directory: RunDirectory, report: IngestReport) -> Context:
+def _context(directory: RunDirectory, report: IngestReport, plan: Plan | None) -> Context:
     try:
-        plan = Plan.from_json(read_foreign(directory.plan).decode())
+        plan = plan or Plan.from_json(read_foreign(directory.plan).decode())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"the plan cannot be read: {error}", where=str(directory.plan)) from error
     agent = _agent(directory, report)

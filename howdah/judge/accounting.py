@@ -13,6 +13,7 @@ from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline.clsact import Clsact
 from howdah.linux.netlink.discipline.howdah_hop import MiddleHop
 from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.host_queue import host_queues
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
 
@@ -224,12 +225,14 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
 
 
 def _sender_queues(plan: Plan, state: Snapshots) -> Check:
-    """A drop in the sender's own queue is congestion the path did not make."""
+    """A drop in the sender's own queue is congestion the path did not make. Those that the plan has are judged apart
+    (howdah/judge/host_queue.py)."""
+    apart = {(each.node, each.interface) for each in host_queues(plan)}
     dropped = {
         f"{hops[0].node}:{hops[0].interface}": state.queue_drops(hops[0].node, hops[0].interface)
         for direction in ("forward", "reverse")
         for hops in _ways(plan, direction)
-        if hops
+        if hops and (hops[0].node, hops[0].interface) not in apart
     }
     places = ", ".join(place for place, count in dropped.items() if count)
     return none_of(

@@ -15,6 +15,7 @@ ACCOUNTING = "accounting"
 COLLECTION = "collection"
 ENGINE = "engine"
 STAGES = (BEFORE, DURING, AFTER, ACCOUNTING, COLLECTION, ENGINE)
+MOST_TOLD = 10  # of the connections of a group that fail
 _UNIT = re.compile(r"[a-z]+([ /-][a-z]+)*")
 
 
@@ -53,6 +54,13 @@ def none_of(name: str, stage: str, count: int | None, unit: str, good: str, bad:
         return Check(name, stage, None, f"{unit} were not counted", 0, None, 0, unit)
     ok = count == 0
     return Check(name, stage, ok, good if ok else bad.format(count=count), 0, count, 0, unit)
+
+
+def told_of_many(checks: list[Check]) -> str:
+    """What the first of many checks say that fail, and how many more fail; empty where none does."""
+    wrong = [check.message for check in checks if check.ok is False]
+    more = f"; and {len(wrong) - MOST_TOLD} more" if len(wrong) > MOST_TOLD else ""
+    return ": " + "; ".join(wrong[:MOST_TOLD]) + more if wrong else ""
 
 
 def within(

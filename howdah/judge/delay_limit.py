@@ -3,18 +3,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from howdah.judge.check import DURING, Check
+from howdah.judge.check import Check
 from howdah.judge.loss_readings import delay_lines
-from howdah.measure.sampled import Samples
+from howdah.judge.room import room_check
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-
-_MANY = 20  # drops, after which one of the readings that saw some drops finds the line full, or one packet short
-_READ = ("sent_packets", "drops_packets", "backlog_packets")
 
 
 def delay_limit_checks(directory: RunDirectory, plan: Plan) -> list[Check]:
@@ -25,28 +20,8 @@ def delay_limit_checks(directory: RunDirectory, plan: Plan) -> list[Check]:
     table = store.read(directory, "qdisc")
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
     lines = [(":".join(place), samples) for place, samples in delay_lines(table, plan) if place in forward]
-    return [_check(place, samples, limit, plan.duration_us * 1000) for place, samples in lines]
-
-
-def _check(place: str, samples: Samples, limit: int, end_ns: int) -> Check:
-    """Between two readings in which it dropped, a line held at most what it held before and what came meanwhile: that
-    must reach the limit."""
-    name = f"delay limit {place}"
-    inside = np.flatnonzero((samples.time_ns >= 0) & (samples.time_ns < end_ns))
-    if inside.size < 2 or not all(samples.has(column) for column in _READ):
-        return Check(name, DURING, None, f"the delay line at {place} was not read", unit="packets")
-    held, sent, drops = (samples[column][inside] for column in ("backlog_packets", "sent_packets", "drops_packets"))
-    dropped, peak = np.diff(drops), int(held.max())
-    most = held[:-1] + np.diff(held) + np.diff(sent)
-    total = int(dropped.sum())
-    message = f"the delay line at {place} has room for {limit} packets, held at most {peak} and dropped {total}"
-    early = np.flatnonzero((dropped > 0) & (most < limit))
-    wrong = ""
-    if peak > limit:
-        wrong = "its limit is not in force"
-    elif early.size:
-        wrong = f"it dropped while it held at most {int(most[early[0]])}"
-    elif total >= _MANY and peak < limit - 1:
-        wrong = "its limit is smaller"
-    message += f"; {wrong}" if wrong else ""
-    return Check(name, DURING, not wrong, message, limit, peak, 0, "packets")
+    end_ns, room = plan.duration_us * 1000, (limit, limit)
+    return [
+        room_check(f"delay limit {place}", f"the delay line at {place}", samples, room, end_ns)
+        for place, samples in lines
+    ]

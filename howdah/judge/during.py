@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.judge.check import DURING, Check, within
+from howdah.judge.check import DURING, Check, told_of_many, within
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline import queues
 from howdah.measure.measured import Measured
@@ -31,7 +31,11 @@ def during_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
         checks.insert(0, scheduled_rate(data, tolerance) if path.rate_steps else dequeue_rate(data, tolerance))
     if path.reverse_rate_steps:
         checks.append(_reverse_rate_schedule(data, tolerance))
-    return checks + [minimum_rtt(data, trace, tolerance) for trace in data.traces]
+    groups: dict[str, list[Check]] = {}
+    for trace in data.traces:
+        check = minimum_rtt(data, trace, tolerance)
+        (checks if trace.flow.group is None else groups.setdefault(trace.flow.group, [])).append(check)
+    return checks + [_minimum_rtts(group, each) for group, each in groups.items()]
 
 
 def backlogged(bottleneck: Samples, frame_bytes: int = 0) -> NDArray[np.bool_]:
@@ -235,6 +239,18 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         return Check(name, DURING, None, message, flow.rtt_us, least, high, "us")
     message = f"{flow.title} saw no RTT below {least:.10g} us, expected {expected}: something delays it"
     return Check(name, DURING, False, message, flow.rtt_us, least, high, "us")
+
+
+def _minimum_rtts(group: str, each: list[Check]) -> Check:
+    """Of the connections of a group, by the check of each. One of them that shows the path's RTT is enough where the
+    others may contain queueing; one that shows a wrong RTT is one too many."""
+    good, wrong, open_ = (sum(check.ok is ok for check in each) for ok in (True, False, None))
+    message = f"{good} of the {len(each)} connections of {group} saw the path's RTT"
+    message += f", {open_} may only have seen it with queueing" if open_ else ""
+    message += told_of_many(each)
+    least = min((float(check.measured) for check in each if check.measured is not None), default=None)
+    ok = False if wrong else (True if good else None)
+    return Check(f"minimum RTT group {group}", DURING, ok, message, each[0].expected, least, unit="us")
 
 
 def _handshake_us(data: Measured, trace: FlowTrace, possible_us: float) -> int | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from howdah.judge.busy import WHY, Idle, excused
-from howdah.judge.check import ENGINE, Check
+from howdah.judge.check import ENGINE, Check, told_of_many
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Flow, Plan
@@ -78,8 +78,20 @@ def _clock(plan: Plan, agent: AgentRecord, tolerance: Tolerance, idle: Idle | No
 
 
 def flow_checks(flows: Iterable[Flow], agent: AgentRecord, tolerance: Tolerance, idle: Idle | None) -> list[Check]:
-    """One of each flow, by the first record of its id."""
-    return [_flow_check(flow, agent.by_id.get(flow.id), tolerance, idle) for flow in flows]
+    """One of each flow that is written out, by the first record of its id, and one of each group's connections."""
+    groups: dict[str, list[Check]] = {}
+    checks: list[Check] = []
+    for flow in flows:
+        check = _flow_check(flow, agent.by_id.get(flow.id), tolerance, idle)
+        (checks if flow.group is None else groups.setdefault(flow.group, [])).append(check)
+    return checks + [_group_check(group, each) for group, each in groups.items()]
+
+
+def _group_check(group: str, each: list[Check]) -> Check:
+    good = sum(check.ok is True for check in each)
+    message = f"{good} of the {len(each)} connections of {group} started on time, and moved what they should"
+    message += told_of_many(each)
+    return Check(f"connections {group}", ENGINE, good == len(each), message, len(each), good, 0, "connections")
 
 
 def _flow_check(flow: Flow, record: FlowRecord | None, tolerance: Tolerance, idle: Idle | None) -> Check:

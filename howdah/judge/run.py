@@ -16,12 +16,14 @@ from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import AFTER, BEFORE, Check
 from howdah.judge.collection import collection_checks, reading_gaps
+from howdah.judge.connections import connection_checks
 from howdah.judge.coverage import coverage_checks
 from howdah.judge.delay_limit import delay_limit_checks
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.extension import extension_checks
 from howdah.judge.host_processor import processor_checks
+from howdah.judge.host_queue import host_queue_checks
 from howdah.judge.jitter import jitter_checks, order_checks
 from howdah.judge.kernel_log import kernel_log_checks
 from howdah.judge.limits import limit_checks
@@ -101,6 +103,8 @@ def _kernel_checks(
     checks += sending_checks(data, tolerance)
     checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
+    checks += host_queue_checks(data, _json(raw / "accounting.json"))
+    checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, _json(raw / "accounting.json"))
     checks += middlebox_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += order_checks(plan, _json(raw / "accounting.json"))
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))

@@ -94,7 +94,7 @@ def _uneven(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]
 
 
 def _interfaces(plan: Plan, agent: AgentRecord) -> list[str] | None:
-    """MTU, offloads and the largest burst of segmentation offload."""
+    """MTU, offloads, the largest burst of segmentation offload, and the length of queues."""
     dumps = agent.links
     if not dumps:
         return None
@@ -103,6 +103,8 @@ def _interfaces(plan: Plan, agent: AgentRecord) -> list[str] | None:
         wanted[arguments["node"], arguments["interface"], "mtu_bytes"] = arguments["mtu_bytes"]
     for arguments in _operations(plan, "gso"):
         wanted[arguments["node"], arguments["interface"], "gso_max_segs"] = arguments["gso_max_segs"]
+    for arguments in _operations(plan, "txqueuelen"):
+        wanted[arguments["node"], arguments["interface"], "queue_packets"] = arguments["packets"]
     for arguments in _operations(plan, "offload"):
         wanted[arguments["node"], arguments["interface"], arguments["feature"]] = arguments["enabled"]
     wrong = []

@@ -6,8 +6,9 @@ Each table begins with the axes, of the given types, and a column ``RUN`` that n
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from howdah.record.result import Run
 RUN = "run directory"  # has a blank, as no axis has
 Types = dict[str, pa.DataType]
 _NUMBERS: dict[str, pa.DataType] = {"flow": pa.int32(), FLOW_NAME: TEXT}
+_PIECE = 1 << 15  # rows that are dictionaries at once
 _EXIT = "exit_"
 # Of an exit, beside what is called so: what it cost, and what the decision was.
 _WITH_EXITS = ("decision_time_s", "decision_cwnd_packets", "overshoot_packets", "retransmitted_packets")
@@ -90,23 +92,7 @@ def _of_measure(run: Run, axes: Axes, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def metric_rows(runs: list[Run], axes: Types) -> pa.Table:
-    rows: list[dict[str, Any]] = []
-    for run in runs:
-        own = run_axes(run)
-        for row in run.metrics:
-            value = row["value"]
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            rows.append(
-                {
-                    **_of_measure(run, own, row),
-                    "group": row.get("group"),
-                    "metric": row["metric"],
-                    "value": float(value) if number else None,
-                    "text": None if number or value is None else str(value),
-                    "unit": row["unit"] or None,
-                    "why": row.get("why"),
-                }
-            )
+    """A row for each measure, with those of the connections of groups behind a run's own."""
     types = {
         **axes,
         RUN: TEXT,
@@ -118,7 +104,30 @@ def metric_rows(runs: list[Run], axes: Types) -> pa.Table:
         "unit": TEXT,
         "why": pa.string(),
     }
-    return table(rows, types)
+    rows = _measures(runs)
+    pieces = [table(list(itertools.islice(rows, _PIECE)), types)]
+    while part := list(itertools.islice(rows, _PIECE)):
+        pieces.append(table(part, types))
+    if len(pieces) == 1:
+        return pieces[0]
+    return pa.concat_tables(pieces, promote_options="default").unify_dictionaries().combine_chunks()
+
+
+def _measures(runs: list[Run]) -> Iterator[dict[str, Any]]:
+    for run in runs:
+        own = run_axes(run)
+        for row in itertools.chain(run.metrics, run.connections().rows()):
+            value = row["value"]
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            yield {
+                **_of_measure(run, own, row),
+                "group": row.get("group"),
+                "metric": row["metric"],
+                "value": float(value) if number else None,
+                "text": None if number or value is None else str(value),
+                "unit": row["unit"] or None,
+                "why": row.get("why"),
+            }
 
 
 def exit_measures() -> list[str]:

@@ -36,8 +36,8 @@ def read_file(path: str) -> str:
 
 def write_file(path: str, text: str, *, new: bool = False) -> None:
     """Write a setting, or a ``new`` file; four system calls in place of thirteen. Raises OSError as ``open`` does."""
-    flags = os.O_CREAT | os.O_TRUNC if new else 0
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
+    flags = os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | (os.O_CREAT if new else 0)
+    descriptor = os.open(path, flags, 0o666)
     try:
         left = text.encode()
         while left:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from howdah.measure import bbr
 from howdah.measure.control import VEGAS, name_of
 from howdah.measure.counters import Counters
-from howdah.measure.cut import Cut, cut_at
+from howdah.measure.cut import CWR, Cut, cut_at
 from howdah.measure.exit import Exit
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER, limit_before
 from howdah.measure.sampled import Samples
@@ -81,14 +81,16 @@ def detection(counters: Counters, host: str, time_ns: int, until_ns: int) -> Det
 def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Counters, info: Samples) -> str:
     """One of :data:`CAUSES`; ``unknown`` rather than a guess.
 
-    A threshold that was reached: ``initial-ssthresh`` if the connection began with it, else ``own-threshold``. A window
-    that was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate`` that of Vegas
-    and of what the profile calls like it. A start-up like BBR's: see :mod:`howdah.measure.bbr`; ``probe-rtt`` where it
-    was left through ProbeRTT and its rate does not say why. A threshold set to the window: HyStart's own counters,
-    ``ack-train`` or ``delay``. Where none of these speaks, what held the flow back in the three round trips before.
+    A threshold that was reached: ``initial-ssthresh`` if the connection began with it (but a signal, if TCP was seen
+    reducing its window before: the sender's own queue dropped some of its first packets), else ``own-threshold``. A
+    window that was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate`` that of
+    Vegas and of what the profile calls like it. A start-up like BBR's: see :mod:`howdah.measure.bbr`; ``probe-rtt``
+    where it was left through ProbeRTT and its rate does not say why. A threshold set to the window: HyStart's own
+    counters, ``ack-train`` or ``delay``. Where none of these speaks, what held the flow back in the three round trips
+    before.
     """
     if found.from_initial_ssthresh:
-        return INITIAL_SSTHRESH
+        return CONGESTION_SIGNAL if _signalled(info, found.time_ns) else INITIAL_SSTHRESH
     if found.from_own_threshold:
         return OWN_THRESHOLD
     if found.paced:
@@ -96,6 +98,11 @@ def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Cou
     if found.reduced:
         return _of_cut(trace, cut_at(trace, found.record, counters, info))
     return _by_hystart(found, detected) or limit_before(trace, info, found.time_ns) or UNKNOWN
+
+
+def _signalled(info: Samples, until_ns: int) -> bool:
+    """Whether a reading up to then saw TCP reduce its window without a loss."""
+    return info.has("ca_state") and bool((info["ca_state"][info.time_ns <= until_ns] == CWR).any())
 
 
 def _of_cut(trace: FlowTrace, cut: Cut) -> str:

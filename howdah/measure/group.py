@@ -84,6 +84,7 @@ def _compare(sheet: Sheet, trace: FlowTrace, size_bytes: int, time_s: float | No
         {"agent": time_s, "tcp_probe": traced},
         abs(time_s - traced) <= _SAME_RTTS * float(trace.window_ns[-1]) / SECOND_NS,
         "the agent and the last ACK differ by more than two round trips",
+        group=trace.flow.group,
     )
 
 

@@ -18,8 +18,10 @@ from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, interface_samples, qdisc_samples, tcp_info_samples
 from howdah.measure.steps import Stairs, Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, columns_of, trace_of
+from howdah.plan.host_queue import host_queues
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.policer import INGRESS_HANDLE
+from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.route import changing_rates, way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
@@ -41,6 +43,8 @@ class Measured:
     policer: Samples | None = None  # the hook of the policer, where the path has one: what came to it, and its drops
     events: dict[int, list[SlowStartEvent]] = field(default_factory=dict)
     lines_ahead: list[Samples] = field(default_factory=list)  # towards receivers, where they have too little room
+    # Of the senders' interfaces, where the plan gives them a queue, by their places.
+    host_queues: dict[tuple[str, str], Samples] = field(default_factory=dict)
     reverse_queue: Samples | None = None  # the queue of the way back, where its rate changes
 
     @cached_property
@@ -138,6 +142,10 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
             if part.stop > part.start
         },
         reverse_queue=_reverse_queue(queues, plan),
+        host_queues={
+            (each.node, each.interface): qdisc_samples(queues, each.node, each.interface, ROOT_HANDLE)
+            for each in host_queues(plan)
+        },
         lines_ahead=_lines_ahead(queues, plan) if plan.path.delay_limit_packets is not None else [],
     )
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from howdah.errors import HowdahError
-from howdah.generated import docs_of, keep_current
+from howdah.generated import between, docs_of, keep_current
 from howdah.metric import TEXT, Metric, known_metrics
 
 PAGE_NAME = "measures.md"
@@ -38,14 +37,8 @@ def _row(metric: Metric) -> str:
 
 
 def page(text: str) -> str:
-    """The page with the list as it is now; at its end where it has none. Raises HowdahError if the list has no end."""
-    before, begin, rest = text.partition(BEGIN)
-    if not begin:
-        before, rest = f"{text.rstrip()}\n\n", f"{END}\n"
-    _, end, after = rest.partition(END)
-    if not end:
-        raise HowdahError(f"{PAGE_NAME} lacks the mark at the end of its list of metrics: {END}")
-    return f"{before}{BEGIN}\n\n{_HEAD}\n{metric_list()}\n\n{END}{after}"
+    """The page with the list as it is now. Raises HowdahError where it has no marks."""
+    return between(text, BEGIN, END, f"{_HEAD}\n{metric_list()}", PAGE_NAME)
 
 
 def main(arguments: list[str]) -> int:

@@ -7,8 +7,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.metric import metric_of
+from howdah.record.connections import Connections, Rows
 
+_MOST_NAMED = 10
 Value = float | int | str | None
+
+
+@dataclass
+class GroupCheck:
+    """Two sources of one measure of each connection of a group: how many were compared, and where they differ."""
+
+    message: str
+    compared: int = 0
+    wrong: list[int | None] = field(default_factory=list)
+
+    def to_json(self, group: str, metric: str) -> dict[str, Any]:
+        agree = self.compared - len(self.wrong)
+        named = ", ".join(map(str, self.wrong[:_MOST_NAMED])) + (" …" if len(self.wrong) > _MOST_NAMED else "")
+        message = f"{self.message}: {len(self.wrong)} of {self.compared} connections (flow {named})"
+        sources = {"compared": self.compared, "agree": agree}
+        return {
+            "flow": group,
+            "metric": metric,
+            "sources": sources,
+            "agree": not self.wrong,
+            "message": message if self.wrong else "",
+        }
 
 
 @dataclass
@@ -17,7 +41,7 @@ class Sheet:
 
     ``receivers`` are the behaviours of the receivers of single flows, where they are not the run's. ``unseen`` says why
     nobody can know a metric of a flow: it has no value then. ``ends_unseen`` are flows whose end nobody saw: that is
-    why, where one of their metrics has no value.
+    why, where one of their metrics has no value. ``connections`` are the rows of single connections of groups.
     """
 
     common: dict[str, Any]
@@ -26,6 +50,8 @@ class Sheet:
     cross_checks: list[dict[str, Any]] = field(default_factory=list)
     unseen: dict[tuple[int | None, str], str] = field(default_factory=dict)
     ends_unseen: dict[int, str] = field(default_factory=dict)
+    connections: Rows = field(default_factory=Rows)
+    group_checks: dict[tuple[str, str], GroupCheck] = field(default_factory=dict)
 
     def add(
         self, flow: int | None, metric: str, value: Value, why: str | None = None, *, unit: str = "", **extra: Any
@@ -45,6 +71,9 @@ class Sheet:
             unit = known.unit
         if value is None and not why:
             raise ValueError(f"{metric} has neither a value nor a reason")
+        if flow is not None and extra.get("group"):
+            self._add_connection(flow, metric, value, unit, why, **extra)
+            return
         row = {**self.common, **extra, "flow": flow, "metric": metric, "value": value, "unit": unit}
         if flow in self.receivers:
             row["receiver"] = self.receivers[flow]
@@ -52,11 +81,40 @@ class Sheet:
             row["why"] = why
         self.rows.append(row)
 
-    def cross_check(self, flow: int | None, metric: str, sources: dict[str, Value], agree: bool, message: str) -> None:
-        """Two independent sources of one measure; ``message`` says what a disagreement means."""
+    def _add_connection(
+        self, flow: int, metric: str, value: Value, unit: str, why: str | None, *, group: str, algorithm: str
+    ) -> None:
+        if isinstance(value, str):
+            raise ValueError(f"{metric} of a connection is a number")
+        words = {"group": group, "metric": metric, "unit": unit or None, "algorithm": algorithm}
+        why = why if value is None else None
+        self.connections.add(flow, value, receiver=self.receivers.get(flow), why=why, **words)
+
+    def cross_check(
+        self,
+        flow: int | None,
+        metric: str,
+        sources: dict[str, Value],
+        agree: bool,
+        message: str,
+        *,
+        group: str | None = None,
+    ) -> None:
+        """Two independent sources of one measure; ``message`` says what a disagreement means.
+
+        Those of the connections of a ``group`` become one, which counts.
+        """
+        if group is not None:
+            counts = self.group_checks.setdefault((group, metric), GroupCheck(message))
+            counts.compared += 1
+            counts.wrong += [] if agree else [flow]
+            return
         self.cross_checks.append(
             {"flow": flow, "metric": metric, "sources": sources, "agree": agree, "message": "" if agree else message}
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {"format": 1, "rows": self.rows, "cross_checks": self.cross_checks}
+    def to_json(self, connections: Connections) -> dict[str, Any]:
+        """metrics.json; ``connections`` are those that were collected, as a table."""
+        checks = [each.to_json(*of) for of, each in self.group_checks.items()]
+        found: dict[str, Any] = {"format": 1, "rows": self.rows, "cross_checks": self.cross_checks + checks}
+        return {**found, "connections": connections.summary()} if len(connections) else found

@@ -36,6 +36,7 @@ from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND, Plan
 from howdah.record.agent import agent_or_empty
+from howdah.record.connections import Connections, write_connections
 from howdah.record.directory import RunDirectory, write_json
 
 _FIFO = ("bfifo", "pfifo")
@@ -43,7 +44,9 @@ _NOT_CONNECTED = "when the flow could send is not known"
 
 
 def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> dict[str, Any]:
-    """Write metrics.json and return it. Formulas are in the docstrings of this package; docs/measures.md lists them.
+    """Write metrics.json, beside it the measures of the connections of groups, and return the first.
+
+    Formulas are in the docstrings of this package; docs/measures.md lists them.
 
     ``data`` are the tables, where they were read already. Raises HowdahError if they cannot be read.
     """
@@ -94,7 +97,9 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
         cpu_rows(sheet, directory, plan)
         if plan.traits.finite_processor:
             processor_rows(sheet, directory, data)
-    result = sheet.to_json()
+    connections = Connections(sheet.connections.table())
+    write_connections(directory, connections)
+    result = sheet.to_json(connections)
     write_json(directory.metrics, result)
     return result
 
@@ -247,6 +252,10 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
             int(held["drops_packets"][-1] - held["drops_packets"][0]) if held and held.has("drops_packets") else None
         )
         sheet.add(None, "policer_drops_packets", policed, "the policer's counters were not read")
+    if data.host_queues:
+        own = [each for each in data.host_queues.values() if each.has("drops_packets")]
+        refused = sum(int(each["drops_packets"][-1] - each["drops_packets"][0]) for each in own) if own else None
+        sheet.add(None, "host_queue_drops_packets", refused, "the senders' queues were not read")
     if path.delay_limit_packets is not None:
         read = [line for line in data.lines_ahead if line.has("drops_packets")]
         lost = sum(int(line["drops_packets"][-1] - line["drops_packets"][0]) for line in read) if read else None

@@ -184,8 +184,6 @@ def repetition_of(run: Run, units: dict[str, str]) -> Repetition:
         return found
     for row in run.metrics:
         name = str(row["metric"])
-        if row["flow"] is not None and row.get("group"):
-            continue
         units[name] = str(row.get("unit") or "")
         of = row.get("group") if row["flow"] is None else row["flow"]
         found.metrics[name if of is None else f"{name}@{of}"] = _value(row["value"])

@@ -18,7 +18,7 @@ from howdah.record.drawn import DRAWN_NAME
 _SIGNATURES = {MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE}
 _TOP = {"README.txt", "units.json"}
 _OF_EXPERIMENT = {"experiment.json", "profile.yaml", "claims.json", DRAWN_NAME, "report.html", *_SIGNATURES}
-_OF_RUN = {"plan.json", "run.json", "metrics.json", "verdict.json", "engine.log", *_SIGNATURES}
+_OF_RUN = {"plan.json", "run.json", "metrics.json", "connections.parquet", "verdict.json", "engine.log", *_SIGNATURES}
 _FOLDERS = {"raw", "share"}  # the guest's records, and what the guest was given
 _TABLE = re.compile(r"[a-z0-9_]+\.parquet|ingest\.json", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)

@@ -21,8 +21,8 @@ def command_lines(item: Operation) -> list[str]:
 
 def event_line(item: Event) -> str:
     """What happens, as a command where it is one."""
-    if item.op == "qdisc":
-        return _line(_qdisc(item.arguments, "change"))
+    if item.op in ("qdisc", "replace"):
+        return _line(_qdisc(item.arguments, "change" if item.op == "qdisc" else "replace"))
     if item.op == "class":
         return _line(_class(item.arguments, "change"))
     if item.op == "link":
@@ -145,6 +145,7 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {
     "mtu": lambda a: _set_link(a, "mtu", a["mtu_bytes"]),
     "offload": _offload,
     "gso": lambda a: _set_link(a, "gso_max_segs", a["gso_max_segs"]),
+    "txqueuelen": lambda a: _set_link(a, "txqueuelen", a["packets"]),
     "address": _address,
     "up": lambda a: _set_link(a, "up"),
     "route": _route,

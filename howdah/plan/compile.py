@@ -11,6 +11,7 @@ from howdah.errors import ProfileError
 from howdah.frame import STAMPED_TCP_BYTES
 from howdah.plan.calibration import calibration
 from howdah.plan.division import divide
+from howdah.plan.exchange import with_host_queues
 from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.kernel import OwnKernel
@@ -148,7 +149,8 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         traits=kind,
         required_modules=required_modules(cell, flows, receivers, processors),
         own_algorithms=own_algorithms(cell),
-        epoch_us=setup_us - measured.before_us,
+        # The same with and without calibration: the phases of a kernel's ticks and timers at time zero follow from it.
+        epoch_us=setup_us + measured.phase_us + measured.settle_us,
         duration_us=scenario.duration,
         guest_memory_bytes=with_captures(size.guest_memory_bytes, len(collected.pcap)),
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
@@ -166,7 +168,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     )
     whole = as_model(cell, dataclasses.replace(whole, collect=_of_what_is_there(whole)))
     divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
-    return tune(divided, receivers)
+    return with_host_queues(cell, network, tune(divided, receivers))
 
 
 def compile_profile(profile: Profile, engine: str | None = None, kernel: str | None = None) -> list[Plan]:

@@ -100,6 +100,8 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
 def _of_hosts(scenario: Scenario) -> Iterator[Refusal]:
     if scenario.sender.behaviour != TODAY:
         yield ("sender",), "sender of another time", "name a set: ns2.parameters"
+    if scenario.sender.queue.kind != "fifo":
+        yield ("sender", "queue"), f"queue {scenario.sender.queue.kind} of a host", _LEAVE_OUT
     host = scenario.host
     if host.sysctls:
         yield ("host", "sysctls"), "sysctls", "ns2.settings are its instance variables"

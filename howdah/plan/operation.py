@@ -44,6 +44,7 @@ OPERATIONS: dict[str, _Arguments] = {
     "mtu": {"node": _TEXT, "interface": _TEXT, "mtu_bytes": _INTEGER},
     "offload": {"node": _TEXT, "interface": _TEXT, "feature": _TEXT, "enabled": _BOOLEAN},
     "gso": {"node": _TEXT, "interface": _TEXT, "gso_max_segs": _INTEGER},
+    "txqueuelen": {"node": _TEXT, "interface": _TEXT, "packets": _INTEGER},
     "address": {"node": _TEXT, "interface": _TEXT, "address": _TEXT},
     "up": {"node": _TEXT, "interface": _TEXT},
     "route": {
@@ -89,6 +90,8 @@ EVENTS: dict[str, _Arguments] = {
     "stop_flow": {"flow": _INTEGER},
     "qdisc": OPERATIONS["qdisc"],
     "class": OPERATIONS["class"],
+    # A new queue in the place of another.
+    "replace": OPERATIONS["qdisc"],
     # Whether a link follows its trace from then on, or has its constant rate.
     "link": {"node": _TEXT, "interface": _TEXT, "handle": _TEXT, "follows": _BOOLEAN},
 }
@@ -124,13 +127,13 @@ def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]
     if op not in vocabulary:
         raise OperationError(f"there is no operation {op!r}; known: {', '.join(vocabulary)}")
     _check_arguments(op, arguments, vocabulary[op], _FURTHER.get(op))
-    if op in ("qdisc", "class"):
+    if op in ("qdisc", "class", "replace"):
         _check_options(op, arguments["kind"], arguments["options"])
 
 
 def _check_options(op: str, kind: str, given: dict[str, Any]) -> None:
     try:
-        found = discipline(kind) if op == "qdisc" else discipline(kind).classes
+        found = discipline(kind).classes if op == "class" else discipline(kind)
     except ValueError as error:
         raise OperationError(f"{op}: {error}") from None
     if found is None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from howdah.errors import HowdahError
-from howdah.generated import docs_of, keep_current
+from howdah.generated import between, docs_of, keep_current
 from howdah.linux.netlink.discipline import disciplines
 from howdah.linux.netlink.discipline.discipline import Discipline
 
@@ -41,11 +40,7 @@ def _options(kind: type[Discipline]) -> str:
 
 def page(text: str) -> str:
     """The page with the table as it is now. Raises HowdahError where the page has no place for it."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise HowdahError(f"{PAGE_NAME} lacks the marks around its table of queueing disciplines: {BEGIN} … {END}")
-    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+    return between(text, BEGIN, END, table(), PAGE_NAME)
 
 
 def main(arguments: list[str]) -> int:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.plan.command import command_lines, event_line
+from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.jitter import Jitter
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.path import LinkFacts, Losses, Path
@@ -126,6 +127,7 @@ def _path(plan: Plan) -> Iterator[str]:
         ("MTU, MSS", f"{path.mtu_bytes}, {path.mss_bytes} bytes"),
         ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),
         ("sender interface", "unlimited" if sender is None else format_rate(sender)),
+        *(("sender queue", f"{queue_words(own.queue)}, while flows run") for own in islice(host_queues(plan), 1)),
         ("gso_max_segs", "the kernel's" if path.gso_max_segs is None else path.gso_max_segs),
         ("loss", _loss(path.losses(ahead=True))),
         *([("reverse loss", _loss(back))] if (back := path.losses(ahead=False)).ratio else []),

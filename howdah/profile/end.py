@@ -9,6 +9,7 @@ from pydantic import Field
 
 from howdah.profile.field import KernelName, ShortSection, Text
 from howdah.profile.processor import ProcessorSection
+from howdah.profile.queue import AnyHostQueue, host_queue_field
 from howdah.profile.receiver import ReceiverName
 from howdah.profile.sender import TODAY
 from howdah.receiver import LINUX, MOST_BACKLOG_BLOCKS
@@ -38,6 +39,7 @@ class SenderSection(ShortSection):
     processor: ProcessorSection = Field(
         default_factory=ProcessorSection, description="that of each sender: a mapping, or the name of a model"
     )
+    queue: AnyHostQueue = host_queue_field()
 
 
 class ReceiverSection(ShortSection):

@@ -36,7 +36,8 @@ _MOST_HOMES = 3
 def of_field(name: str, value: Any, section: Path_, known: list[str], root: type[BaseModel]) -> str:
     """The hint for a field that its section does not have; ``known`` are those that it has, ``root`` is what was read.
 
-    A name that another section has says more than one that is spelled a little like it.
+    A name that is a word of one field's name stands for that field. A name that another section has says more than
+    one that is spelled a little like it.
     """
     close = (_RENAMED.get(name) if not section else None) or nearest(name, known, SURE)
     close = close or (_CALLED[name.lower()] if _CALLED.get(name.lower()) in known else None)
@@ -44,11 +45,13 @@ def of_field(name: str, value: Any, section: Path_, known: list[str], root: type
         lacking = unsayable(name, section) or (unsayable(value, section) if isinstance(value, str) else None)
         if lacking is not None:
             return lacking.hint()
-        homes = _homes(root, name, section)
+        words = [each for each in known if name.lower() in each.split("_")]
+        homes = [] if len(words) == 1 else _homes(root, name, section)
+        close = words[0] if len(words) == 1 else None
         if not section and homes and len(homes[0]) == 1 and isinstance(homes[0][0], str):
             close = f"{homes[0][0]}.{name}"
         elif homes:
-            return f"{name} is a field of {_listed([section_name(home) for home in homes[:_MOST_HOMES]])}"
+            return f"{name} is a field of {_listed([*dict.fromkeys(map(section_name, homes))][:_MOST_HOMES])}"
     close = close or nearest(name, known, _LIKELY)
     return f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
 

@@ -71,7 +71,8 @@ def read_link(section: LinkSection, file: Path, where: str, duration_us: int, mt
             raise ProfileError(f"{file} is not a regular file", where=where, hint=FORMS)
         state = file.stat()
     except OSError as error:
-        raise ProfileError(f"the trace {file} cannot be read: {error.strerror}", where=where) from None
+        what = f"the trace {file} cannot be read: {error.strerror}"
+        raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
     stamp = (state.st_mtime_ns, state.st_size)
     return _read(file, stamp, section.interpolation, section.column, where, duration_us, mtu_bytes)
 

@@ -60,7 +60,8 @@ def rates_of_csv(text: str, name: str, column: str | None) -> MeasuredRates:
                 if header.names:
                     continue
             if len(cells) != header.width:
-                raise ProfileError(f"{len(cells)} values under {header.width} columns", where=line)
+                what = f"{len(cells)} values under {header.width} columns"
+                raise ProfileError(what, where=line, hint="give each row one value for each column")
             time_s = _time(cells[header.time], header.time_factor, line)
             points.append(_Point(line, time_s, _rate(cells[header.rate], header.rate_factor, line)))
     except csv.Error as error:

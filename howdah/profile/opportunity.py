@@ -49,7 +49,8 @@ def read_opportunities(
             raise ProfileError(what, where=where, hint=FORMS)
         content = file.read_bytes()
     except OSError as error:
-        raise ProfileError(f"the trace {file} cannot be read: {error.strerror}", where=where) from None
+        what = f"the trace {file} cannot be read: {error.strerror}"
+        raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
     digest = hashlib.sha256(content).hexdigest()
     other = what_it_is(content)
     measured = file.suffix.lower() == ".csv" or other == IPERF3

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union
 
 from pydantic import BeforeValidator, Field, TypeAdapter, create_model, model_validator
 
-from howdah.linux.netlink.discipline import queues
-from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters
+from howdah.linux.netlink.discipline import host_queues, queues
+from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, HostQueue, Parameters
 from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Section
 
 TAG = "kind"
@@ -22,18 +22,17 @@ _UNION: Any = Union
 _DESCRIPTION = "queue discipline, or a mapping of its kind and parameters: fifo drops at the tail"
 
 
-class QueueSection(Section):
+class _Kind(Section):
     """A queue and its parameters."""
 
     kind: str
 
     @property
-    def discipline(self) -> type[HopQueue]:
-        return queues()[self.kind]
+    def asked(self) -> type[Parameters]:
+        raise NotImplementedError
 
     def parameters(self) -> Parameters:
-        asked = self.discipline.asked
-        return asked(**{field.name: getattr(self, field.name) for field in dataclasses.fields(asked)})
+        return self.asked(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.asked)})
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -41,6 +40,30 @@ class QueueSection(Section):
             field, why = wrong
             raise FieldError(why, field)
         return self
+
+
+class QueueSection(_Kind):
+    """That of a hop."""
+
+    @property
+    def discipline(self) -> type[HopQueue]:
+        return queues()[self.kind]
+
+    @property
+    def asked(self) -> type[Parameters]:
+        return self.discipline.asked
+
+
+class HostQueueSection(_Kind):
+    """That of a sender's interface."""
+
+    @property
+    def discipline(self) -> type[HostQueue]:
+        return host_queues()[self.kind]
+
+    @property
+    def asked(self) -> type[Parameters]:
+        return self.discipline.asked_of_host
 
 
 def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
@@ -62,31 +85,48 @@ def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
     return kind if default is not None else kind | None, described
 
 
-def _section(kind: type[HopQueue]) -> type[QueueSection]:
-    fields: dict[str, Any] = {field.name: _field(field) for field in dataclasses.fields(kind.asked)}
-    fields[TAG] = (_LITERAL[kind.name], Field(description="which queue this is"))
-    name = f"{kind.__name__}QueueSection"
-    return create_model(name, __base__=QueueSection, __doc__=kind.asked.__doc__, __module__=__name__, **fields)
+def _section(kind: type[Discipline], name: str, asked: type[Parameters], base: type[_Kind]) -> type[Any]:
+    fields: dict[str, Any] = {field.name: _field(field) for field in dataclasses.fields(asked)}
+    fields[TAG] = (_LITERAL[name], Field(description="which queue this is"))
+    made = f"{kind.__name__}{base.__name__}"
+    return create_model(made, __base__=base, __doc__=asked.__doc__, __module__=__name__, **fields)
 
 
-SECTIONS = {name: _section(kind) for name, kind in queues().items()}
-globals().update({section.__name__: section for section in SECTIONS.values()})  # found by name where one is unpickled
+SECTIONS = {name: _section(kind, name, kind.asked, QueueSection) for name, kind in queues().items()}
+HOST_SECTIONS = {
+    name: _section(kind, name, kind.asked_of_host, HostQueueSection) for name, kind in host_queues().items()
+}
+# Found by name where one is unpickled.
+globals().update({section.__name__: section for section in (*SECTIONS.values(), *HOST_SECTIONS.values())})
 
 
 def _from_kind(value: Any) -> Any:
-    return value if isinstance(value, dict | QueueSection) else {TAG: value}
+    return value if isinstance(value, dict | _Kind) else {TAG: value}
 
 
 if TYPE_CHECKING:
     AnyQueue = QueueSection
+    AnyHostQueue = HostQueueSection
 else:
     AnyQueue = Annotated[_UNION[tuple(SECTIONS.values())], Field(discriminator=TAG), BeforeValidator(_from_kind)]
+    AnyHostQueue = Annotated[
+        _UNION[tuple(HOST_SECTIONS.values())], Field(discriminator=TAG), BeforeValidator(_from_kind)
+    ]
 
 
 def queue_field(whose: str) -> Any:
     return Field(
         default_factory=lambda: SECTIONS["fifo"](kind="fifo"),
         description=f"{whose}: {_DESCRIPTION}",
+        json_schema_extra={"x-default": "fifo"},
+    )
+
+
+def host_queue_field() -> Any:
+    return Field(
+        default_factory=lambda: HOST_SECTIONS["fifo"](kind="fifo"),
+        description="queue discipline of each sender's interface while flows run, or a mapping of its kind and "
+        "parameters: fifo never drops",
         json_schema_extra={"x-default": "fifo"},
     )
 

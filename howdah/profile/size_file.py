@@ -60,7 +60,8 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
     values: list[_Row] = []
     for line, cells in body:
         if len(cells) != len(header[1]):
-            raise ProfileError(f"{len(cells)} values under {len(header[1])} columns", where=line)
+            what = f"{len(cells)} values under {len(header[1])} columns"
+            raise ProfileError(what, where=line, hint="give each row one value for each column")
         values.append((line, cells[columns[0]], cells[columns[1]]))
     return _weighted(values, str(file)) if other_name == _WEIGHT else _distribution(values)
 

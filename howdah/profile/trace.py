@@ -42,7 +42,8 @@ def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) 
             )
         content = file.read_bytes()
     except OSError as error:
-        raise ProfileError(f"the trace {file} cannot be read: {error.strerror}", where=where) from None
+        what = f"the trace {file} cannot be read: {error.strerror}"
+        raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
     other = what_it_is(content)
     if other is not None:
         raise ProfileError(f"{file} is {other}, and no trace of a path", where=where, hint=FORMS)
@@ -77,7 +78,8 @@ def _csv(text: str, name: str) -> list[StepSection]:
             header = _header(cells, line)
             continue
         if len(cells) != len(header):
-            raise ProfileError(f"{len(cells)} values under {len(header)} columns", where=line)
+            what = f"{len(cells)} values under {len(header)} columns"
+            raise ProfileError(what, where=line, hint="give each row one value for each column")
         found.append((rows.line_num, _row(dict(zip(header, cells, strict=True)), line)))
     if header is None or not found:
         raise ProfileError("the trace holds no rows", where=name, hint=f"its columns are {', '.join(COLUMNS)}")

@@ -4,7 +4,6 @@ Prometheus itself (Debian's package ``prometheus-node-exporter``, unpacked in th
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -15,9 +14,8 @@ from pathlib import Path
 from howdah.build.cache import cache_root
 from howdah.publish.guard import LOOPBACK
 from howdah.publish.password import Password, new_password
-from howdah.publish.prometheus import PrometheusUnavailableError, unpack
+from howdah.publish.prometheus import PrometheusUnavailableError, fetched
 from howdah.publish.server import free_port
-from howdah.scratch import scratch
 
 PACKAGE = "prometheus-node-exporter"
 _COLLECTORS = ("cpu", "loadavg", "meminfo", "netdev", "softnet")
@@ -35,32 +33,7 @@ def find() -> Path | None:
 
 def fetch() -> Path:
     """Find the program, or unpack its package into the cache. Raises PrometheusUnavailableError."""
-    if found := find():
-        return found
-    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise PrometheusUnavailableError(
-            "node_exporter is not on this machine and cannot be fetched without apt-get and dpkg-deb",
-            hint="Install it as node_exporter in PATH.",
-        )
-    target = cache_root() / PACKAGE
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with (target.parent / f".lock-{PACKAGE}").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if found := find():
-                return found
-            for stale in target.parent.glob(f".{PACKAGE}-*"):  # of commands that were killed: the lock is ours
-                shutil.rmtree(stale, ignore_errors=True)
-            with scratch(f".{PACKAGE}-", target.parent) as place:
-                unpack(PACKAGE, place, target)
-    except OSError as error:
-        raise PrometheusUnavailableError(
-            f"node_exporter cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."
-        ) from error
-    found = find()
-    if found is None:
-        raise PrometheusUnavailableError(f"Debian's package {PACKAGE} holds no usr/bin/{PACKAGE}", where=str(target))
-    return found
+    return fetched(PACKAGE, find, "Install it as node_exporter in PATH.")
 
 
 @contextmanager

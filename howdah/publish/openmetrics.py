@@ -133,8 +133,6 @@ def _facts(run: Run) -> Iterator[tuple[PublishedMetric, dict[str, str], float]]:
         for metric, value in zip(PATH, values, strict=True):
             yield metric, {"run": run.name}, float(value)
     for row in run.metrics:
-        if row["flow"] is not None and row.get("group"):
-            continue  # one of a group of connections, which is published as a whole
         extra = {"run": run.name} | _of_row(run, row)
         value = row["value"]
         if row["metric"] == "exit_cause" and value is not None:

@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from howdah.build.cache import cache_root
 from howdah.errors import ExitCode, HowdahError
@@ -27,6 +29,9 @@ class PrometheusUnavailableError(HowdahError):
     """Prometheus is not on this machine, or could not be fetched or started."""
 
     exit_code = ExitCode.NO_ENGINE
+
+
+Program = TypeVar("Program")
 
 
 @dataclass(frozen=True)
@@ -69,36 +74,41 @@ def fetch() -> Prometheus:
 
     Raises PrometheusUnavailableError with what failed and what to do instead.
     """
-    if found := find():
+    remedy = "Install prometheus and promtool, or set $HOWDAH_PROMETHEUS to their directory."
+    return fetched(PACKAGE, find, remedy)
+
+
+def fetched(package: str, find_it: Callable[[], Program | None], remedy: str) -> Program:
+    """What is found, or found once its package is unpacked in the cache; of a machine without apt ``remedy`` says what
+    to do. Raises PrometheusUnavailableError."""
+    if found := find_it():
         return found
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:
-            raise PrometheusUnavailableError(
-                f"prometheus is not on this machine and cannot be fetched without {program}",
-                hint="Install prometheus and promtool, or set $HOWDAH_PROMETHEUS to their directory.",
-            )
-    target = cache_root() / "prometheus"
+            what = f"{package} is not on this machine and cannot be fetched without {program}"
+            raise PrometheusUnavailableError(what, hint=remedy)
+    target = cache_root() / package
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with (target.parent / ".lock-prometheus").open("w") as lock:
+        with (target.parent / f".lock-{package}").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits and uses what the first one fetched
-            if found := find():
+            if found := find_it():
                 return found
-            for stale in target.parent.glob(".prometheus-*"):  # of commands that were killed: the lock is ours
+            for stale in target.parent.glob(f".{package}-*"):  # of commands that were killed: the lock is ours
                 shutil.rmtree(stale, ignore_errors=True)
-            with scratch(".prometheus-", target.parent) as place:
-                unpack(PACKAGE, place, target)
+            with scratch(f".{package}-", target.parent) as place:
+                _unpack(package, place, target)
     except OSError as error:
         raise PrometheusUnavailableError(
-            f"prometheus cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."
+            f"{package} cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."
         ) from error
-    found = _in(target / "usr" / "bin")
+    found = find_it()
     if found is None:
-        raise PrometheusUnavailableError(f"Debian's package {PACKAGE} holds no usr/bin/prometheus", where=str(target))
+        raise PrometheusUnavailableError(f"Debian's package {package} lacks its programs", where=str(target))
     return found
 
 
-def unpack(package: str, work: Path, target: Path) -> None:
+def _unpack(package: str, work: Path, target: Path) -> None:
     """Download a package, unpack it aside in ``work``, and rename: a directory named as the target is whole."""
     _call(
         ["apt-get", *_APT_OPTIONS, "download", package],

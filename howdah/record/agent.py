@@ -140,11 +140,12 @@ class ShownInterface(_Described):
     up: bool | None = _told("Whether it carries packets.")
     gso_max_segs: int | None = _told("The most segments of a super-packet.")
     gso_max_size_bytes: int | None = _told("The most bytes of a super-packet.")
+    queue_packets: int | None = _told("Its `txqueuelen`.")
     offloads: dict[str, bool] = Field(default={}, description="Whether each is on, by ethtool's short names.")
 
     def setting(self, name: str) -> int | bool | None:
-        """``mtu_bytes``, ``gso_max_segs`` or an offload by its name; None for what the agent did not read."""
-        values = {"mtu_bytes": self.mtu_bytes, "gso_max_segs": self.gso_max_segs}
+        """A number, or an offload by its name; None for what the agent did not read."""
+        values = {name: getattr(self, name) for name in ("mtu_bytes", "gso_max_segs", "queue_packets")}
         return values[name] if name in values else self.offloads.get(name)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from howdah.record.digest import DIGESTS
 from howdah.record.result import Run
 
-_TABLES = "tables/"
+_KEPT = ("tables/", "connections.parquet")  # what is read when somebody asks for it
 _TREE = "guest_tree"
 
 
@@ -20,7 +20,7 @@ def brief(run: Run) -> Run:
     record = {name: value for name, value in run.provenance.items() if name not in (DIGESTS, _TREE)}
     if DIGESTS in run.provenance:
         digests = run.provenance[DIGESTS]
-        record[DIGESTS] = {sys.intern(name): value for name, value in digests.items() if name.startswith(_TABLES)}
+        record[DIGESTS] = {sys.intern(name): value for name, value in digests.items() if name.startswith(_KEPT)}
     if tree := run.provenance.get(_TREE):
         record[_TREE] = {"sha256": tree.get("sha256")}
     verdict = run.verdict

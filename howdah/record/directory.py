@@ -75,6 +75,11 @@ class RunDirectory:
         return self.path / "metrics.json"
 
     @property
+    def connections(self) -> Path:
+        """The measures of each connection of a group; only of a run that has groups."""
+        return self.path / "connections.parquet"
+
+    @property
     def verdict(self) -> Path:
         return self.path / "verdict.json"
 

@@ -6,12 +6,34 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from howdah.place import PROJECT
-from howdah.record import agent
+from howdah.record import agent, claims
 from howdah.record.index import ExperimentIndex, IndexedRun, ProfileSource
 
 PAGE = PROJECT / "docs" / "data-format.md"
 # What a table is of, and its model; a section of the page for each file.
 _SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
+    "claims.json": (
+        (
+            "Every claim with its verdict.\nFields that do not apply are null.\n"
+            "[claims.md](claims.md) says how each is judged.",
+            claims.ClaimsFile,
+        ),
+        ("A row of `claims`:", claims.ClaimRow),
+        ("`expected`:", claims.ExpectedRow),
+        (
+            "A sample is `measured`, `than`, or one of a control or a point.\nNumbers are in the unit of metrics.json:",
+            claims.SampleRow,
+        ),
+        ("`measured` is the sample of the point that decides the verdict, and has:", claims.MeasuredRow),
+        ("A row of its `points` is a sample, has `at` ({axis: value}), and:", claims.PointRow),
+        ("A row of `trend`:", claims.TrendRow),
+        ("`comparison`:", claims.ComparisonRow),
+        ("`control`:", claims.ControlRow),
+        ("`unknown` of a claim that fails as the profile is written:", claims.GridRow),
+        ("A row of its `points`:", claims.GridPointRow),
+        ("`unknown` of the file:", claims.OpenRow),
+        ("Its `most`:", claims.MostRow),
+    ),
     "agent.json": (
         ("Fields of a kernel, of the run, or of each machine in `machines`:", agent.KernelRecord),
         ("Those of the run:", agent.AgentRecord),
@@ -53,7 +75,7 @@ def page(text: str) -> str:
 def _table(model: type[BaseModel]) -> str:
     inherited = {name for base in model.__bases__ if issubclass(base, BaseModel) for name in base.model_fields}
     fields = {name: field for name, field in model.model_fields.items() if name not in inherited}
-    rows = (f"| `{name}` | {field.description} |\n" for name, field in fields.items())
+    rows = (f"| `{field.serialization_alias or name}` | {field.description} |\n" for name, field in fields.items())
     return f"| field | what it is |\n|---|---|\n{''.join(rows)}"
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
+from howdah.record.connections import Connections, of_rows, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import IndexedRun, ProfileSource, read_index
@@ -41,6 +42,7 @@ class Run:
     verdict: dict[str, Any] | None
     provenance: dict[str, Any]
     problem: str | None = None
+    connection_rows: list[dict[str, Any]] = field(default_factory=list)  # of metrics.json of an older version
     likely_kernel: str | None = (
         None  # release that other runs of the experiment had by the same name, see _with_kernels
     )
@@ -86,6 +88,15 @@ class Run:
     def place(self) -> dict[str, Any]:
         """The sweep point without the algorithm, by the names of its fields."""
         return {key: value for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL}
+
+    def connections(self) -> Connections:
+        """The measures of each connection of its groups, which ``metrics`` does not have; read whenever asked for.
+
+        Raises MismatchError when the file is not the one that run.json recorded.
+        """
+        return (
+            of_rows(self.connection_rows) if self.connection_rows else read_connections(self.directory, self.provenance)
+        )
 
     @property
     def started_s(self) -> float:
@@ -156,6 +167,7 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
     elif not problem:
         problem = "the run has no plan.json"
     measured = read_metrics(directory, plan) if directory.metrics.exists() else {}
+    rows: list[dict[str, Any]] = measured.get("rows", [])
     return Run(
         directory=directory,
         experiment=experiment,
@@ -164,12 +176,17 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
         axes=plan.axes if plan else dict(cell.axes),
         status=status,
         plan=plan,
-        metrics=list(measured.get("rows", [])),
+        metrics=[row for row in rows if not _is_connection(row)],
+        connection_rows=[row for row in rows if _is_connection(row)],
         cross_checks=list(measured.get("cross_checks", [])),
         verdict=read_verdict(directory) if directory.verdict.exists() else None,
         provenance=provenance,
         problem=str(problem) if problem else None,
     )
+
+
+def _is_connection(row: dict[str, Any]) -> bool:
+    return row["flow"] is not None and bool(row.get("group"))
 
 
 def load_experiment(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.plan.plan import Flow, Plan
 
-MANY_FLOWS = 10_000  # of more, nobody asks for the curves of each
+MANY_FLOWS = 2_000  # of more, nobody asks for the curves of each
 _OF_A_GROUP = 3
 
 

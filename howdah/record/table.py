@@ -141,17 +141,24 @@ def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
     found as it is opened or as it is read.
     """
     try:
-        with open_foreign(path) as content:  # pyarrow takes no name that is not UTF-8
-            file = pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
-            size = os.fstat(content.fileno()).st_size
-            if file.metadata.num_rows > _LEAST_ROWS + _MOST_ROWS_A_BYTE * size:
-                what = f"table {name} has {file.metadata.num_rows} rows in {size} bytes"
-                raise RecordError(what, where=str(path), hint=_HINT)
+        with opened_file(path) as file:
             yield file
     except FileNotFoundError:
         raise
     except DAMAGED as error:
         raise HowdahError(f"table {name} cannot be read: {error}", where=str(path), hint=_HINT) from error
+
+
+@contextmanager
+def opened_file(path: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file, to read from. Raises one of ``DAMAGED`` where it is damaged."""
+    with open_foreign(path) as content:  # pyarrow takes no name that is not UTF-8
+        file = pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
+        size = os.fstat(content.fileno()).st_size
+        if file.metadata.num_rows > _LEAST_ROWS + _MOST_ROWS_A_BYTE * size:
+            what = f"{path.stem} has {file.metadata.num_rows} rows in {size} bytes"
+            raise RecordError(what, where=str(path), hint=_HINT)
+        yield file
 
 
 def whole(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:

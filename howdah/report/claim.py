@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from howdah.record.claims import read_claims
+from howdah.record.claims import ClaimRow, read_claims
 from howdah.record.result import Experiment
 
 _HOLDS = ("pass", "implemented")
@@ -19,7 +18,7 @@ class Claims:
 
     experiment: str
     counts: str
-    rows: list[dict[str, Any]]
+    rows: list[ClaimRow]
 
 
 def shown_claims(experiments: list[Experiment]) -> list[Claims]:
@@ -28,7 +27,7 @@ def shown_claims(experiments: list[Experiment]) -> list[Claims]:
     for experiment in experiments:
         rows = read_claims(experiment.path)
         if rows:
-            verdicts = [row["verdict"] for row in rows]
+            verdicts = [row.verdict for row in rows]
             counts = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
             name = experiment.name if len(experiments) > 1 else ""
             found.append(Claims(name, counts, rows))
@@ -39,11 +38,11 @@ def answer(claims: list[Claims]) -> list[str]:
     """Whether what the profiles claim holds, in a sentence for each experiment."""
     sentences = []
     for each in claims:
-        held = sum(row["verdict"] in _HOLDS for row in each.rows)
-        others = [f"{row['says'].rstrip('.')} ({row['verdict']})" for row in each.rows if row["verdict"] not in _HOLDS]
+        held = sum(row.verdict in _HOLDS for row in each.rows)
+        others = [f"{row.says.rstrip('.')} ({row.verdict})" for row in each.rows if row.verdict not in _HOLDS]
         of = f" of {each.experiment}" if each.experiment else ""
         if len(each.rows) == 1:
-            says = each.rows[0]["says"].rstrip(".")
+            says = each.rows[0].says.rstrip(".")
             sentences.append(f"The claim{of} holds: {says}." if held else f"The claim{of} does not hold: {others[0]}.")
             continue
         number = f"All {held}" if not others else f"{held} of {len(each.rows)}" if held else f"None of {len(each.rows)}"

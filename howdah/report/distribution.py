@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+import numpy as np
+
 from howdah.number import significant
 from howdah.record.axis import swept
 from howdah.record.result import Experiment
@@ -44,10 +46,16 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
     found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     for experiment in experiments:
         for run in experiment.runs:
-            for row in run.metrics if run.counts else []:
-                if row["flow"] is not None and row.get("group") and isinstance(row["value"], int | float):
-                    key = (place_words(swept(run.axes)), str(row["group"]), str(row["metric"]))
-                    found.setdefault(key, {}).setdefault(variants.key(run), []).append(float(row["value"]))
+            if not run.counts:
+                continue
+            measured = run.connections()
+            for group in measured.groups:
+                for metric, _words, _logarithmic in MEASURES:
+                    measures = measured.of(metric, group).values
+                    key = (place_words(swept(run.axes)), group, metric)
+                    found.setdefault(key, {}).setdefault(variants.key(run), []).extend(
+                        measures[~np.isnan(measures)].tolist()
+                    )
     result = []
     for point, group in dict.fromkeys((point, group) for point, group, _ in found):
         for measure, words, logarithmic in MEASURES:

@@ -258,14 +258,16 @@ def _run(
     curves = source.curves(run)
     bands.add(run, curves)
     curves = curves | {name: {} for name in SERIES}
-    for flow in shown_flows(run.plan):
+    shown = shown_flows(run.plan)
+    hidden = {str(flow.id) for flow in run.plan.flows} - {str(flow.id) for flow in shown}
+    for flow in shown:
         for name, curve in sequence_curves(run, flow).items():
             curves[name][str(flow.id)] = curve
     probe = run.table("tcp_probe")
     flows = []
     missing = missing_data(run, curves)
     stayed: list[str] = []
-    for flow in shown_flows(run.plan):
+    for flow in shown:
         found = exit_of(run, flow)
         entry: dict[str, Any] = {"id": str(flow.id), "name": flow.name, "exit": None}
         told = told_events(run, flow)
@@ -306,7 +308,7 @@ def _run(
         "planned": run.plan.duration_us / 1e6,
         "flows": flows,
         "curves": {
-            name: {flow: _coded(curve, most[name in SERIES]) for flow, curve in by_flow.items()}
+            name: {flow: _coded(curve, most[name in SERIES]) for flow, curve in by_flow.items() if flow not in hidden}
             for name, by_flow in curves.items()
         },
         "missing": missing,

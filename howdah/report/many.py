@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from howdah.metric import known_metrics
 from howdah.record.result import Experiment, Run
-from howdah.report.source import one_of_many
 
 MOST_RUNS = 500  # of more, a page has statistics, and single runs when somebody asks for them
 MOST_DRAWN = 24  # of such a page's runs, those that have curves
@@ -38,4 +37,4 @@ def with_main_measures(experiments: list[Experiment]) -> list[Experiment]:
 
 
 def _with(run: Run, names: set[str]) -> Run:
-    return replace(run, metrics=[row for row in run.metrics if row["metric"] in names and not one_of_many(row)])
+    return replace(run, metrics=[row for row in run.metrics if row["metric"] in names])

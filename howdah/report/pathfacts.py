@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.number import delay, rate, significant, size
+from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
@@ -82,6 +83,8 @@ def path_facts(runs: list[Run]) -> list[Fact]:
     if path.sender_interface_bits_per_second:
         segments = f", gso_max_segs {path.gso_max_segs}" if path.gso_max_segs is not None else ""
         facts.append(Fact("Senders", f"{rate(path.sender_interface_bits_per_second)}{segments}"))
+    if (own := next(host_queues(plans[0]), None)) is not None:
+        facts.append(Fact("Queue of senders", _dropped(queue_words(own.queue), "host_queue_drops_packets", runs)))
     for name, of in (("Random loss", path.losses(ahead=True)), ("Random loss back", path.losses(ahead=False))):
         if of.ratio:
             bursts = "" if of.burst_packets is None else f", in bursts of {significant(of.burst_packets)} packets"
@@ -108,10 +111,14 @@ def _behaviour(name: str) -> str:
 
 
 def _policed(policer: Policer, runs: list[Run]) -> str:
-    """Its limits, and what it dropped in all runs of the first point that count."""
     what = f"{rate(policer.rate_bits_per_second)}, {size(policer.burst_bytes)} at once"
+    return _dropped(what, _POLICED, runs)
+
+
+def _dropped(what: str, metric: str, runs: list[Run]) -> str:
+    """With what it dropped in all runs of the first point that count."""
     same = [run for run in runs if run.counts and run.point == runs[0].point]
-    dropped = [row["value"] for run in same for row in run.metrics if row["metric"] == _POLICED]
+    dropped = [row["value"] for run in same for row in run.metrics if row["metric"] == metric]
     known = [count for count in dropped if count is not None]
     if not known:
         return what

@@ -10,7 +10,7 @@ from howdah.measure.statistics import Statistic, statistic
 from howdah.metric import known_metrics
 from howdah.number import between, significant
 from howdah.record.result import Run
-from howdah.report.source import one_of_many, row_group
+from howdah.report.source import row_group
 
 DIGITS = 3
 EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE = "exit_cwnd_bdp", "exit_cwnd_moment_bdp", "exit_cwnd_packets", "exit_cause"
@@ -99,7 +99,7 @@ def repeated(runs: list[Run]) -> dict[str, Repeated]:
         number = run.repetition if run.repetition not in seen else max(seen) + 1  # one of another experiment
         seen.add(number)
         for row in run.metrics:
-            if row["metric"] in said and not one_of_many(row):
+            if row["metric"] in said:
                 of = found.setdefault(row_group(run, row).flow, Repeated())
                 of.runs[number] = run.name
                 of.add(number, row)

@@ -143,17 +143,12 @@ def row_group(run: Run, row: dict[str, Any]) -> Group:
     return Group(run.experiment, run.kernel, run.point, run.algorithm, flow)
 
 
-def one_of_many(row: dict[str, Any]) -> bool:
-    """Whether a row of metrics.json is that of one connection of a group, which reports show as a whole."""
-    return row["flow"] is not None and bool(row.get("group"))
-
-
 def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]]:
     """Why measures do not exist, for the runs that count: text, which no time series holds."""
     found: dict[tuple[Group, str], list[str]] = {}
     for run in experiment.runs:
         for row in run.metrics if run.counts else []:
-            if row["value"] is None and not one_of_many(row):
+            if row["value"] is None:
                 found.setdefault((row_group(run, row), str(row["metric"])), []).append(str(row.get("why") or ""))
     return found
 
@@ -188,8 +183,6 @@ class TableSource:
             if not run.counts:
                 continue
             for row in run.metrics:
-                if one_of_many(row):
-                    continue
                 group = row_group(run, row)
                 value = row["value"]
                 if row["metric"] == "exit_cause" and value is not None:

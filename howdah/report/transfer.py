@@ -19,6 +19,7 @@ from howdah.report.tabular import Tabular
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 MOST_OWN_CLASSES = 8  # where there are no more sizes, each is a class
+_TIME = "completion_time_s"
 _ALL = "all"
 EVERY_GROUP = "all groups"  # which no group can be called
 _DIGITS = 3
@@ -116,12 +117,12 @@ def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None]]:
     """Measured flows of a fixed size, with the time of each; None where it was not completed."""
     assert run.plan is not None
     flows = {flow.id: flow for flow in run.plan.flows}
-    for row in run.metrics:
-        if row["metric"] != "completion_time_s" or row["flow"] is None:
-            continue
-        flow = flows[row["flow"]]
+    found = [(row["flow"], row["value"]) for row in run.metrics if row["metric"] == _TIME and row["flow"] is not None]
+    connections = run.connections().of(_TIME)
+    found += zip(connections.flows, connections.table["value"].to_pylist(), strict=True)
+    for number, value in found:
+        flow = flows[number]
         if flow.size_bytes is not None:
-            value = row["value"]
             yield flow, flow.size_bytes, float(value) if isinstance(value, int | float) else None
 
 

@@ -101,7 +101,7 @@ def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
         verdict=verdict,
         kernel=_kernel(run.provenance),
         wall_s=run.provenance["wall_s"],
-        measures=measures_of(run.metrics),
+        measures=measures_of([*run.metrics, *run.connections().rows()]),
         problem=f"{verdict}: {wrong[0]}" if wrong else None,
     )
 

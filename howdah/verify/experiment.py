@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,14 +130,14 @@ def _check_claims(path: Path, report: Report) -> None:
         if said.get("profile") is not None and judged_with(path) is None:
             report.gaps.append(f"{CLAIMS_NAME} has claims of {said['profile'].get('file')}, which is no longer there")
             return
-        found = json.loads(json.dumps(judged(path, judged_with(path))))
+        found = again.plain() if (again := judged(path, judged_with(path))) else None
     except (HowdahError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         report.findings.append(Discrepancy(CLAIMS_NAME, f"the claims cannot be judged again: {error}"))
         return
     report.checked.append(f"{CLAIMS_NAME} against the runs")
-    claims, again = ({claim["id"]: claim for claim in (each or {}).get("claims", [])} for each in (said, found))
-    for name in dict.fromkeys([*claims, *again]):
-        one, other = claims.get(name), again.get(name)
+    claims, now = ({claim["id"]: claim for claim in (each or {}).get("claims", [])} for each in (said, found))
+    for name in dict.fromkeys([*claims, *now]):
+        one, other = claims.get(name), now.get(name)
         if one == other:
             continue
         verdicts = [(each or {}).get("verdict", "not there") for each in (one, other)]

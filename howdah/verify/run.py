@@ -29,7 +29,13 @@ from howdah.scratch import scratch
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
-from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
+from howdah.work.again import (
+    FileDifference,
+    connection_differences,
+    make_again,
+    measure_differences,
+    verdict_differences,
+)
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
@@ -243,7 +249,7 @@ def _scratch(directory: RunDirectory, place: Path | None, *without: str) -> Iter
     with scratch(PREFIX, place) as own:
         copy = RunDirectory(own / directory.name)
         copy.path.mkdir()
-        made = {directory.metrics.name, directory.verdict.name, *without}
+        made = {directory.metrics.name, directory.connections.name, directory.verdict.name, *without}
         for entry in directory.path.iterdir():
             if entry.name not in made:
                 _put(entry, copy.path / entry.name)
@@ -302,6 +308,7 @@ def _compare_results(directory: RunDirectory, scratch: RunDirectory, report: Rep
     report.checked.append("metrics and verdict against the tables")
     said, now = (read_object(each.metrics) for each in (directory, scratch))
     report.findings += [_finding(each) for each in measure_differences(*_rows(said, now))]
+    report.findings += [_finding(each) for each in connection_differences(directory, scratch)]
     if said.get("cross_checks") != now.get("cross_checks"):
         report.findings.append(Discrepancy("metrics.json", "its cross-checks are not what the tables give"))
     verdicts = [read_object(each.verdict) for each in (directory, scratch)]

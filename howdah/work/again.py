@@ -16,6 +16,7 @@ from howdah.engine.share import bring_programs
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.plan.plan import Plan
+from howdah.record.connections import read_connections
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object, write_json
 from howdah.record.provenance import first_record
 from howdah.record.reading import read_record
@@ -135,8 +136,27 @@ def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list
     return (
         found
         + measure_differences(*rows)
+        + connection_differences(original, again)
         + verdict_differences(*(read_object(run.verdict) for run in (original, again)))
     )
+
+
+def connection_differences(before: RunDirectory, after: RunDirectory) -> list[FileDifference]:
+    """The first measure of a connection of a group that differs; none where metrics.json has another digest of them
+    than their file, which it names instead."""
+    file = before.connections.name
+    found = [read_connections(each) for each in (before, after)]
+    for each, rows in zip((before, after), found, strict=True):
+        said = read_object(each.metrics).get("connections")
+        if (rows.summary() if len(rows) else None) != said:
+            return [FileDifference(file, "metrics.json has the digest of other measures of connections")]
+    if len(found[0]) != len(found[1]):
+        return [_between(file, "measures of connections", len(found[0]), len(found[1]))]
+    for one, other in zip(found[0].rows(), found[1].rows(), strict=True):
+        if one != other:
+            name = f"{one['metric']} of flow {one['flow']} of {one['group']}"
+            return [_between(file, name, one.get("value"), other.get("value"))]
+    return []
 
 
 def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:

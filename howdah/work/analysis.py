@@ -23,7 +23,7 @@ Timed = Callable[[str], AbstractContextManager[None]]  # around the stage of tha
 def analyse(directory: RunDirectory, plan: Plan, timed: Timed) -> None:
     """Write tables, metrics.json and verdict.json. Needs no kernel; overwrites what an older analysis left."""
     with timed("ingest"):
-        ingest(directory)
+        ingest(directory, plan)
     evaluate(directory, plan, timed)
 
 

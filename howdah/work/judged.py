@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from howdah.claim.claims import judge_claims, judged_with
-from howdah.record.claims import CLAIMS_NAME
+from howdah.record.claims import CLAIMS_NAME, ClaimsFile
 from howdah.work.results import Tell, bring_up_to_date, say
 
 
-def judged_claims(path: Path, profile: Path | None = None, tell: Tell = say) -> dict[str, Any] | None:
+def judged_claims(path: Path, profile: Path | None = None, tell: Tell = say) -> ClaimsFile | None:
     """Judge the claims of an experiment and write claims.json; its content, or None without claims.
 
     The claims are those of ``profile``, by default of the profile with which the experiment was run.

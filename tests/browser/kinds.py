@@ -45,6 +45,7 @@ from howdah.report.plot import draw
 from tests.atlas_factory import make_judged_atlas
 from tests.experiment_factory import Scenario, make_experiment
 from tests.nightly_factory import changed, night, sheet, usual
+from tests.sought import PROFILE
 from tests.unit.recorded_run import record_experiment
 from tests.unit.test_explain_overlay import LOSSY, as_measured, recorded
 from tests.unit.underway_run import make_virtual
@@ -66,25 +67,6 @@ KINDS = (
 )
 # Those that do not name the directory that they were made in: the same bytes in every session.
 SAME_EVERYWHERE = ("report", "comparison", "many runs", "atlas index", "published index", "published entry", "live")
-SOUGHT = """\
-howdah: 1
-name: sought
-path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
-algorithm: cubic
-duration: 8 s
-claims:
-  - id: high
-    says: start-up ends above half of the BDP
-    value: {metric: exit_cwnd_bdp, flow: 1}
-    expect: {at_least: 0.5}
-search:
-  space:
-    path.rate: {from: 1 Mbit/s, to: 20 Mbit/s, step: 500 kbit/s}
-    path.rtt: {from: 10 ms, to: 300 ms, step: 1 ms}
-    path.buffer: [1 bdp, 2 bdp, 4 bdp]
-  falsify: high
-  budget: {candidates: 30}
-"""
 _ORIGIN = "http://live.test"
 _LIVE_BEGIN_S = 1_700_000_000  # what Prometheus knows begins here
 _LIVE_S = 60
@@ -175,7 +157,7 @@ def _atlas(root: Path) -> dict[str, Path]:
     atlas.write_findings()
     catalogue, place = atlas.read(), atlas.runs / "atlas"
     rows = atlas.published_rows()
-    rows["made/more"]["verdict"] = "fail"  # a sentence that has fallen
+    rows["made/more"].verdict = "fail"  # a sentence that has fallen
     findings = tell(catalogue.findings, rows, "6.12")
     record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
     shown = views(catalogue, atlas.chapters(), place, draw, quick=False)
@@ -242,7 +224,7 @@ def _search(root: Path) -> Path:
     """Candidates of which some show it, with a counterexample and its neighbours."""
     root.mkdir()
     file = root / "sought.yaml"
-    file.write_text(SOUGHT, encoding="utf-8")
+    file.write_text(PROFILE.replace("BOUND", "0.5"), encoding="utf-8")
     section = load(file).search
     assert section is not None
     space = read_space(file, [], section)

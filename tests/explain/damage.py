@@ -47,10 +47,14 @@ def pcap(packets: list[Packet], *, link: int = 1, unit_ns: int = 1, order: str =
     return b"".join(parts)
 
 
+def pcapng_block(kind: int, body: bytes, order: str = "<") -> bytes:
+    size = struct.pack(f"{order}I", len(body) + 12)
+    return struct.pack(f"{order}I", kind) + size + body + size
+
+
 def pcapng(packets: list[Packet], *, resolution: int = 9, order: str = "<") -> bytes:
     def block(kind: int, body: bytes) -> bytes:
-        size = struct.pack(f"{order}I", len(body) + 12)
-        return struct.pack(f"{order}I", kind) + size + body + size
+        return pcapng_block(kind, body, order)
 
     units = 10**resolution
     parts = [block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))]
@@ -186,7 +190,7 @@ def _without_length(frame: bytes) -> bytes:
     return frame[:16] + b"\0\0" + frame[18:]
 
 
-def _segment(packet: Packet) -> tuple[bytes, int, int]:
+def segment(packet: Packet) -> tuple[bytes, int, int]:
     """Which way it goes, the number of its first byte, and how many bytes of data it has; Ethernet and IPv4."""
     ip = packet.data[_ETHERNET:]
     tcp = (ip[0] & 15) * 4
@@ -195,17 +199,17 @@ def _segment(packet: Packet) -> tuple[bytes, int, int]:
     return ip[12:20], int(struct.unpack_from(">I", ip, tcp + 4)[0]), size
 
 
-def _offloaded(packets: list[Packet]) -> list[Packet]:
+def offloaded(packets: list[Packet]) -> list[Packet]:
     """Segments of the sender that leave one right behind the other are one of up to 64 kB, as its kernel hands them to
     the interface."""
     found: list[Packet] = []
     most = max(packets, key=lambda each: each.wire)
-    sender = _segment(most)[0]
+    sender = segment(most)[0]
     for packet in packets:
-        ends, sequence, size = _segment(packet)
+        ends, sequence, size = segment(packet)
         if found and size and ends == sender:
             last = found[-1]
-            _, first, before = _segment(last)
+            _, first, before = segment(last)
             near = packet.time_ns - last.time_ns < 500_000
             if before and first + before & 0xFFFFFFFF == sequence and near and before + size < 65_000:
                 total = struct.pack(">H", last.wire - _ETHERNET + size)
@@ -246,7 +250,7 @@ DAMAGES: dict[str, Callable[[list[Packet]], bytes]] = {
     "ERSPAN": lambda packets: pcap(inside(_erspan, packets)),
     "repeated frames": lambda packets: pcap(_repeated(packets)),
     "no length": lambda packets: pcap(inside(_without_length, packets)),
-    "offloaded": lambda packets: pcap(_offloaded(packets)),
+    "offloaded": lambda packets: pcap(offloaded(packets)),
     "captured twice": lambda packets: pcap(_twice(packets)),
     "cut off": lambda packets: pcap(packets)[: -(len(packets[-1].data) // 2)],
     "cut start": lambda packets: pcap(packets[len(packets) // 20 :]),

@@ -19,13 +19,13 @@ KINDS = (
     "super-segments",
 )
 POLICER = "policer"
-_POLICERS_FROM = 5000  # seeds
+_POLICERS = range(5000, 6000)  # seeds
 PLACES = {"sender": "s1:s1-eth0", "middle": "left:left-eth0", "receiver": "r1:r1-eth0"}
 _TUNED = "4096 131072"
 
 
 def kind_of(seed: int) -> str:
-    return POLICER if seed >= _POLICERS_FROM else KINDS[seed % len(KINDS)]
+    return POLICER if seed in _POLICERS else KINDS[seed % len(KINDS)]
 
 
 def profile(seed: int) -> str:

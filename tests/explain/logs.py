@@ -57,6 +57,23 @@ def iperf3() -> dict[str, Any]:
     return {"start": {"tcp_mss_default": MSS}, "intervals": rows, "end": end}
 
 
+def iperf3_of(sends: list[bool], protocol: str = "TCP") -> dict[str, Any]:
+    """Four intervals of a second, with a stream of 20 Mbit/s for each of ``sends``: whether this end sends it."""
+
+    def row(socket: int, at: int) -> dict[str, Any]:
+        found = {"socket": socket, "start": at, "end": at + 1.0, "bytes": 2_500_000, "bits_per_second": 20e6}
+        found |= {"omitted": False, "sender": sends[socket - 5]}
+        if sends[socket - 5] and protocol == "TCP":
+            found |= {"retransmits": at, "snd_cwnd": 10 * MSS * (at + 1), "snd_wnd": 65536, "rtt": 40_000 + at}
+        return found
+
+    sockets = range(5, 5 + len(sends))
+    start = {"connected": [], "tcp_mss_default": MSS, "test_start": {"protocol": protocol, "num_streams": len(sends)}}
+    ends = [{"sender": {"socket": each, "min_rtt": 39_000}, "receiver": {"socket": each}} for each in sockets]
+    intervals = [{"streams": [row(each, at) for each in sockets], "sum": {}} for at in range(4)]
+    return {"start": start, "intervals": intervals, "end": {"streams": ends, "sender_tcp_congestion": "cubic"}}
+
+
 QLOGS = ("0.3 records", "0.3 lines", "0.3 document", "0.4 records")
 
 

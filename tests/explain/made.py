@@ -39,6 +39,8 @@ class Path:
     first_window: int = 10
     overtakes: Callable[[int], int] = field(default=lambda _number: 0)  # ns by which a segment comes late
     loses: Callable[[int], bool] = field(default=lambda _number: False)  # whether chance takes the n-th one sent
+    turn_ns: int = 1  # of a link that hands ACKs over together, at its turns
+    marked_at: int | None = None  # bytes acknowledged: there the sender halves its window by a mark of ECN
 
 
 class _Capture:
@@ -149,7 +151,8 @@ def transfer(path: Path, first: int = 4_294_000_000, far: list[Packet] | None = 
             held = held + 1 if edge > fresh and not received else 2
             if held >= 2 or edge >= path.total_bytes:
                 held = 0
-                push(now + path.rtt_ns / 2, "ack", edge, echoed, *itertools.chain(*received[-3:][::-1]))
+                at_turn = -(-round(now + path.rtt_ns / 2) // path.turn_ns) * path.turn_ns
+                push(at_turn, "ack", edge, echoed, *itertools.chain(*received[-3:][::-1]))
         else:
             acked, echoed, *blocks = values
             pairs = [(first + a, first + b) for a, b in zip(blocks[::2], blocks[1::2], strict=True)]
@@ -158,6 +161,8 @@ def transfer(path: Path, first: int = 4_294_000_000, far: list[Packet] | None = 
             last_echo = 5000 + now // 1_000_000
             fresh_ack = acked > una
             if fresh_ack:
+                if path.marked_at is not None and una < path.marked_at <= acked:
+                    growing, cwnd = False, max(cwnd // 2, 2 * MSS)
                 cwnd += acked - una if growing else 0
                 una = acked
             top = max(blocks, default=0)

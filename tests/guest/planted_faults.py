@@ -175,6 +175,7 @@ FAULTS = (
         LONG,
         "hystart-plus-plus",
         space=(RATE, RTT, DEEP, VARIATION),
+        metric="exit_cwnd_packets",
         bounds="[0.9, 1.1]",
     ),
     Fault(

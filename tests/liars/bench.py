@@ -88,6 +88,14 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
         ),
     ),
     "little-room": (None, (*SMALL, "algorithm=cubic", "path.delay_limit=5", "collect.qdisc=1 ms")),
+    "host-queue": (
+        None,
+        (
+            *(*SMALL, "algorithm=cubic", "path.sender_interface=5 Mbit/s", "collect.qdisc=1 ms"),
+            "sender.queue={kind: pfifo_fast, limit: 1}",
+        ),
+    ),
+    "host-fq": (None, (*SMALL, "algorithm=cubic", "path.sender_interface=5 Mbit/s", "sender.queue=fq")),
     "tunnel": (None, (*SMALL, "algorithm=cubic", "path.middlebox={overhead: wireguard}")),
     "tick": (None, (*SMALL, "algorithm=cubic", "path.tick=5 ms")),
     "small-hop": (None, (*SMALL, "algorithm=cubic", "path.middlebox={mtu: 1400}")),

@@ -14,8 +14,10 @@ from tests.liars.buffers import BUFFERS
 from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
+from tests.liars.connections import CONNECTIONS
 from tests.liars.forgeries import FORGERIES
 from tests.liars.hops import HOPS
+from tests.liars.hosts import HOSTS
 from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
@@ -41,8 +43,10 @@ RUNS: list[RunLiar] = [
     *HOPS,
     *POLICERS,
     *WAYS,
+    *HOSTS,
     *RECORDS,
     *BOOTED,
+    *CONNECTIONS,
     *COLLECTED,
     *AGREEMENTS,
     *MACHINES,

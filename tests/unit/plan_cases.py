@@ -73,6 +73,8 @@ PLANNED = {
         for name, kind in queues().items()
         if not kind.unmarked
     },
+    "fq at the sender": Asked("", ("sender.queue={kind: fq, flow_limit: 50}", "topology.pairs=2")),
+    "pfifo_fast at the sender": Asked("", ("sender.queue=pfifo_fast", "calibrate=false")),
     "gred": Asked("", ("path.queue={kind: gred, dscp: 10}", "path.buffer=4 bdp")),
     "policed": Asked("", ("path.policer={rate: 5 Mbit/s, burst: 100 kB}",)),
     "jitter": Asked("perturbation: {jitter: 2 ms}\nrepetitions: 2\n", ("duration=100 ms",)),

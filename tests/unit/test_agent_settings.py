@@ -14,7 +14,7 @@ from howdah.agent.settings import Settings
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
-    """Two settings, as the kernel shows them. A file of the kernel has no length: what is written takes its place."""
+    """Two settings, as the kernel shows them."""
     place = tmp_path / "kernel"
     place.mkdir()
     (place / "hystart").write_text("1\n")
@@ -31,9 +31,9 @@ def test_what_was_before_comes_back(kernel: Path, tmp_path: Path) -> None:
     settings = Settings(journal)
     assert settings.begin() == []
     settings.write(kernel / "hystart", "0")
-    settings.write(kernel / "tcp_mem", "101 202 303")
-    settings.write(kernel / "tcp_mem", "404 505 606")
-    assert values(kernel) == {"hystart": "0", "tcp_mem": "404 505 606"}
+    settings.write(kernel / "tcp_mem", "1 2 3")
+    settings.write(kernel / "tcp_mem", "4 5 6")
+    assert values(kernel) == {"hystart": "0", "tcp_mem": "4 5 6"}
     assert settings.give_back() == []
     assert values(kernel) == before
     assert not journal.exists()
@@ -54,7 +54,7 @@ def test_the_next_run_puts_back_what_a_killed_one_left(kernel: Path, tmp_path: P
     killed = Settings(journal)
     killed.begin()
     killed.write(kernel / "hystart", "0")
-    killed.write(kernel / "tcp_mem", "101 202 303")
+    killed.write(kernel / "tcp_mem", "1 2 3")
     following = Settings(journal)
     assert following.begin() == []
     assert values(kernel) == before
@@ -67,7 +67,7 @@ def test_the_next_run_puts_back_what_a_killed_one_left(kernel: Path, tmp_path: P
 def test_a_module_that_is_gone_is_no_problem_and_a_refusal_is_told(kernel: Path, tmp_path: Path) -> None:
     settings = Settings(tmp_path / "journal")
     settings.write(kernel / "hystart", "0")
-    settings.write(kernel / "tcp_mem", "101 202 303")
+    settings.write(kernel / "tcp_mem", "1 2 3")
     (kernel / "hystart").unlink()
     (kernel / "tcp_mem").unlink()
     (kernel / "tcp_mem").mkdir()

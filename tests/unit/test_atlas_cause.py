@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,10 +19,12 @@ from howdah.claim.claims import judge_claims
 from howdah.claim.finding import FAIL
 from howdah.command.main import main
 from howdah.errors import ProfileError
+from howdah.record.claims import ClaimRow, MeasuredRow
 from howdah.report.plot import draw
 from tests.atlas_factory import PROFILE, Made, make_atlas, measured
 from tests.atlas_shipped import shipped_rows
 from tests.claim_factory import make_runs
+from tests.claim_rows import claim_row
 
 FAILS = PROFILE.replace("expect: {equals: 30}", "expect: {equals: 60}")
 MOST_UNEXPLAINED = 6  # of the 517 claims; it may become less
@@ -50,7 +51,7 @@ def test_every_cause_of_the_repository_is_of_a_claim_that_is_not_reproduced() ->
 
 def test_every_claim_that_is_not_reproduced_has_a_cause_or_is_counted_as_unexplained() -> None:
     causes = read_causes(ATLAS / "causes.yaml")
-    fails = {name for name, row in shipped_rows().items() if row["verdict"] == FAIL}
+    fails = {name for name, row in shipped_rows().items() if row.verdict == FAIL}
     unlisted = fails - set(causes)
     unexplained = unlisted | {name for name, cause in causes.items() if cause.key == UNEXPLAINED}
     counted = {each.cause: each.claims for each in tally(shipped_rows().items(), causes) if each.verdict == FAIL}
@@ -68,18 +69,17 @@ def test_what_is_unexplained_names_what_would_decide_it_and_what_that_needs() ->
     assert [name for name, text in says.items() if "That needs " not in text] == []
 
 
-def ratio_of(side: dict[str, Any]) -> float | None:
-    [point] = side["points"]
-    ratio = (point.get("comparison") or {}).get("ratio")
-    return None if ratio is None else float(ratio)
+def ratio_of(side: MeasuredRow) -> float | None:
+    [point] = side.points
+    return point.comparison.ratio if point.comparison is not None else None
 
 
-def moved_by_its_control(row: dict[str, Any]) -> float | None:
+def moved_by_its_control(row: ClaimRow) -> float | None:
     """How much farther apart the sides of a comparison are with its control: 1 is not at all; None without both."""
-    control = row.get("control")
-    if not control or not control.get("measured") or len(row["measured"]["points"]) != 1:
+    measured, control = row.measured, row.control
+    if measured is None or control is None or control.measured is None or len(measured.points) != 1:
         return None
-    before, after = ratio_of(row["measured"]), ratio_of(control["measured"])
+    before, after = ratio_of(measured), ratio_of(control.measured)
     return None if before is None or after is None else after / before
 
 
@@ -120,13 +120,13 @@ def test_a_cause_of_a_claim_that_is_reproduced_is_an_error(tmp_path: Path) -> No
     file = tmp_path / "causes.yaml"
     file.write_text(CAUSES)
     causes = read_causes(file)
-    assert wrong_causes(causes, {"made/window": {"verdict": "fail"}}) == []
-    (told,) = wrong_causes(causes, {"made/window": {"verdict": "pass"}})
+    assert wrong_causes(causes, {"made/window": claim_row(verdict="fail")}) == []
+    (told,) = wrong_causes(causes, {"made/window": claim_row()})
     assert f"{file}:5" in told
     assert "its verdict is pass" in told
-    (told,) = wrong_causes(causes, {"made/other": {"verdict": "fail"}})
+    (told,) = wrong_causes(causes, {"made/other": claim_row(verdict="fail")})
     assert "there is no published claim made/window" in told
-    assert wrong_causes(causes, {"other/window": {"verdict": "pass"}}) == []  # nothing of this profile is published
+    assert wrong_causes(causes, {"other/window": claim_row()}) == []  # nothing of this profile is published
 
 
 def test_the_cause_stands_beside_the_claim_and_is_counted(failing: Made) -> None:
@@ -157,12 +157,12 @@ def test_a_claim_without_a_cause_is_unexplained(failing: Made) -> None:
 
 
 def test_differing_and_unmeasured_claims_are_counted_by_what_is_known_of_them() -> None:
-    rows: dict[str, dict[str, Any]] = {
-        "a/by-control": {"verdict": "differs", "control": {"verdict": "pass"}},
-        "a/by-grid": {"verdict": "differs", "control": None, "unknown": {"holds": 1}},
-        "a/contradicted": {"verdict": "unsupported", "contradiction": "Two numbers"},
-        "a/drawn": {"verdict": "unsupported"},
-        "a/passed": {"verdict": "pass"},
+    rows = {
+        "a/by-control": claim_row(verdict="differs", control={"verdict": "pass"}),
+        "a/by-grid": claim_row(verdict="differs", unknown={"holds": 1}),
+        "a/contradicted": claim_row(verdict="unsupported", contradiction="Two numbers"),
+        "a/drawn": claim_row(verdict="unsupported"),
+        "a/passed": claim_row(),
     }
     assert [(each.verdict, each.cause) for each in tally(rows.items(), {})] == [
         ("pass", ""),

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from howdah.profile.claim import ClaimSection
 from howdah.report.plot import draw
 from tests.atlas_factory import ENTRIES, PROFILE, Made, make_atlas, measured
 from tests.claim_factory import make_runs
+from tests.claim_rows import claim_row
 
 CENTRAL = "central: [made/losses, made/window]"
 
@@ -79,12 +79,12 @@ def test_a_definition_that_holds_is_implemented_and_one_that_fails_fails(tmp_pat
 
 
 def test_a_kind_that_is_declared_or_taken_back_needs_no_runs() -> None:
-    row: dict[str, Any] = {"id": "a", "verdict": "pass", "expected": {"unit": ""}, "measured": None, "control": None}
+    row = claim_row()
     given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}, "expect": {"above": "1 %"}}
     plain, definition = (ClaimSection.model_validate({**given, **more}) for more in ({}, {"kind": "implemented"}))
     now = renewed(definition, row, encoding(plain))
-    assert now["verdict"] == "implemented"
-    assert renewed(plain, now, encoding(definition))["verdict"] == "pass"
+    assert now.verdict == "implemented"
+    assert renewed(plain, now, encoding(definition)).verdict == "pass"
 
 
 def test_a_range_that_was_chosen_after_a_result_says_so(tmp_path: Path) -> None:

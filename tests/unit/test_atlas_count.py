@@ -103,7 +103,7 @@ def test_what_is_judged_otherwise_now_is_rewritten_once(
     assert brought(elsewhere) == [elsewhere.results / "made.json"]
     rows = json.loads((elsewhere.results / "made.json").read_text())["claims"]
     assert {row["id"]: row["verdict"] for row in rows} == verdicts
-    assert verdicts_in(elsewhere.results) == [row["verdict"] for row in elsewhere.chapters()[0].claims()]
+    assert verdicts_in(elsewhere.results) == [row.verdict for row in elsewhere.chapters()[0].claims()]
     assert brought(elsewhere) == []
 
 
@@ -132,5 +132,5 @@ def test_a_grid_without_the_reverse_is_judged_when_it_is_published_again(elsewhe
         if row["id"] in ("more", "window"):
             row.update(verdict="differs", unknown={"text": "", "holds": 1, "of": 2, "share": 0.5, "points": points})
     file.write_text(json.dumps(data))
-    found = {row["id"]: row["verdict"] for row in elsewhere.chapters()[0].claims()}
+    found = {row.id: row.verdict for row in elsewhere.chapters()[0].claims()}
     assert found == {"window": "differs", "losses": "differs", "more": "not run"}

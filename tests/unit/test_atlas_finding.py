@@ -20,9 +20,11 @@ from howdah.atlas.site import write_site
 from howdah.atlas.view import views
 from howdah.command.main import main
 from howdah.errors import ProfileError
+from howdah.record.claims import ClaimRow
 from howdah.report.plot import draw
 from tests.atlas_factory import FINDINGS, Made, make_judged_atlas
 from tests.atlas_shipped import shipped_rows
+from tests.claim_rows import claim_row
 
 POINTS = {
     "measured": {
@@ -49,9 +51,10 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 
 
-def rows() -> dict[str, dict[str, Any]]:
-    """Published claims that support every sentence."""
-    return {name: {**row, "says": "It is so.", "entries": ["Astart_tab1"]} for name, row in ROWS.items()}
+def rows(**changed: dict[str, Any]) -> dict[str, ClaimRow]:
+    """Published claims that support every sentence; ``changed`` is of some of them, by their ids."""
+    more = {f"made/{name}": given for name, given in changed.items()}
+    return {name: claim_row(**{**row, "entries": ["Astart_tab1"], **more.get(name, {})}) for name, row in ROWS.items()}
 
 
 def statements(directory: Path, text: str = FINDINGS) -> list[Statement]:
@@ -94,8 +97,7 @@ def test_numbers_are_those_of_the_claims(tmp_path: Path) -> None:
         "CUBIC uses 95.1 % and Reno 90.1 %.",
         "CUBIC loses 0 packets, and 51 packets without HyStart.",
     ]
-    changed = rows()
-    changed["made/window"]["measured"] = {"text": "47 ± 2 packets, n = 3"}
+    changed = rows(window={"measured": {"text": "47 ± 2 packets, n = 3"}})
     assert tell(statements(tmp_path), changed, "6.12").told[0].says == "CUBIC leaves at 47 packets."
 
 
@@ -122,7 +124,7 @@ def test_numbers_are_those_of_the_claims(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_claim_is_quoted_without_what_stands_beside_its_number(row: dict[str, Any], what: str, said: str) -> None:
-    assert quoted(f"{{a/b.{what}}}!", {"a/b": row}) == f"{said}!"
+    assert quoted(f"{{a/b.{what}}}!", {"a/b": claim_row(**row)}) == f"{said}!"
 
 
 def test_plain_leaves_texts_alone() -> None:
@@ -138,11 +140,9 @@ def test_plain_leaves_texts_alone() -> None:
     ],
 )
 def test_a_sentence_falls_with_its_claim(tmp_path: Path, change: dict[str, Any] | None, why: str) -> None:
-    changed = rows()
+    changed = rows(more=change or {})
     if change is None:
         del changed["made/more"]
-    else:
-        changed["made/more"] |= change
     found = tell(statements(tmp_path), changed, "6.12")
     assert [each.status for each in found.told] == [None, "cured"]
     (fallen,) = found.fallen
@@ -152,7 +152,7 @@ def test_a_sentence_falls_with_its_claim(tmp_path: Path, change: dict[str, Any] 
 
 def test_the_page_says_which_sentences_have_fallen(made: Made) -> None:
     changed = made.published_rows()
-    changed["made/more"]["verdict"] = "fail"
+    changed["made/more"].verdict = "fail"
     page = (site_of(made, tell(made.read().findings, changed, "6.12")) / "findings.html").read_text()
     assert "CUBIC uses" not in page
     assert "made/more must be pass, and is fail" in page
@@ -189,7 +189,9 @@ def test_a_paper_has_one_file(tmp_path: Path) -> None:
 
 
 def test_pages_link_to_the_findings_and_they_to_the_claims(made: Made) -> None:
-    known = {name: {**row, "outdated": "the algorithm is another one"} for name, row in made.published_rows().items()}
+    known = made.published_rows()
+    for row in known.values():
+        row.outdated = "the algorithm is another one"
     site = site_of(made, tell(made.read().findings, known, "6.12"))
     index, page = (site / "index.html").read_text(), (site / "findings.html").read_text()
     assert "CUBIC leaves at 30.1 packets." in index
@@ -222,7 +224,10 @@ def test_the_command_reports_a_sentence_that_does_not_stand(
 
 def test_the_kernel_is_that_of_most_results() -> None:
     def one(name: str, *kernels: str) -> Published:
-        return Published(name, "", "", {}, "", {}, [], [], list(kernels), 0, 0, [{"id": "a", "verdict": "pass"}])
+        hashes = {"profile_sha256": "", "experiment_sha256": "", "runs_sha256": ""}
+        counts = {"controls_sha256": {}, "runs": {}, "made": [], "revisions": [], "core_s": 0, "simulated_s": 0}
+        claims = [claim_row(id="a")]
+        return Published.model_validate({"profile": name, "kernels": [*kernels], "claims": claims, **hashes, **counts})
 
     results = [one("a", "6.12.9"), one("b", "6.12.117", "5.10.262"), one("c", "model (ns-2 2.35)"), one("d", "7.1")]
     assert kernel_of(results) == "6.12"

@@ -30,8 +30,8 @@ def judged() -> dict[str, Judged]:
         shown = published(profile.name, profile.text, profile.claims)
         if shown is None:  # it makes other runs than are published
             continue
-        rows = {row["id"]: row for row in shown.claims}
-        found[profile.name] = [(claim, rows[claim.id]) for claim in profile.claims]
+        rows = {row.id: row for row in shown.claims}
+        found[profile.name] = [(claim, rows[claim.id].plain()) for claim in profile.claims]
     return found
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,11 +25,13 @@ from howdah.errors import HowdahError
 from howdah.place import PROFILES
 from howdah.profile import load
 from howdah.profile.claim import ClaimSection
+from howdah.record.claims import GridPointRow
 from howdah.record.provenance import sha256_text
 from howdah.report.plot import draw
 from howdah.work.display import Display
 from tests.atlas_factory import PROFILE, Made, make_atlas, make_judged_atlas, measured
 from tests.claim_factory import Measured, make_runs, row
+from tests.claim_rows import claim_row
 
 
 def _shown(made: Made, *, quick: bool = False) -> list[View]:
@@ -108,9 +109,9 @@ def test_a_claim_is_judged_as_it_is_written_now(elsewhere: Made, was: str, now: 
     text = text.replace(was, now, 1)
     profile.write_text(text.replace("{equals: 30}", "{equals: 30 s}") if "exit_time_s" in now else text)
     chapter = elsewhere.chapters()[0]
-    found = {row["id"]: row for row in chapter.claims()}
+    found = {row.id: row for row in chapter.claims()}
     assert list(found) == [each.id for each in chapter.profile.claims]
-    assert found[claim]["verdict"] == verdict, found[claim]["why"]
+    assert found[claim].verdict == verdict, found[claim].why
     for view in _shown(elsewhere):
         assert all(view_claim.says for view_claim in view.claims)
 
@@ -132,7 +133,7 @@ def test_a_control_that_changes_leaves_what_holds_without_it(elsewhere: Made, wa
     profile = elsewhere.profiles / "made.yaml"
     assert was in profile.read_text()
     profile.write_text(profile.read_text().replace(was, now, 1))
-    found = {row["id"]: row["verdict"] for row in elsewhere.chapters()[0].claims()}
+    found = {row.id: row.verdict for row in elsewhere.chapters()[0].claims()}
     assert found == {"window": "pass", "losses": losses, "more": "pass"}
 
 
@@ -140,8 +141,8 @@ def test_a_control_that_is_new_to_a_claim_that_fails_needs_runs(elsewhere: Made)
     profile = elsewhere.profiles / "made.yaml"
     failing = "expect: {equals: 60}\n    control: no-hystart\n    because: It is late."
     profile.write_text(profile.read_text().replace("expect: {equals: 30}", failing))
-    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
-    assert (row["verdict"], row["why"]) == ("not run", "the results of its control no-hystart are not published")
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row.id == "window"]
+    assert (row.verdict, row.why) == ("not run", "the results of its control no-hystart are not published")
 
 
 def test_a_control_that_is_taken_away_leaves_all_that_was_found_without_it(elsewhere: Made) -> None:
@@ -149,7 +150,7 @@ def test_a_control_that_is_taken_away_leaves_all_that_was_found_without_it(elsew
     text = profile.read_text().replace(f"controls:\n  {NO_HYSTART}\n", "")
     used = "    control: no-hystart\n    because: HyStart leaves slow start before the queue is full.\n"
     profile.write_text(text.replace(used, ""))
-    found = {row["id"]: row["verdict"] for row in elsewhere.chapters()[0].claims()}
+    found = {row.id: row.verdict for row in elsewhere.chapters()[0].claims()}
     assert found == {"window": "pass", "losses": "fail", "more": "pass"}
 
 
@@ -165,17 +166,13 @@ def test_a_claim_that_was_encoded_anew_is_no_difference_of_the_same_runs(tmp_pat
 
 
 def test_a_text_is_judged_by_its_published_counts() -> None:
-    row: dict[str, Any] = {
-        "verdict": "fail",
-        "expected": {"unit": ""},
-        "measured": {"points": [{"at": {}, "counts": {"delay": 9, "ack-train": 1}, "mean": None}]},
-        "control": None,
-    }
+    counts = {"counts": {"delay": 9, "ack-train": 1}}
+    row = claim_row(verdict="fail", measured={"points": [counts]})
     for share, verdict in (("90 %", "pass"), ("95 %", "fail")):
         value = {"metric": "exit_cause", "flow": 1}
         given = {"id": "a", "says": "x", "value": value, "expect": {"is": "delay", "in_at_least": share}}
         before = encoding(ClaimSection.model_validate({**given, "expect": {"is": "delay"}}))
-        assert renewed(ClaimSection.model_validate(given), row, before)["verdict"] == verdict
+        assert renewed(ClaimSection.model_validate(given), row, before).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -191,16 +188,10 @@ def test_a_text_is_judged_by_its_published_counts() -> None:
 )
 def test_a_trend_is_judged_by_its_published_means(verdict: str, expect: dict[str, str], now: str) -> None:
     trend = [{"axis": rtt, "mean": mean} for rtt, mean in (("10 ms", 0.99), ("40 ms", 0.95), ("160 ms", 0.85))]
-    point: dict[str, Any] = {"at": {}, "verdict": verdict, "mean": None, "trend": trend}
-    row: dict[str, Any] = {
-        "expected": {"unit": ""},
-        "measured": {"points": [point]},
-        "control": None,
-        "verdict": verdict,
-    }
+    row = claim_row(verdict=verdict, measured={"points": [{"verdict": verdict, "trend": trend}]})
     given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}}
     before = encoding(ClaimSection.model_validate({**given, "expect": {"trend": "falls", "over": "path.rtt"}}))
-    assert renewed(ClaimSection.model_validate({**given, "expect": expect}), row, before)["verdict"] == now
+    assert renewed(ClaimSection.model_validate({**given, "expect": expect}), row, before).verdict == now
 
 
 OPEN = "unknown: {fields: {path-rate: {what: not stated, field: path.rate, values: [9 Mbit/s]}}}\n"
@@ -213,19 +204,20 @@ def _over_the_grid(made: Made, profile: str) -> None:
     [row] = [row for row in data["claims"] if row["id"] == "more"]
     rates = (("10 Mbit/s", "fail"), ("9 Mbit/s", "pass"))
     points = [
-        {"at": {"path-rate": rate}, "verdict": verdict, "reverse": False, "text": "95 %"} for rate, verdict in rates
+        GridPointRow(at={"path-rate": rate}, verdict=verdict, reverse=False, text="95 %") for rate, verdict in rates
     ]
-    row.update(verdict="differs", unknown=summed_up(points))
-    grid = {"unknown": {"text": "all hold"}, "unknown_sha256": unknown_sha256(profile)}
+    row.update(verdict="differs", unknown=summed_up(points).plain())
+    together = {"fields": {}, "made": 1, "of": 1, "together": None, "most": None, "text": "all hold"}
+    grid = {"unknown": together, "unknown_sha256": unknown_sha256(profile)}
     data["profile_sha256"] = sha256_text(profile)
     file.write_text(json.dumps({**data, **grid}))
 
 
 def test_a_grid_that_is_declared_later_leaves_what_is_published(elsewhere: Made) -> None:
     profile = elsewhere.profiles / "made.yaml"
-    before = [row["verdict"] for row in elsewhere.chapters()[0].claims()]
+    before = [row.verdict for row in elsewhere.chapters()[0].claims()]
     profile.write_text(profile.read_text() + OPEN)
-    assert [row["verdict"] for row in elsewhere.chapters()[0].claims()] == before
+    assert [row.verdict for row in elsewhere.chapters()[0].claims()] == before
 
 
 @pytest.mark.parametrize(
@@ -246,8 +238,8 @@ def test_what_is_published_of_a_grid_is_of_that_grid(
     _over_the_grid(elsewhere, profile.read_text())
     profile.write_text(profile.read_text().replace(was, now))
     chapter = elsewhere.chapters()[0]
-    [row] = [row for row in chapter.claims() if row["id"] == "more"]
-    assert (row["verdict"], bool(row["unknown"])) == (verdict, verdict == "differs")
+    [row] = [row for row in chapter.claims() if row.id == "more"]
+    assert (row.verdict, bool(row.unknown)) == (verdict, verdict == "differs")
     assert chapter.together() == together
 
 
@@ -255,11 +247,11 @@ def test_a_contradiction_that_is_taken_back_leaves_the_verdict_of_the_numbers(el
     profile = elsewhere.profiles / "made.yaml"
     was, now = "expect: {equals: 30}", "expect: {equals: 60}"
     profile.write_text(profile.read_text().replace(was, f"{now}\n    contradiction: Two numbers for one"))
-    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
-    assert row["why"] == "its source contradicts itself: Two numbers for one"
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row.id == "window"]
+    assert row.why == "its source contradicts itself: Two numbers for one"
     profile.write_text(profile.read_text().replace("    contradiction: Two numbers for one\n", ""))
-    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
-    assert (row["verdict"], row["contradiction"]) == ("fail", "")
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row.id == "window"]
+    assert (row.verdict, row.contradiction) == ("fail", "")
 
 
 def test_what_is_outdated_says_so(elsewhere: Made, tmp_path: Path) -> None:
@@ -384,9 +376,9 @@ def test_every_published_file_of_the_repository_is_of_a_profile_and_its_claims()
         found = chapters[file.stem].published()
         if found is None:
             continue  # the profile has changed since; it is not shown
-        assert [claim["id"] for claim in found.claims] == [claim.id for claim in chapters[file.stem].profile.claims]
-        assert {name for claim in found.claims for name in claim["entries"]} <= entries
-        of_grid = bool(found.unknown and found.unknown["made"])
+        assert [claim.id for claim in found.claims] == [claim.id for claim in chapters[file.stem].profile.claims]
+        assert {name for claim in found.claims for name in claim.entries} <= entries
+        of_grid = bool(found.unknown and found.unknown.made)
         cells = load(chapters[file.stem].profile.path, unknowns=of_grid).cells()
         # A control that is gone was counted, and one that is new was not.
         if found.controls_sha256 == controls_sha256(chapters[file.stem].profile.text):

@@ -9,6 +9,7 @@ import pytest
 
 from howdah.atlas.encoding import encoding, renewed
 from howdah.profile.claim import ClaimSection
+from tests.claim_rows import claim_row
 
 EQUAL = {"mean": 0.0, "low": None, "high": None, "n": 10, "why": ""}
 APART = {"mean": 5.0, "low": 4.5, "high": 5.5, "n": 10, "why": ""}  # no value is below 3.01 or above 6.99
@@ -39,10 +40,9 @@ LACKING = {**EQUAL, "n": 9, "missing": 1}
 def test_a_share_of_numbers_needs_runs_unless_all_are_on_one_side(
     point: dict[str, Any], expect: dict[str, Any], verdict: str
 ) -> None:
-    row: dict[str, Any] = {"expected": {"unit": ""}, "control": None}
-    row |= {"verdict": "pass", "measured": {"points": [{"at": {}, **point}]}}
+    row = claim_row(measured={"points": [point]})
     given = {"id": "a", "says": "x", "value": {"metric": "timeouts", "flow": 1}}
     before = encoding(ClaimSection.model_validate({**given, "expect": expect}))
     claim = ClaimSection.model_validate({**given, "expect": {**expect, "in_at_least": "90 %"}})
     found = renewed(claim, row, before)
-    assert found["verdict"] == verdict, found["why"]
+    assert found.verdict == verdict, found.why

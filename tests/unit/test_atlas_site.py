@@ -146,9 +146,11 @@ def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
     made = make_judged_atlas(tmp_path)
     catalogue, found = shown(made)
     losses = next(claim for claim in found[0].claims if claim.id == "losses")
-    than = {"text": "7 packets (algorithm = reno)"}
-    losses.data["control"] |= {"measured": {"text": "51 packets"}, "than": than, "why": "ratio 7.3 (7.1 to 7.5)"}
-    losses.data["because"] = "the queue is full later"
+    control = losses.data.control
+    assert control is not None and control.measured is not None
+    control.measured.text, control.why = "51 packets", "ratio 7.3 (7.1 to 7.5)"
+    control.than = control.measured.model_copy(update={"text": "7 packets (algorithm = reno)"})
+    losses.data.because = "the queue is full later"
     words = "51 packets against 7 packets (algorithm = reno); ratio 7.3 (7.1 to 7.5)"
     site = made.runs / "atlas"
     write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
@@ -162,7 +164,7 @@ def test_a_contradiction_and_a_note_stand_beside_the_claim(tmp_path: Path) -> No
     made = make_judged_atlas(tmp_path)
     catalogue, found = shown(made)
     window = next(claim for claim in found[0].claims if claim.id == "window")
-    window.data.update(contradiction="Two numbers for one", note="It is <set>")
+    window.data.contradiction, window.data.note = "Two numbers for one", "It is <set>"
     site = made.runs / "atlas"
     write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
     page = (site / "astart-tab1.html").read_text()

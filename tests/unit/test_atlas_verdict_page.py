@@ -18,6 +18,7 @@ from howdah.atlas.verdict_page import BEGIN, PAGE_NAME, BeforeSection, main, pag
 from howdah.errors import HowdahError
 from howdah.place import DOCS, PROFILES
 from tests.atlas_factory import make_atlas
+from tests.claim_rows import claim_row
 
 
 def test_the_page_is_current_and_has_every_entry_and_claim(tmp_path: Path) -> None:
@@ -27,8 +28,8 @@ def test_the_page_is_current_and_has_every_entry_and_claim(tmp_path: Path) -> No
     catalogue = read_catalogue()
     table = text.partition("\n## Every entry\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| (\w+_\w+) \|", table, re.MULTILINE) == [entry.id for entry in catalogue.entries]
-    assert claims_text([row["verdict"] for row in rows.values()]) in text
-    unsupported = [f"`{name}`" for name, row in rows.items() if row["verdict"] == "unsupported"]
+    assert claims_text([row.verdict for row in rows.values()]) in text
+    unsupported = [f"`{name}`" for name, row in rows.items() if row.verdict == "unsupported"]
     assert unsupported
     assert [name for name in unsupported if f"| {name} |" not in text] == []
     unexplained = [name for name, cause in catalogue.causes.items() if cause.key == "unexplained"]
@@ -45,9 +46,9 @@ def test_what_was_before_is_of_entries_that_exist() -> None:
 def test_before_and_now_stand_side_by_side(tmp_path: Path) -> None:
     catalogue = make_atlas(tmp_path).read()
     rows = {
-        "made/losses": {"verdict": "fail", "entries": ["Astart_tab1"]},
-        "made/window": {"verdict": "pass", "entries": ["Astart_tab1"]},
-        "made/gone": {"verdict": "unsupported", "entries": ["Astart_tab1"], "why": "It | is\nnot."},
+        "made/losses": claim_row(verdict="fail", entries=["Astart_tab1"]),
+        "made/window": claim_row(entries=["Astart_tab1"]),
+        "made/gone": claim_row(verdict="unsupported", entries=["Astart_tab1"], why="It | is\nnot."),
     }
     catalogue.causes["made/losses"] = Cause("unexplained", "A run would decide it.", "", "")
     before = {"Astart_tab1": BeforeSection(id="Astart_tab1", verdict="pass", claims={"pass": 2, "unsupported": 1})}

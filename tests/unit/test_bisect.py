@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,9 @@ from howdah.build.cache import Cache
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.profile import load
+from howdah.record.claims import ClaimRow
 from tests.claim_factory import write_profile
+from tests.claim_rows import claim_row
 
 
 def _git(directory: Path, *arguments: str) -> str:
@@ -162,8 +163,8 @@ def test_the_log_is_one_that_git_replays(tmp_path: Path) -> None:
     assert f"first bad commit: [{history.commits[3]}]" in _git(history.path, "bisect", "log")
 
 
-def _claim(verdict: str, name: str = "c") -> dict[str, Any]:
-    return {"id": name, "verdict": verdict, "why": "so", "measured": {"text": "7 packets"}, "than": None}
+def _claim(verdict: str) -> ClaimRow:
+    return claim_row(verdict=verdict, why="so", measured={"text": "7 packets"})
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,11 @@ from howdah.claim.expectation import (
     judge_trend,
     moves_by,
 )
-from howdah.claim.finding import metric_called, number_text
+from howdah.claim.finding import At, metric_called, number_text
 from howdah.claim.sample import Sample
 from howdah.claim.words import expected_text, range_text, than_text
 from howdah.profile.claim import BoundsSection, ClaimSection, ExpectSection
+from howdah.record.claims import TrendRow
 
 COUNT = metric_called("exit_cwnd_packets")
 SHARE = metric_called("utilisation")
@@ -133,9 +134,9 @@ def test_two_means_at_the_bound(form: dict[str, Any], found: Compared, ok: bool,
 
 def test_a_comparison_in_json() -> None:
     names = ("difference", "difference_low", "difference_high", "ratio", "ratio_low", "ratio_high", "paired")
-    found = Compared(6, 2, Interval(4, 3, 5), Interval(3, 2, 7), False).to_json()
-    assert found == dict(zip(names, (4, 3, 5, 3, 2, 7, False), strict=True))
-    assert Compared(6, 0, Interval(6), None, True).to_json() == dict(
+    found = Compared(6, 2, Interval(4, 3, 5), Interval(3, 2, 7), False).row
+    assert found.plain() == dict(zip(names, (4, 3, 5, 3, 2, 7, False), strict=True))
+    assert Compared(6, 0, Interval(6), None, True).row.plain() == dict(
         zip(names, (6, None, None, None, None, None, True), strict=True)
     )
 
@@ -178,7 +179,7 @@ def test_a_comparison_in_json() -> None:
 def test_a_point(
     form: dict[str, Any], value: Sample, than: Sample | None, verdict: str, extent: float | None, why: str
 ) -> None:
-    at = {"path.rtt": "40 ms"}
+    at: At = {"path.rtt": "40 ms"}
     found = judge_point(expects(**form), COUNT, at, value, than)
     assert (found.verdict, found.at, found.value, found.than) == (verdict, at, value, than)
     assert found.extent == pytest.approx(extent)
@@ -243,7 +244,7 @@ def test_a_trend_at_the_bound(trend: str, means: list[float], verdict: str, corr
     assert (found.verdict, found.at) == (verdict, {"a": "b"})
     assert found.why.endswith(f", rank correlation {correlation}")
     assert found.why.startswith(f"from {means[0]} packets, deterministic, n = 2 to {means[-1]} packets, det")
-    assert found.trend == [{"axis": f"{number} ms", "mean": mean} for number, mean in enumerate(means)]
+    assert found.trend == [TrendRow(axis=f"{number} ms", mean=mean) for number, mean in enumerate(means)]
     assert (found.value.unit, found.value.values, found.value.runs) == ("packets", {}, ["r0", "r1"] * 5)
 
 
@@ -258,7 +259,7 @@ def test_a_trend_without_a_value_somewhere_is_not_judged() -> None:
         "2 of 3 runs left out: 1 failed, 1 invalid",
         {"r2": "failed", "r0": "invalid"},
     )
-    assert found.trend == [{"axis": "20", "mean": 1.5}, {"axis": "40", "mean": None}]
+    assert found.trend == [TrendRow(axis="20", mean=1.5), TrendRow(axis="40", mean=None)]
     one = judge_trend(expects(trend="flat", over="path.rtt"), COUNT, {}, [(20, of(1)), (40, of(1.1, 1.1))], float)
     assert (one.verdict, one.why) == ("pass", "means from 1 packets to 1.1 packets; n = 1, compared by means")
 
@@ -286,7 +287,7 @@ def test_a_rank_correlation_at_the_bound(
     assert (found.verdict, found.at) == (verdict, {"x": "y"})
     assert found.why == f"rank correlation {correlation} over 5 values of case"
     pairs = zip("abcde", means, PUBLISHED.values(), strict=True)
-    assert found.trend == [{"axis": name, "mean": mean, "with": number} for name, mean, number in pairs]
+    assert found.trend == [TrendRow(axis=name, mean=mean, other=number) for name, mean, number in pairs]
 
 
 def test_a_rank_correlation_needs_every_mean_and_some_difference() -> None:

@@ -13,6 +13,7 @@ from howdah.claim.claims import as_declared, field_of, judge_claims, judged, jud
 from howdah.claim.judging import Judging
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
+from howdah.record.index import ProfileSource
 from howdah.record.provenance import sha256_text
 from tests.claim_factory import Row, make_runs, row, write_profile
 
@@ -64,14 +65,14 @@ def test_what_is_written_already_is_left_as_it_is(tmp_path: Path) -> None:
     file = experiment / "claims.json"
     found = judge_claims(experiment)
     assert found is not None
-    assert json.loads(file.read_text()) == found
+    assert json.loads(file.read_text()) == found.plain()
     before = file.stat().st_mtime_ns, file.stat().st_ino
     judge_claims(experiment)
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == before
     for other in ("{}", "no JSON"):
         file.write_text(other)
         judge_claims(experiment)
-        assert json.loads(file.read_text()) == found
+        assert json.loads(file.read_text()) == found.plain()
     (tmp_path / "without").mkdir()
     without = made(tmp_path / "without", "")
     for _ in range(2):
@@ -90,16 +91,16 @@ def test_claims_of_another_profile_bring_their_controls_and_their_unknowns(tmp_p
     other.write_text(text)
     found = judged(experiment, other)
     assert found is not None
-    assert found["profile"] == {"file": str(other), "sha256": sha256_text(text)}
-    assert found["unknown"]["fields"] == {"buffer": "not said"}
-    (row,) = found["claims"]
-    assert (row["control"]["verdict"], row["control"]["why"]) == (
+    assert found.profile == ProfileSource(file=str(other), sha256=sha256_text(text))
+    assert found.unknown is not None and found.unknown.fields == {"buffer": "not said"}
+    (row,) = found.claims
+    assert row.control is not None and (row.control.verdict, row.control.why) == (
         "unsupported",
         "its points were left out of the sweep",
     )
     assert not (experiment / "claims.json").exists(), "nothing is written"
     own = judged(experiment)
-    assert own is not None and (own["profile"], own["format"], own["quick"]) == (None, 1, False)
+    assert own is not None and (own.profile, own.format, own.quick) == (None, 1, False)
 
 
 def test_whose_claims_the_file_has(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_a_definition_that_holds_is_implemented(tmp_path: Path, kind: str, verdi
     assert as_declared(claim, verdict) == declared
     found = judged(experiment)
     assert found is not None
-    assert found["claims"][0]["verdict"] == "fail", "a run has no value"
+    assert found.claims[0].verdict == "fail", "a run has no value"
 
 
 def test_why_runs_have_no_value(tmp_path: Path) -> None:

@@ -80,23 +80,19 @@ def test_runs_that_do_not_count_are_counted_by_why() -> None:
 
 def test_a_summary_has_text_mean_and_interval() -> None:
     found = summary(of(*[0.4, 0.6] * 4, unit="ratio"), SHARE)
-    assert (found["text"], found["n"], found["unit"]) == ("50 ± 8.9 %, n = 8", 8, "ratio")
-    assert (found["mean"], found["low"], found["high"]) == (
-        pytest.approx(0.5),
-        pytest.approx(0.5 - 0.0894, abs=1e-4),
-        pytest.approx(0.5 + 0.0894, abs=1e-4),
-    )
+    assert (found.text, found.n, found.unit) == ("50 ± 8.9 %, n = 8", 8, "ratio")
+    assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.5 - 0.0894, 0.5 + 0.0894), abs=1e-4)
     nothing = {"mean": None, "low": None, "high": None}
-    assert summary(of("loss", "loss", "delay"), SHARE) == nothing | {
+    assert summary(of("loss", "loss", "delay"), SHARE).plain() == nothing | {
         "text": "loss 2, delay 1, n = 3",
         "n": 3,
         "unit": "",
         "counts": {"loss": 2, "delay": 1},
     }
-    assert summary(Sample(), SHARE) == nothing | {"text": "no value: no run counts", "n": 0, "unit": ""}
+    assert summary(Sample(), SHARE).plain() == nothing | {"text": "no value: no run counts", "n": 0, "unit": ""}
     missing = Sample(missing={0: "no exit"})
-    assert summary(missing, SHARE)["text"] == "no value: 1 of 1 runs have none: no exit"
-    assert summary(missing, SHARE)["missing"] == 1
+    assert summary(missing, SHARE).text == "no value: 1 of 1 runs have none: no exit"
+    assert summary(missing, SHARE).missing == 1
 
 
 @pytest.mark.parametrize("left_out", ["value", "than"])

@@ -11,19 +11,20 @@ import pytest
 from howdah.claim.mechanism import reverse_of, summed_up, verdict_over
 from howdah.plan.plan import Plan
 from howdah.profile.claim import ClaimSection
+from howdah.record.claims import GridPointRow, GridRow
 from tests.claim_factory import Row, judged, make_runs, row
 
 RATES, BUFFERS = ("10", "9.9", "9.5", "9"), ("1000", "100", "200")
 
 
-def over(holding: set[tuple[str, str]], reverse: set[tuple[str, str]]) -> dict[str, Any]:
+def over(holding: set[tuple[str, str]], reverse: set[tuple[str, str]]) -> GridRow:
     points = [
-        {
-            "at": {"rate": rate, "buffer": buffer},
-            "verdict": "pass" if (rate, buffer) in holding else "fail",
-            "reverse": (rate, buffer) in reverse,
-            "text": "",
-        }
+        GridPointRow(
+            at={"rate": rate, "buffer": buffer},
+            verdict="pass" if (rate, buffer) in holding else "fail",
+            reverse=(rate, buffer) in reverse,
+            text="",
+        )
         for rate in RATES
         for buffer in BUFFERS
     ]
@@ -56,8 +57,8 @@ def test_a_grid_shows_a_mechanism_where_what_is_open_decides(
 def test_one_point_with_the_reverse_at_eight_says_so_and_shows_nothing() -> None:
     found = over({("9.9", "1000")}, at(RATES[1:]) - {("9.9", "1000")})
     assert verdict_over(found) == "depends"
-    assert (found["holds"], found["reverse"], found["of"], found["mechanism"]) == (1, 8, 12, False)
-    assert found["text"] == (
+    assert (found.holds, found.reverse, found.of, found.mechanism) == (1, 8, 12, False)
+    assert found.text == (
         "holds where rate is 9.9 and buffer is 1000 (1 of 12 points of what is left open; the reverse at 8)"
     )
 
@@ -75,20 +76,20 @@ def test_one_point_with_the_reverse_at_eight_says_so_and_shows_nothing() -> None
 )
 def test_where_a_claim_holds_is_said_by_the_values_that_matter(holding: set[tuple[str, str]], where: str) -> None:
     found = over(holding, set())
-    assert found["text"] == f"holds {where} ({len(holding)} of 12 points of what is left open)"
-    assert found["share"] == len(holding) / 12
-    assert [(point["at"]["rate"], point["at"]["buffer"]) for point in found["points"]] == [
+    assert found.text == f"holds {where} ({len(holding)} of 12 points of what is left open)"
+    assert found.share == len(holding) / 12
+    assert [(point.at["rate"], point.at["buffer"]) for point in found.points] == [
         (rate, buffer) for rate in RATES for buffer in BUFFERS
     ]
 
 
 def test_of_one_field_a_single_value_decides() -> None:
     points = [
-        {"at": {"simulator": name}, "verdict": verdict, "reverse": False, "text": ""}
+        GridPointRow(at={"simulator": name}, verdict=verdict, reverse=False, text="")
         for name, verdict in (("none", "fail"), ("ns-2", "pass"), ("ns-3", "fail"))
     ]
     assert verdict_over(summed_up(points)) == "differs"
-    assert verdict_over(summed_up([{**points[0], "reverse": True}, *points[1:]])) == "depends"
+    assert verdict_over(summed_up([points[0].model_copy(update={"reverse": True}), *points[1:]])) == "depends"
 
 
 RANKS = {"over": "case", "with": {"a": 1.0, "b": 2.0, "c": 3.0}}

@@ -140,3 +140,12 @@ def test_what_a_name_does_to_a_terminal(tmp_path: Path) -> None:
     from howdah.foreign import visible
 
     assert "\x1b" not in visible(text([flow], [], 0, []))
+
+
+@pytest.mark.parametrize("lost", [(300,), (300, 301)])
+def test_one_or_two_losses_at_a_growing_queue_may_be_chance(lost: tuple[int, ...], tmp_path: Path) -> None:
+    """The loss ends growth, so the queue was never longer than in front of it; a full one drops more."""
+    flow = explained(Drawn(loses=lambda number: number in lost, total_bytes=2_000_000), tmp_path)
+    assert flow.loss_by is None and flow.loss_words
+    assert flow.buffer_bytes.value is None and (flow.buffer_bytes.low or 0) > 0
+    assert flow.exit is not None and flow.exit.cause == "loss"

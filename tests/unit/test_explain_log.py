@@ -12,8 +12,10 @@ import pytest
 from howdah.errors import RecordError
 from howdah.explain.explained import Explained
 from howdah.explain.read import read_files
+from howdah.explain.twin import twin_text
+from howdah.explain.words import sentence
 from howdah.held import HeldBy
-from tests.explain.logs import QLOGS, SS, iperf3, line, qlog, states
+from tests.explain.logs import QLOGS, SS, iperf3, iperf3_of, line, qlog, states
 
 
 def explained(content: str, place: Path) -> Explained:
@@ -50,6 +52,65 @@ def test_iperf3_s_intervals_are_means_and_tell_no_exit(tmp_path: Path) -> None:
     assert flow.base_rtt_us.value == 39_000 and flow.data_bytes == 1_000_000
     assert flow.peak_packets.value == 40 and flow.retransmitted_packets == 6
     assert flow.exit is None and flow.why_no_exit
+
+
+@pytest.mark.parametrize("before", ["", "skmem:(r0,rb131072,t0,tb87040) ", "timer:(on,200ms,0) uid:1 ino:7 sk:1 <-> "])
+def test_ss_names_the_algorithm_behind_whatever_options_add(before: str, tmp_path: Path) -> None:
+    flow = explained(SS.replace("\t ts sack cubic", f"\t {before}ts sack ecn cubic"), tmp_path)
+    assert flow.algorithm == ["cubic"]
+
+
+def test_ss_without_times_has_no_duration_and_claims_none(tmp_path: Path) -> None:
+    flow = explained("\n".join(each for each in SS.splitlines() if not each.startswith("1700")), tmp_path)
+    assert flow.exit is not None and flow.exit.packets.value == 28
+    assert flow.duration_s == 0 and flow.goodput_bits_per_second == 0 and "time" in flow.unknown
+    assert "before reading 2" in sentence(flow)
+    twin = twin_text(flow, "twin")
+    assert "claims:" not in twin and "exit_time_s" not in twin
+
+
+def test_streams_of_iperf3_share_the_path(tmp_path: Path) -> None:
+    """Eight one way: the bound of the rate is of all; two ways: of each."""
+    flow = explained(json.dumps(iperf3_of([True] * 8)), tmp_path)
+    assert flow.rate_bits_per_second.low == 160e6 and any("8 streams" in note for note in flow.notes)
+    file = tmp_path / "log"
+    file.write_text(json.dumps(iperf3_of([True, False])))
+    both = read_files([file], 8).flows
+    assert [each.rate_bits_per_second.low for each in both] == [20e6, 20e6]
+    assert sorted(each.retransmitted_packets is None for each in both) == [False, True]
+
+
+def test_an_iperf3_that_was_interrupted_says_so(tmp_path: Path) -> None:
+    document = iperf3_of([True]) | {"end": {}, "error": "interrupt - the client has terminated"}
+    flow = explained(json.dumps(document), tmp_path)
+    assert flow.data_bytes == 10_000_000 and any("error" in note for note in flow.notes)
+
+
+def test_iperf3_s_stream_of_lines_is_its_document(tmp_path: Path) -> None:
+    document = iperf3_of([True])
+    events = [{"event": "start", "data": document["start"]}]
+    events += [{"event": "interval", "data": each} for each in document["intervals"]]
+    lines = "\n".join(json.dumps(each) for each in [*events, {"event": "end", "data": document["end"]}])
+    for content in (lines, lines[:-20]):
+        assert explained(content, tmp_path).data_bytes == 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (json.dumps({"start": {}, "intervals": [], "end": {}, "error": "refused"}), "before its first interval"),
+        (json.dumps(iperf3_of([True], protocol="UDP")), "without TCP"),
+        (json.dumps({"qlog_version": "0.3", "traces": []}), "no trace with events"),
+        (json.dumps({"qlog_version": "0.3", "traces": [{"error_description": "x"}]}), "no trace with events"),
+        (
+            json.dumps({"qlog_version": "draft-02", "traces": [{"events": [[0, "a", "b", {}]]}]}),
+            "as before version 0.3",
+        ),
+    ],
+)
+def test_a_log_that_tells_nothing_says_why(content: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=why):
+        explained(content, tmp_path)
 
 
 @pytest.mark.parametrize("form", QLOGS)

@@ -19,6 +19,7 @@ from howdah.plan.plan import Flow, Plan
 from howdah.plan.text import render
 from howdah.plan.traffic import HttpRequests
 from howdah.record.agent import FlowRecord
+from howdah.record.connections import Connections
 from tests.unit.profile_factory import make_one
 from tests.unit.told_by_agent import flow_record
 
@@ -145,6 +146,6 @@ def test_client_and_trace_are_compared(tmp_path: Path, end_s: float, agree: bool
     assert values["transactions"] == 2
     assert values["first_transaction_time_s"] == 0.9
     assert values["last_transaction_time_s"] == pytest.approx(end_s - 0.9)
-    (check,) = sheet.cross_checks
+    (check,) = sheet.to_json(Connections(sheet.connections.table()))["cross_checks"]
     assert check["agree"] is agree
-    assert check["sources"] == {"client": end_s, "tcp_probe": 2.0}
+    assert check["sources"] == {"compared": 1, "agree": int(agree)}

@@ -243,7 +243,6 @@ STARTED = (500_000, 500_000.0, 10_000, "us")
         ),
         (FLOW, {"end_ns": 1_000_000_000, "complete": False}, True, MOVED, STARTED),
         (SIZED, {"end_ns": 1_000_000_000}, True, MOVED, STARTED),
-        (dataclasses.replace(FLOW, group="web"), {"end_ns": 10**9}, True, MOVED, STARTED),
         (
             dataclasses.replace(FLOW, traffic="python"),
             {"end_ns": 10**9},

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from howdah.errors import RecordError
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.group import (
     completion_s,
@@ -24,6 +26,8 @@ from howdah.measure.transaction import traced_ends_ns
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.traffic import Exchange
 from howdah.record.agent import AgentRecord, FlowRecord
+from howdah.record.connections import Connections, of_rows, read_connections, write_connections
+from howdah.record.directory import RunDirectory
 from tests.unit.path_factory import path_plan
 from tests.unit.plan_factory import make_plan
 from tests.unit.told_by_agent import flow_record
@@ -56,10 +60,20 @@ def agent(records: dict[int, FlowRecord]) -> AgentRecord:
     return AgentRecord(flows=[each.model_copy(update={"id": flow}) for flow, each in records.items()])
 
 
+def connections_of(sheet: Sheet) -> list[dict[str, Any]]:
+    return list(Connections(sheet.connections.table()).rows())
+
+
+def cross_checks(sheet: Sheet) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = sheet.to_json(Connections(sheet.connections.table()))["cross_checks"]
+    return found
+
+
 def rows_of(sheet: Sheet) -> dict[str, Any]:
-    names = [row["metric"] for row in sheet.rows]
+    rows = [*sheet.rows, *connections_of(sheet)]
+    names = [row["metric"] for row in rows]
     assert len(names) == len(set(names))
-    return {row["metric"]: row["value"] for row in sheet.rows}
+    return {row["metric"]: row["value"] for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -98,10 +112,36 @@ def test_the_rows_of_a_connection() -> None:
         "large_completion_time_s": 0.5,
         "large_retransmission_ratio": 0.1,
     }
-    assert {(row["flow"], row["group"], row["algorithm"]) for row in sheet.rows} == {(7, "web", flow.algorithm)}
-    (compared,) = sheet.cross_checks
-    assert compared["sources"] == {"agent": 0.5, "tcp_probe": pytest.approx(0.49)}
+    assert {(row["flow"], row["group"], row["algorithm"]) for row in connections_of(sheet)} == {
+        (7, "web", flow.algorithm)
+    }
+    (compared,) = cross_checks(sheet)
+    assert (compared["flow"], compared["sources"]) == ("web", {"compared": 1, "agree": 1})
     assert compared["agree"]
+
+
+def test_rows_of_connections_come_back_from_their_file(tmp_path: Path) -> None:
+    sheet = Sheet({}, receivers={7: "windows"})
+    connection_rows(sheet, make_trace([], [], [], flow=member()), record(segments_sent=None))
+    made = Connections(sheet.connections.table())
+    run = RunDirectory(tmp_path)
+    write_connections(run, made)
+    found = read_connections(run)
+    assert list(found.rows()) == list(made.rows())
+    assert found.summary() == made.summary() == sheet.to_json(made)["connections"]
+    assert found.of("completion_time_s", "web").values.tolist() == [0.5]
+    assert (found.of("completion_time_s").unit, found.of("completion_time_s", "other").flows) == ("s", [])
+    assert {row["receiver"] for row in found.rows()} == {"windows"}
+    assert list(of_rows(list(found.rows())).rows()) == list(found.rows())
+    other = Sheet({}, receivers={7: "windows"})
+    connection_rows(other, make_trace([], [], [], flow=member()), record(end_ns=1501 * MS, segments_sent=None))
+    assert Connections(other.connections.table()).summary() != made.summary()
+    write_connections(run, Connections(made.table.slice(0, 0)))
+    assert not run.connections.exists(), "an older analysis had some"
+    assert len(read_connections(run)) == 0
+    run.connections.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(RecordError, match="measures of connections cannot be read"):
+        read_connections(run)
 
 
 @pytest.mark.parametrize(("last_ms", "agree"), [(1421.0, True), (1419.0, False), (1579.0, True), (1581.0, False)])
@@ -109,18 +149,18 @@ def test_agent_and_trace_agree_within_two_round_trips(last_ms: float, agree: boo
     trace = make_trace([1100.0, last_ms, last_ms + 1], [0, 0, 10], [10] * 3, flow=member(), start_ms=1000, srtt_ms=40)
     sheet = Sheet({})
     connection_rows(sheet, trace, record())
-    assert [each["agree"] for each in sheet.cross_checks] == [agree]
+    assert [each["agree"] for each in cross_checks(sheet)] == [agree]
 
 
 def test_a_connection_that_did_nothing_says_why() -> None:
     sheet = Sheet({})
     connection_rows(sheet, make_trace([], [], [], flow=member()), flow_record())
     assert set(rows_of(sheet).values()) == {None}
-    why = {row["metric"]: row["why"] for row in sheet.rows}
+    why = {row["metric"]: row["why"] for row in connections_of(sheet)}
     assert why["completion_time_s"] == f"the connection did not complete its {SIZE} bytes"
     assert why["retransmitted_packets"] == "the agent did not count segments"
     assert why["goodput_bits_per_second"] == "no byte arrived"
-    assert sheet.cross_checks == []
+    assert cross_checks(sheet) == []
     nothing_sent = Sheet({})
     connection_rows(nothing_sent, make_trace([], [], [], flow=member()), record(segments_sent=0))
     assert rows_of(nothing_sent)["retransmission_ratio"] is None
@@ -246,13 +286,15 @@ def test_transactions_of_a_connection_and_of_its_group() -> None:
     connection_rows(sheet, trace, asked((1000, 1100), (1100, 1200), (1200, 1590)))
     found = rows_of(sheet)
     assert found["transactions"] == 3
-    assert {(row["flow"], row["group"], row["algorithm"]) for row in sheet.rows} == {(7, "web", trace.flow.algorithm)}
+    assert {(row["flow"], row["group"], row["algorithm"]) for row in connections_of(sheet)} == {
+        (7, "web", trace.flow.algorithm)
+    }
     assert found["first_transaction_time_s"] == 0.1
     assert found["last_transaction_time_s"] == 0.39
     assert found["transaction_time_median_s"] == 0.1
-    (compared,) = sheet.cross_checks
+    (compared,) = (each for each in cross_checks(sheet) if each["metric"] == "transaction_time_s")
     assert not compared["agree"]
-    assert compared["message"].endswith("about the end of transaction 3")
+    assert compared["message"].endswith("about the end of a transaction: 1 of 1 connections (flow 7)")
     whole = Sheet({})
     group_rows(
         whole, planned([exchanged(1), exchanged(2)]), agent({1: asked((0, 100), (100, 300)), 2: asked((0, 400))})

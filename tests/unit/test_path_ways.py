@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.judge.delay_limit import _check as limit_check
 from howdah.judge.jitter import _distribution, _order
+from howdah.judge.room import room_check
 from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline import made
@@ -255,7 +255,7 @@ def line(arrivals: int, leaves: int, limit: int, each: int) -> Samples:
 @pytest.mark.parametrize("each", [1, 7])
 @pytest.mark.parametrize(("limit", "ok"), [(20, True), (25, False), (12, False)])
 def test_a_line_of_too_little_room_is_the_planned_one(limit: int, each: int, ok: bool) -> None:
-    assert limit_check("x", line(2, 1, limit, each), 20, 10**12).ok is ok
+    assert room_check("x", "the line", line(2, 1, limit, each), (20, 20), 10**12).ok is ok
 
 
 def test_a_tunnel_takes_of_every_rate(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def in_path(field: str) -> str:
     ("path", "text", "line", "hint"),
     [
         (in_path("outage: 1 s"), "", 3, "outage is a field of path.handover and path.schedule[…]"),
+        (in_path("limit: 1000 packets"), "", 3, "did you mean delay_limit?"),
         (PATH, "background: [{connections: 5}]\n", 4, "connections is a field of groups[…]"),
         (PATH, "flows: [{connections: 5}]\n", 4, "connections is a field of groups[…]"),
         (PATH, "flows: [{think: 5 s}]\n", 4, "think is a field of groups[…]"),

@@ -16,6 +16,7 @@ from howdah.report.dotplot import MOST_ROWS, _number, dot_plot
 from howdah.report.ending import results
 from howdah.report.source import TableSource
 from howdah.report.subject import Subject, subjects
+from tests.claim_rows import claim_row
 from tests.experiment_factory import Scenario
 from tests.unit.test_report_found import EXIT, LOST, made
 
@@ -107,7 +108,7 @@ def test_one_side_alone_has_no_picture(said: list[Subject]) -> None:
 
 
 def _claims(*verdicts: str) -> list[Claims]:
-    return [Claims("", "", [{"verdict": each, "says": f"It is so {each}."} for each in verdicts])]
+    return [Claims("", "", [claim_row(verdict=each, says=f"It is so {each}.") for each in verdicts])]
 
 
 def test_the_claims_are_answered_first() -> None:

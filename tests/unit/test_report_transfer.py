@@ -68,7 +68,7 @@ def _experiment(place: Path, *listed: str) -> Experiment:
             {**common, "flow": flow.id, "value": None if flow.id == plan.flows[-1].id else 1 + flow.id / 100}
             for flow in plan.flows
         ]
-        return replace(run, plan=plan, metrics=rows)
+        return replace(run, plan=plan, metrics=[], connection_rows=rows)
 
     return replace(experiment, runs=[with_times(run) for run in experiment.runs[:1]])
 

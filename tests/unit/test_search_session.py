@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.sought import PROFILE
+
 pytest.importorskip("optuna", reason="optuna is not installed")
 
 from howdah.command.main import main
@@ -44,28 +46,6 @@ WORKER = """
     (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": verdict, "checks": []}))
     (directory / "run.json").write_text(json.dumps({**record, "status": "finished", "analysis_sha256": ANALYSIS}))
     print(json.dumps({"verdict": verdict}))
-"""
-PROFILE = """\
-howdah: 1
-name: sought
-path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
-algorithm: cubic
-duration: 8 s
-repetitions: 2
-background: [{algorithm: reno}]
-claims:
-  - id: high
-    says: start-up ends above half the BDP
-    value: {metric: exit_cwnd_bdp, flow: 1}
-    expect: {at_least: BOUND}
-search:
-  space:
-    path.rate: {from: 1 Mbit/s, to: 20 Mbit/s, step: 500 kbit/s}
-    path.rtt: {from: 10 ms, to: 300 ms, step: 1 ms}
-    path.buffer: [1 bdp, 2 bdp, 4 bdp]
-  falsify: high
-  budget: {candidates: 16}
-  seed: 3
 """
 
 

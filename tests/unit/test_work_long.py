@@ -24,7 +24,6 @@ from howdah.work.prepared import Prepared
 from howdah.work.sweep_memory import useless_memories
 
 RUNS = 1200
-WRONG = "5mbit-10ms-r0"  # with the buffer of WRONG_AT_ONE_POINT: less than a frame, and at no other point
 SOME = 30 + 40 - 1  # plans that stand for all
 PROFILE = f"""\
 howdah: 1

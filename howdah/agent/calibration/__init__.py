@@ -13,6 +13,7 @@ from howdah.agent.calibration.train import TrainResult, measure_rate
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
+from howdah.plan.jitter import Jitter
 from howdah.plan.plan import Plan
 
 CALIBRATION_FORMAT = 2
@@ -31,7 +32,7 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
     phase_end = start + calibration.phase_us * 1000
     depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop, phase_end)
     policer = measure_policer(plan, namespaces, loop)
-    jitter = None if plan.path.jitter is None else _jitter(plan, namespaces, loop)
+    draws = {} if plan.path.jitter is None else {"jitter": _jitter(plan, plan.path.jitter, namespaces, loop)}
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
     deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
@@ -39,7 +40,7 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
         **found(start, epoch_ns, train, depth),
         "silent": silent,
         **({} if policer is None else {"policer": policer}),
-        **({} if jitter is None else {"jitter": jitter}),
+        **draws,
         "targets": described,
         "loss": {
             "sent": train.sent + sum(measurement.sent for measurement in delays),
@@ -48,10 +49,10 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
     }
 
 
-def _jitter(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]] | None:
+def _jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]]:
     from howdah.agent.calibration.jitter import measure_jitter  # few runs need it
 
-    return measure_jitter(plan, namespaces, loop)
+    return measure_jitter(plan, jitter, namespaces, loop)
 
 
 def found(start: int, epoch_ns: int, train: TrainResult, depth: BufferResult) -> dict[str, Any]:

@@ -20,12 +20,9 @@ from howdah.plan.plan import CalibrationTarget, Event, Plan
 _MARGIN_NS = 50 * MS
 
 
-def measure_jitter(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]] | None:
-    """The entry ``jitter`` of calibration-*.json, one of each target and way, times from the first packet on; None
-    where no packet draws. The lines are changed as the plan's timeline changes them, and back."""
-    jitter = plan.path.jitter
-    if jitter is None:
-        return None
+def measure_jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]]:
+    """The entry ``jitter`` of calibration-*.json, one of each target and way, times from the first packet on. The lines
+    are changed as the plan's timeline changes them, and back."""
     _apply(jitter_events(plan.timeline, 0), namespaces)
     found = [entry for target in plan.calibration.targets for entry in _measured(jitter, target, namespaces, loop)]
     _apply(jitter_events(plan.timeline, plan.duration_us), namespaces)

@@ -16,7 +16,7 @@ from howdah.linux.netlink.address import add_address
 from howdah.linux.netlink.discipline import class_made, made
 from howdah.linux.netlink.ethtool import set_offload
 from howdah.linux.netlink.filter import add_filter
-from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
+from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_queue_length, set_up
 from howdah.linux.netlink.neighbour import add_neighbour
 from howdah.linux.netlink.police import add_policer
 from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
@@ -89,15 +89,17 @@ class NetlinkWiring:
             raise AgentError(text, f"bad arguments: {error}") from error
 
     def change(self, label: str, operation: str, arguments: Arguments) -> None:
-        """A change of path at a time of the timeline: ``qdisc`` or ``class``, in place, packets stay queued."""
+        """A change of path at a time of the timeline: ``qdisc`` or ``class``, in place, packets stay queued; or
+        ``replace``, a new queue."""
         text = f"{label} ({describe(Operation(operation, arguments))})"
         namespace = self.namespaces[arguments["node"]]
         index = namespace.index(arguments["interface"])
         try:
             kind, options = arguments["kind"], arguments["options"]
-            if operation == "qdisc":
+            if operation in ("qdisc", "replace"):
                 place = (arguments["parent"], arguments["handle"])
-                qdisc.change_qdisc(namespace.netlink, index, *place, made(kind, options))
+                do = qdisc.change_qdisc if operation == "qdisc" else qdisc.replace_qdisc
+                do(namespace.netlink, index, *place, made(kind, options))
             else:
                 place = (arguments["parent"], arguments["classid"])
                 qdisc.change_class(namespace.netlink, index, *place, kind, class_made(kind, options))
@@ -172,6 +174,10 @@ class NetlinkWiring:
     def _gso(self, node: str, interface: str, gso_max_segs: int) -> None:
         namespace = self.namespaces[node]
         set_gso_max_segs(namespace.netlink, namespace.index(interface), gso_max_segs)
+
+    def _txqueuelen(self, node: str, interface: str, packets: int) -> None:
+        namespace = self.namespaces[node]
+        set_queue_length(namespace.netlink, namespace.index(interface), packets)
 
     def _address(self, node: str, interface: str, address: str) -> None:
         namespace = self.namespaces[node]

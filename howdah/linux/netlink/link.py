@@ -26,6 +26,7 @@ _IFLA_ADDRESS = 1
 _IFLA_LINK = 5
 IFLA_IFNAME = 3
 _IFLA_MTU = 4
+_IFLA_TXQLEN = 13
 _IFLA_LINKINFO = 18
 IFLA_STATS64 = 23
 _IFLA_NET_NS_FD = 28
@@ -69,6 +70,7 @@ class LinkState:
     gso_max_size_bytes: int
     mac: str
     statistics: dict[str, int]
+    queue_packets: int = 0  # txqueuelen
     permanent_mac: str = ""  # of a NIC; empty where the kernel names none
 
 
@@ -158,6 +160,11 @@ def set_gso_max_segs(netlink: NetlinkSocket, index: int, gso_max_segs: int) -> N
     netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_GSO_MAX_SEGS, gso_max_segs))
 
 
+def set_queue_length(netlink: NetlinkSocket, index: int, packets: int) -> None:
+    """``txqueuelen``."""
+    netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_TXQLEN, packets))
+
+
 def parse_link(message: Message) -> LinkState:
     _family, _kind, index, flags, _change = _INTERFACE.unpack_from(message.payload)
     found = parse_attributes(message.payload[_INTERFACE.size :])
@@ -179,6 +186,7 @@ def parse_link(message: Message) -> LinkState:
         gso_max_size_bytes=number(_IFLA_GSO_MAX_SIZE),
         mac=found.get(_IFLA_ADDRESS, b"").hex(":"),
         statistics=statistics,
+        queue_packets=number(_IFLA_TXQLEN),
         permanent_mac=found.get(_IFLA_PERM_ADDRESS, b"").hex(":"),
     )
 

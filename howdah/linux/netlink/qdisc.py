@@ -10,10 +10,11 @@ import struct
 from dataclasses import dataclass, field
 
 from howdah.linux.netlink.discipline import statistics_of
-from howdah.linux.netlink.discipline.discipline import Discipline
+from howdah.linux.netlink.discipline.discipline import Discipline, HostQueue
 from howdah.linux.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
+    NLM_F_REPLACE,
     Message,
     NetlinkSocket,
     attribute,
@@ -58,6 +59,7 @@ class QdiscState:
     backlog_packets: int
     marked: int = 0  # packets that an active queue marked instead of dropping
     causes: dict[str, int] = field(default_factory=dict)  # of the drops, where the kind tells them
+    limits: dict[str, int] = field(default_factory=dict)  # of the queue of a host
 
 
 def parse_handle(value: str) -> int:
@@ -114,6 +116,11 @@ def change_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, d
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, discipline))
 
 
+def replace_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, discipline: Discipline) -> None:
+    """Put a new qdisc where another is, which goes with all that it holds (``tc qdisc replace``)."""
+    netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, discipline), NLM_F_CREATE | NLM_F_REPLACE)
+
+
 def add_class(netlink: NetlinkSocket, index: int, parent: str, classid: str, kind: str, of_class: Discipline) -> None:
     netlink.request(RTM_NEWTCLASS, class_request(index, parent, classid, kind, of_class), NLM_F_CREATE | NLM_F_EXCL)
 
@@ -134,7 +141,9 @@ def parse_qdisc(message: Message) -> QdiscState:
     queue = struct.unpack_from("=IIIII", statistics.get(TCA_STATS_QUEUE, bytes(20)))
     kind_name = found.get(TCA_KIND, b"").rstrip(b"\0").decode()
     own = statistics.get(TCA_STATS_APP, b"")
-    counted = statistics_of(kind_name) if own else None
+    options = found.get(_TCA_OPTIONS, b"")
+    of_kind = statistics_of(kind_name) if own or options else None
+    counted = of_kind if own else None
     return QdiscState(
         index=index,
         handle=format_handle(handle),
@@ -148,6 +157,7 @@ def parse_qdisc(message: Message) -> QdiscState:
         backlog_packets=queue[0],
         marked=counted.marks(own) if counted else 0,
         causes=counted.causes(own) if counted else {},
+        limits=of_kind.limits(options) if of_kind and issubclass(of_kind, HostQueue) else {},
     )
 
 

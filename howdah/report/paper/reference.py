@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from howdah.errors import HowdahError
-from howdah.generated import docs_of, keep_current
+from howdah.generated import between, docs_of, keep_current
 from howdah.report.paper.figures import NAMES
 from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
 
@@ -27,11 +26,7 @@ def figure_list() -> str:
 
 def page(text: str) -> str:
     """The page with the list as it is now. Raises HowdahError where it has no marks."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise HowdahError(f"{PAGE_NAME} lacks the marks around its list of figures: {BEGIN} {END}")
-    return f"{before}{BEGIN}\n\n{figure_list()}\n\n{END}{after}"
+    return between(text, BEGIN, END, figure_list(), PAGE_NAME)
 
 
 def main(arguments: list[str]) -> int:

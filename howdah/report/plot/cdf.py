@@ -6,12 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+import numpy as np
+
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, Run
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.measure import Measure, measure_of
-from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, select
+from howdah.report.plot.sample import NothingToDrawError, Selection, base_unit, every_value, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import place_title
@@ -61,7 +63,7 @@ def distributions(figure: FigureSection, experiment: Experiment) -> Distribution
         ]
     if not any(each.values for panel in panels.values() for each in panel):
         raise NothingToDrawError(f"no connection of {group} has {figure.metric} in a run that counts")
-    return Distributions(panels, group, _unit(selection.made, figure.metric))
+    return Distributions(panels, group, base_unit(selection.made, figure.metric))
 
 
 def draw_cdf(figure: FigureSection, found: Distributions) -> Drawn:
@@ -101,7 +103,7 @@ def draw_cdf(figure: FigureSection, found: Distributions) -> Drawn:
 
 
 def _group(figure: FigureSection, runs: list[Run]) -> str:
-    groups = list(dict.fromkeys(str(row["group"]) for run in runs for row in run.metrics if row.get("group")))
+    groups = list(dict.fromkeys(name for run in runs for name in run.connections().groups))
     if not groups:
         raise NothingToDrawError("no run has a group of connections")
     if figure.group is not None:
@@ -113,10 +115,6 @@ def _group(figure: FigureSection, runs: list[Run]) -> str:
     return groups[0]
 
 
-def _unit(runs: list[Run], metric: str) -> str:
-    return next(str(row.get("unit") or "") for run in runs for row in run.metrics if row["metric"] == metric)
-
-
 def _distribution(metric: str, group: str, here: Selection, label: str, style: Style) -> CdfLine:
     values: list[float] = []
     without = counted = 0
@@ -126,12 +124,10 @@ def _distribution(metric: str, group: str, here: Selection, label: str, style: S
             left_out.append(f"{run.name} is {run.verdict_name}")
             continue
         counted += 1
-        for row in run.metrics:
-            if row["metric"] == metric and row["flow"] is not None and row.get("group") == group:
-                if isinstance(row["value"], int | float):
-                    values.append(float(row["value"]))
-                else:
-                    without += 1
+        found = run.connections().of(metric, group).values
+        known = found[~np.isnan(found)].tolist()
+        values += known
+        without += found.size - len(known)
     if without:
         left_out.append(f"{without} of {without + len(values)} connections have no {metric.replace('_', ' ')}")
     values.sort()

@@ -163,6 +163,8 @@ def base_unit(runs: Sequence[AnyRun], metric: str) -> str:
         for row in run.metrics:
             if row["metric"] == metric:
                 return str(row.get("unit") or "")
+        if (unit := run.connections().of(metric).unit) is not None:
+            return unit
     made = [run for run in runs if not isinstance(run, StoredPoint)]
     if not made:
         return known_metrics()[metric].unit if metric in known_metrics() else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue
+from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, HostQueue
 
 
 @cache
@@ -53,6 +53,12 @@ def queues() -> dict[str, type[HopQueue]]:
     """Those that a hop of a path can have, by what profiles call them."""
     found = [kind for kind in disciplines().values() if issubclass(kind, HopQueue) and not kind.named_by]
     return {kind.name: kind for kind in sorted(found, key=lambda kind: (not kind.fills, kind.name))}
+
+
+@cache
+def host_queues() -> dict[str, type[HostQueue]]:
+    """Those that a sender's interface can have, by what profiles call them."""
+    return {kind.name: kind for kind in disciplines().values() if issubclass(kind, HostQueue)}
 
 
 def _found(kind: str) -> type[Discipline] | None:

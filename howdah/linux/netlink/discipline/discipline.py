@@ -167,6 +167,28 @@ class HopQueue(Discipline):
         return None
 
 
+class HostQueue(Discipline):
+    """A discipline behind the rate limit of a sender's interface, which a profile chooses."""
+
+    name: ClassVar[str]  # in profiles
+    asked_of_host: ClassVar[type[Parameters]] = Parameters
+
+    @classmethod
+    def of_host(cls, asked: Any, roomy_packets: int) -> HostQueue:
+        """From the parameters of the class ``asked_of_host``; ``roomy_packets`` are more than flows ever queue."""
+        raise NotImplementedError
+
+    @property
+    def room_packets(self) -> tuple[int, int]:
+        """The least that it holds when it drops, and the most that it ever holds."""
+        raise NotImplementedError
+
+    @classmethod
+    def limits(cls, options: bytes) -> dict[str, int]:  # noqa: ARG003 - as all others have it
+        """What the kernel says of its limits in TCA_OPTIONS, by the names of a plan."""
+        return {}
+
+
 def duration(us: int) -> str:
     """As tc takes it: ``5ms``."""
     from howdah.quantity import format_duration  # not in guests, which show nothing

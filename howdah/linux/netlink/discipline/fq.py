@@ -3,26 +3,65 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import struct
+from collections.abc import Mapping
+from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import Discipline, Words
-from howdah.linux.netlink.message import u32
+from howdah.linux.netlink.discipline.discipline import HostQueue, Parameters, Words, asked
+from howdah.linux.netlink.message import parse_attributes, u32
 
 _PLIMIT, _FLOW_PLIMIT = 1, 2
+_STATISTICS = struct.Struct("=5Q")  # struct tc_fq_qd_stats up to flows_plimit
 
 
 @planned
-class Fq(Discipline):
+class FqParameters(Parameters):
+    """fq (`net/sched/sch_fq.c`): a queue for each connection, which it paces at the rate that TCP asks for."""
+
+    limit: int = asked(10_000, "packets of all connections", least=1, most=1_000_000)
+    flow_limit: int = asked(100, "packets of one connection", least=1, most=1_000_000)
+
+    def wrong(self) -> tuple[str, str] | None:
+        return ("flow_limit", "expected at most limit") if self.flow_limit > self.limit else None
+
+
+@planned
+class Fq(HostQueue):
     """``flow_limit_packets`` is the limit of one flow."""
 
     kind: ClassVar[str] = "fq"
+    name: ClassVar[str] = "fq"
+    asked_of_host: ClassVar[type[Parameters]] = FqParameters
+    told: ClassVar[Mapping[str, str]] = {"limit": "limit_packets", "flow_limit": "flow_limit_packets"}
 
     limit_packets: int
     flow_limit_packets: int
+
+    @classmethod
+    def of_host(cls, asked: FqParameters, roomy_packets: int) -> Self:  # noqa: ARG003 - as all others have it
+        return cls(asked.limit, asked.flow_limit)
+
+    @property
+    def room_packets(self) -> tuple[int, int]:
+        return min(self.flow_limit_packets, self.limit_packets), self.limit_packets
 
     def encode(self) -> bytes:
         return u32(_PLIMIT, self.limit_packets) + u32(_FLOW_PLIMIT, self.flow_limit_packets)
 
     def words(self) -> Words:
         return ["limit", self.limit_packets, "flow_limit", self.flow_limit_packets]
+
+    @classmethod
+    def limits(cls, options: bytes) -> dict[str, int]:
+        found = parse_attributes(options)
+        names = {_PLIMIT: "limit_packets", _FLOW_PLIMIT: "flow_limit_packets"}
+        return {name: int.from_bytes(found[number], "little") for number, name in names.items() if number in found}
+
+    @classmethod
+    def causes(cls, statistics: bytes) -> dict[str, int]:
+        """``of_one_flow``: drops at the limit of one flow. ``throttled``: how often a flow had to wait for its time."""
+        if len(statistics) < _STATISTICS.size:
+            return {}
+        _gc, _priority, _retransmitted, throttled, of_one_flow = _STATISTICS.unpack_from(statistics)
+        return {"of_one_flow": of_one_flow, "throttled": throttled}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exchanges the queues of senders' interfaces while flows run, where the profile asks for one that may drop.
+
+What measures the path would overflow such a queue. So it takes its place at the epoch, and gives it back once the
+network is silent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from howdah.errors import ProfileError
+from howdah.linux.netlink.discipline.pfifo import Pfifo
+from howdah.linux.netlink.discipline.pfifo_fast import PfifoFast
+from howdah.plan.host_queue import HOST_HANDLE
+from howdah.plan.network import Network
+from howdah.plan.operation import event, operation
+from howdah.plan.plan import Operation, Plan
+from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, qdisc_arguments
+from howdah.profile import Cell
+
+_BEFORE_MEASURING_US = 50_000  # from when the senders' own queues are back to the second measurement of the path
+
+
+def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
+    """The plan with the senders' queues. Raises ProfileError where a sender has no rate that packets would wait for,
+    or its queue is not in the one kernel of the run."""
+    asked = cell.scenario.sender.queue
+    if asked.discipline is Pfifo:
+        return plan
+    where = cell.place("sender", "queue")
+    if plan.path.sender_interface_bits_per_second is None:
+        what = f"nothing waits in {asked.kind}: the senders' interfaces are infinitely fast"
+        raise ProfileError(what, where=where, hint="give path.sender_interface a rate, or leave sender.queue out")
+    if plan.parts or plan.traits.several_machines:
+        what = f"{asked.kind} at a sender needs all hosts in one kernel"
+        raise ProfileError(what, where=where, hint="use engine: uml without split and without kernels of their own")
+    operations: list[Operation] = []
+    taken, given_back = [], []
+    for sender in network.nodes("sender"):
+        interface = network.access_link(sender).at(sender)
+        usual = _usual(plan, sender)
+        queue = asked.discipline.of_host(asked.parameters(), usual.limit_packets)
+        if isinstance(queue, PfifoFast):
+            place = {"node": interface.node, "interface": interface.name}
+            operations.append(operation("txqueuelen", **place, packets=queue.limit_packets))
+        own = qdisc_arguments(interface, CLASS_ID, HOST_HANDLE, queue)
+        taken.append(event(0, "replace", **own))
+        if plan.calibration.enabled:
+            back = qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, usual)
+            given_back.append(event(plan.calibration.after_us - _BEFORE_MEASURING_US, "replace", **back))
+    timeline = sorted([*taken, *plan.timeline, *given_back], key=lambda item: item.at_us)
+    return dataclasses.replace(plan, operations=plan.operations + operations, timeline=timeline)
+
+
+def _usual(plan: Plan, sender: str) -> Pfifo:
+    """That of its interface while the path is measured."""
+    (found,) = (
+        item.arguments["options"]
+        for item in plan.operations
+        if item.op == "qdisc" and (item.arguments["node"], item.arguments["handle"]) == (sender, LEAF_HANDLE)
+    )
+    return Pfifo(**found)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan says of the queues that senders' interfaces have while flows run (howdah/plan/exchange.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from howdah.linux.netlink.discipline import made
+from howdah.linux.netlink.discipline.discipline import HostQueue
+from howdah.plan.plan import Plan
+
+HOST_HANDLE = "20:"
+
+
+@dataclass(frozen=True)
+class PlannedQueue:
+    """``node`` and ``interface`` are those of a sender."""
+
+    node: str
+    interface: str
+    queue: HostQueue
+
+
+def host_queues(plan: Plan) -> Iterator[PlannedQueue]:
+    """Nothing where the senders' queues never drop."""
+    for item in plan.timeline:
+        if item.op == "replace" and item.arguments["handle"] == HOST_HANDLE:
+            queue = made(item.arguments["kind"], item.arguments["options"])
+            assert isinstance(queue, HostQueue)
+            yield PlannedQueue(item.arguments["node"], item.arguments["interface"], queue)
+
+
+def queue_words(queue: HostQueue) -> str:
+    """As people read it: ``fq, limit 10000, flow_limit 100 packets``."""
+    options = [f"{name.removesuffix('_packets')} {value}" for name, value in dataclasses.asdict(queue).items()]
+    return ", ".join([queue.kind, *options]) + " packets"

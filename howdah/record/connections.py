@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures of each connection of a group: connections.parquet, a part of metrics.json.
+
+A run may have a hundred thousand connections with ten measures each: as rows of JSON they would take 265 MB.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from howdah.errors import HowdahError, RecordError
+from howdah.record.digest import check
+from howdah.record.directory import RunDirectory, writing_name
+from howdah.record.table import DAMAGED, opened_file
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+SCHEMA = pa.schema(
+    [
+        ("flow", pa.int32()),
+        ("group", _TEXT),
+        ("metric", _TEXT),
+        ("value", pa.float64()),  # null: see why
+        ("unit", _TEXT),
+        ("algorithm", _TEXT),
+        ("receiver", _TEXT),  # null: that of the run
+        ("why", _TEXT),  # there is no value; null where there is one
+    ]
+)
+_WORDS = tuple(column.name for column in SCHEMA if column.type == _TEXT)
+_HINT = "make the results again from raw/ (howdah report --reanalyse RUN)"
+_CHUNK = 1 << 16
+
+
+@dataclass
+class Rows:
+    """Rows that are being collected, in a tenth of the memory that dictionaries take."""
+
+    flows: array[int] = field(default_factory=lambda: array("i"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+    words: dict[str, list[str | None]] = field(default_factory=lambda: {name: [] for name in _WORDS})
+
+    def add(self, flow: int, value: float | None, **words: str | None) -> None:
+        """One row; ``words`` are all columns that are text."""
+        self.flows.append(flow)
+        self.values.append(np.nan if value is None else value)
+        for name, column in self.words.items():
+            column.append(words[name])
+
+    def table(self) -> pa.Table:
+        value = np.array(self.values, dtype=np.float64)
+        columns: dict[str, pa.Array] = {
+            "flow": pa.array(np.array(self.flows, dtype=np.int32)),
+            "value": pa.array(value, mask=np.isnan(value)),
+            **{name: pa.array(column, pa.string()).dictionary_encode() for name, column in self.words.items()},
+        }
+        return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def of_rows(rows: list[dict[str, Any]]) -> Connections:
+    """Those that an older version wrote into metrics.json."""
+    found = Rows()
+    for row in rows:
+        if isinstance(row["flow"], int) and not isinstance(row["value"], str):
+            found.add(row["flow"], row["value"], **{name: row.get(name) for name in _WORDS})
+    return Connections(found.table())
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The rows of a run; of one without groups there are none."""
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def of(self, metric: str, group: str | None = None) -> Connections:
+        """Those of one measure, and of one group."""
+        wanted = pc.equal(self.table["metric"].cast(pa.string()), metric)
+        if group is not None:
+            wanted = pc.and_(wanted, pc.equal(self.table["group"].cast(pa.string()), group))
+        return Connections(self.table.filter(wanted))
+
+    @property
+    def groups(self) -> list[str]:
+        """Their names, in the order of the rows."""
+        return self._names("group")
+
+    @property
+    def metrics(self) -> list[str]:
+        return self._names("metric")
+
+    def _names(self, column: str) -> list[str]:
+        return [str(each) for each in pc.unique(self.table[column].cast(pa.string())).to_pylist()]
+
+    @property
+    def flows(self) -> list[int]:
+        found: list[int] = self.table["flow"].to_pylist()
+        return found
+
+    @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """NaN where a row has no value."""
+        return np.asarray(self.table["value"].to_numpy(), dtype=np.float64)
+
+    @property
+    def unit(self) -> str | None:
+        """Of the first row; None without rows."""
+        return str(self.table["unit"][0].as_py() or "") if len(self) else None
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """As metrics.json has rows, without what all rows of a run share."""
+        for begin in range(0, len(self), _CHUNK):
+            for row in self.table.slice(begin, _CHUNK).to_pylist():
+                yield {name: value for name, value in row.items() if value is not None or name in ("value", "unit")}
+
+    def summary(self) -> dict[str, Any]:
+        """Their number and a digest of their content, which does not depend on who wrote the file."""
+        digest = hashlib.sha256()
+        for name in SCHEMA.names:
+            column = self.table[name].combine_chunks()
+            if name in _WORDS:
+                coded = column.cast(pa.string()).dictionary_encode()
+                digest.update(json.dumps(coded.dictionary.to_pylist()).encode())
+                column = coded.indices
+            values = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+            digest.update(values.astype("<f8").tobytes())
+        return {"rows": len(self), "sha256": digest.hexdigest()}
+
+
+def write_connections(directory: RunDirectory, found: Connections) -> None:
+    """Write the file, or remove the one of an older analysis where there are no rows. Raises HowdahError."""
+    path = directory.connections
+    if not len(found):
+        path.unlink(missing_ok=True)
+        return
+    temporary = writing_name(path)
+    try:
+        with temporary.open("wb") as file:
+            pq.write_table(found.table, file, compression="zstd")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise HowdahError(f"cannot write the measures of connections: {error}", where=str(path)) from error
+
+
+def read_connections(directory: RunDirectory, provenance: dict[str, Any] | None = None) -> Connections:
+    """Those of a run. Raises MismatchError when the file is not the one that run.json recorded, RecordError when it is
+    damaged."""
+    path = directory.connections
+    if provenance is not None:
+        check(directory, provenance, [path])
+    try:
+        with opened_file(path) as file:
+            schema = file.schema_arrow.remove_metadata()
+            if schema != SCHEMA:
+                raise RecordError("this is not a table of connections", where=str(path), hint=_HINT)
+            table = file.read(use_threads=False)
+            table.validate(full=True)
+    except FileNotFoundError:
+        return Connections(SCHEMA.empty_table())
+    except DAMAGED as error:
+        what = f"the measures of connections cannot be read: {error}"
+        raise RecordError(what, where=str(path), hint=_HINT) from error
+    return Connections(table.replace_schema_metadata(None))
