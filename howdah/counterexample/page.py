@@ -26,7 +26,7 @@ _STYLES = tuple(
     REPORTS / "css" / name for name in ("tokens.css", "page.css", "chart.css", "table.css", "print.css", "search.css")
 )
 _SIZES = (Size(1100, 380, "wide"), Size(360, 360, "narrow"))
-_PLANE = Size(560, 400)
+_PLANES = (Size(900, 400, "wide"), Size(360, 320, "narrow"))
 _EDGE, _TOP, _BOTTOM = 70.0, 46.0, 26.0  # around the fields that stand side by side
 _LETTER = 7.2
 _ROW, _SIDE = 64.0, 16.0  # of a field that lies below another, and beside it
@@ -46,7 +46,7 @@ def write_page(found: SearchResult, space: Space, says: str, said: list[str], di
         values=list({**simplest.candidate, **simplest.more}.items()) if simplest is not None else [],
         proven=found.proven.directory if found.proven is not None else "",
         ways=Markup("".join(_ways(found, rails, size) for size in _SIZES)),
-        section=Markup(_section(found, *plane)) if plane is not None else "",
+        section=Markup("".join(_section(found, *plane, size) for size in _PLANES)) if plane is not None else "",
         section_title=f"{plane[0].name} and {plane[1].name}, which matter most" if plane is not None else "",
         neighbours=found.neighbours,
         best=[(words(each.candidate), each) for each in best[:_BEST]],
@@ -103,7 +103,7 @@ def _ways(found: SearchResult, rails: list[Variable], size: Size) -> str:
     if found.simplest is not None and found.proven is not None:
         parts.append(way(found.simplest.candidate, "simplest", found.proven))
     label = f"{len(found.tried)} candidates"
-    return svg(size.width, height, label, parts, f"chart candidates {size.css}", "group")
+    return svg(size.width, height, label, parts, f"chart candidates ways {size.css}", "group")
 
 
 def _linked(each: Tried, candidate: Mapping[str, Any], drawn: str) -> str:
@@ -121,10 +121,10 @@ def _most_important(found: SearchResult, rails: list[Variable]) -> tuple[Variabl
     return (ordered[0], ordered[1]) if len(ordered) > 1 and found.importances else None
 
 
-def _section(found: SearchResult, across: Variable, up: Variable) -> str:
+def _section(found: SearchResult, across: Variable, up: Variable, size: Size) -> str:
     """The plane of two fields, with a dot for each candidate; values stand at equal steps."""
     ends = (-0.05, 1.05, False)
-    canvas = Canvas(_PLANE, ends, ends, (across.name, up.name), _places(up, 5))
+    canvas = Canvas(size, ends, ends, (across.name, up.name), _places(up, 5))
     canvas.ground(_places(across, 5))
     for each in sorted(found.tried, key=lambda each: each.score.found):
         if each.score.value is None or across.name not in each.candidate or up.name not in each.candidate:
@@ -134,7 +134,7 @@ def _section(found: SearchResult, across: Variable, up: Variable) -> str:
         dot = f'<circle cx="{canvas.x.at(x):.1f}" cy="{canvas.y.at(y):.1f}" r="5" class="{css}"/>'
         canvas.parts.append(_linked(each, each.candidate, dot))
     label = f"{across.name} against {up.name}"
-    return svg(_PLANE.width, _PLANE.height, label, canvas.parts, "chart candidates", "group")
+    return svg(size.width, size.height, label, canvas.parts, f"chart candidates {size.css}", "group")
 
 
 def _places(rail: Variable, wanted: int) -> list[Tick]:

@@ -95,7 +95,8 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
         yield ("losses", _losses(flow))
     if flow.receive_window_most_bytes is not None:
         least = flow.receive_window_least_bytes or flow.receive_window_most_bytes
-        yield ("receive window", f"{size(least)} … {size(flow.receive_window_most_bytes)}")
+        ends = dict.fromkeys((size(least), size(flow.receive_window_most_bytes)))  # one, where they print alike
+        yield ("receive window", " … ".join(ends))
     if flow.segments_per_ack is not None:
         yield ("segments per ACK", significant(flow.segments_per_ack, 3))
     if flow.algorithm:

@@ -49,6 +49,18 @@ def lost_dashes(page: Page) -> list[str]:
     return found
 
 
+def words_of_odd_size(page: Page) -> list[str]:
+    """Words of a drawing that its scale makes too small to be read, or larger than the headings of the page."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("svg text")].filter((each) => each.checkVisibility())
+          .filter((each) => each.textContent.trim() && !each.getAttribute("transform"))
+          .map((each) => [each, each.getBoundingClientRect().height])
+          .filter(([, height]) => height > 0 && (height < 10 || height > 22))
+          .map(([each, height]) => `${each.textContent}: ${height.toFixed(1)} px`)"""
+    )
+    return found
+
+
 def curves_unlike_their_keys(page: Page) -> list[str]:
     """Entries of legends whose dashes none of the curves of their figure has."""
     found: list[str] = page.evaluate(

@@ -27,6 +27,7 @@ from tests.browser.drawn import (
     labels_on_curves,
     lost_dashes,
     time_bases,
+    words_of_odd_size,
     words_on_words,
 )
 from tests.browser.kinds import KINDS, PAPER_PX, SAME_EVERYWHERE, Pages, with_figures
@@ -177,7 +178,15 @@ def test_what_is_drawn_is_drawn_well(shown: Shown) -> None:
 
 def assert_what_is_drawn_is_drawn_well(shown: Shown) -> None:
     page = shown.page
-    ways = (words_on_words, lost_dashes, curves_unlike_their_keys, cut_text, faint_ink, labels_on_curves)
+    ways = (
+        words_on_words,
+        lost_dashes,
+        curves_unlike_their_keys,
+        cut_text,
+        faint_ink,
+        labels_on_curves,
+        words_of_odd_size,
+    )
     assert {way.__name__: found for way in ways if (found := way(page))} == {}
     if shown.view.kind in ("report", "comparison", "many runs"):
         assert len(time_bases(page)) == 1
@@ -269,6 +278,7 @@ FAULTS: dict[Callable[[Page], list[str]], str] = {
     words_on_words: "texts.slice(0, 2).forEach((each) => { each.setAttribute('x', 9); each.setAttribute('y', 9); })",
     cut_text: "texts[0].setAttribute('x', '5000')",
     faint_ink: "texts[0].style.fill = '#eee'",
+    words_of_odd_size: "texts[0].style.fontSize = '40px'",
     lost_dashes: "texts[0].setAttribute('stroke-dasharray', '7 4'); texts[0].style.strokeDasharray = 'none'",
     labels_on_curves: """howdah.figures.filter((each) => each.plot).forEach((each) => {
         const marks = each.marksNow();
