@@ -12,6 +12,7 @@ from tests.bench.breaks_path import EARLY, LEAST_BDP, MOST_BDP, MOST_TIMES, OVER
 
 WORDS = {EARLY: "leaves-early", OVER: "overshoots", SLOW: "is-slow"}
 ENTRIES = {EARLY: "Breaks_early", OVER: "Breaks_overshoot", SLOW: "Breaks_slow"}
+REASON = {EARLY: "-without-loss", OVER: "-stays-until-a-loss", SLOW: "-is-held-back"}
 SOURCE = "make breaks"
 ALL_OVERSHOOT = "all-overshoot"  # of every start-up of a path
 HEAD = """\
@@ -35,10 +36,12 @@ def main_claim(one: Break) -> str:
 def profile_text(place: Place, some: Sequence[Break], failed: Collection[str] = ()) -> str:
     """``some`` is what breaks on this path for the first time, in one repetition at least.
 
-    Of the claims that ``failed`` those of a reason are left out; that one repetition alone broke is shown.
+    That one repetition alone broke is shown as a claim that ``failed``; a reason that failed, or of such a claim, is
+    left out.
     """
     names = sorted({each.start_up for each in some} | {each.best for each in some if each.best})
     main = {main_claim(each) for each in some}
+    reasons = {f"{each.start_up}{REASON[each.way]}" for each in some if main_claim(each) in failed}
     data = {
         "howdah": 1,
         "name": profile_name(place),
@@ -52,7 +55,7 @@ def profile_text(place: Place, some: Sequence[Break], failed: Collection[str] = 
     }
     lines = [f"{name}: {_flow(value)}" for name, value in data.items()] + ["claims:"]
     for claim in _claims(place, some, names):
-        if claim["id"] in failed and claim["id"] not in main:
+        if claim["id"] in reasons or (claim["id"] in failed and claim["id"] not in main):
             continue
         lines += [f"  {'- ' if name == 'id' else '  '}{name}: {_flow(value)}" for name, value in claim.items()]
     return HEAD + "\n".join(lines) + "\n"
@@ -83,13 +86,6 @@ def _overshoots(place: Place) -> Iterator[dict[str, Any]]:
         "expect": {"at_least": _packets(place)},
         **common,
     }
-    yield {
-        "id": "all-overflow",
-        "says": "It ends in a loss: the bottleneck drops packets of each of them.",
-        "value": {"metric": "bottleneck_drops_packets"},
-        "expect": {"at_least": "1 packets"},
-        **common,
-    }
 
 
 def _packets(place: Place) -> str:
@@ -109,7 +105,7 @@ def _one(place: Place, one: Break) -> Iterator[dict[str, Any]]:
             **entry,
         }
         yield {
-            "id": f"{name}-without-loss",
+            "id": f"{name}{REASON[one.way]}",
             "says": f"No loss does it. (The cause of the exit is {one.why}.)",
             "value": ended,
             "expect": {"is": one.why},
@@ -124,7 +120,7 @@ def _one(place: Place, one: Break) -> Iterator[dict[str, Any]]:
             **entry,
         }
         yield {
-            "id": f"{name}-stays-until-a-loss",
+            "id": f"{name}{REASON[one.way]}",
             "says": "Nothing ends its start-up before a loss does.",
             "value": ended,
             "expect": {"is": one.why},
@@ -140,7 +136,7 @@ def _one(place: Place, one: Break) -> Iterator[dict[str, Any]]:
             **entry,
         }
         yield {
-            "id": f"{name}-is-held-back",
+            "id": f"{name}{REASON[one.way]}",
             "says": f"What holds it back most is the {one.why.replace('-', ' ')}.",
             "value": {"metric": "held_back_by", "flow": 1, "at": at},
             "expect": {"is": one.why},
