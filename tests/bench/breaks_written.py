@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 
 from tests.bench.breaks_path import EARLY, LEAST_BDP, MOST_BDP, MOST_TIMES, OVER, SLOW, TIME, Break, Place
 
