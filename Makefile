@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build bundle check lint lint-playbooks lint-workflows types unit decision fuzz guest browser kernels atlas nightly validate planted planted-faults advnet gaps bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
+.PHONY: help setup setup-test setup-machines lab machines test build bundle check lint lint-playbooks lint-workflows types unit decision fuzz guest browser kernels atlas nightly validate planted planted-faults advnet gaps breaks bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -110,6 +110,9 @@ advnet: setup-test ## search within AdvNet's bounds and compare with its logs; h
 
 gaps: setup-test ## by how much each control of the kernel can do worse than each other one; a night
 	@$(BIN)/python -m tests.bench.gaps
+
+breaks: setup-test ## the smallest path on which each start-up breaks; half an hour
+	@$(BIN)/python -m tests.bench.breaks
 
 bench: setup-test ## measure speed and memory; figures go to docs/performance.md by hand
 	@$(BIN)/python -m tests.bench

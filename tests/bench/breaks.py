@@ -5,7 +5,7 @@ The paths are tried in the order of their size: first how much sets them apart f
 delay that does not vary), then their BDP. So the first path on which a start-up breaks is the smallest of them. Each
 path is a try for all start-ups that have not broken in all three ways. An interrupted command goes on. Prints the table
 for docs/search.md. ``--write DIR`` writes an experiment of the atlas for each path that is kept: three repetitions with
-all checks, and a claim for each number.
+all checks, and a claim for each number. ``--proven RUNS``, after they were run, leaves out what they do not show.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import resource
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from howdah.algorithm import ALGORITHMS, BASES
+from howdah.claim.finding import PASS
 from howdah.command.common import cores
 from howdah.counterexample.goal import read_goal
 from howdah.counterexample.space import read_space
@@ -39,7 +40,7 @@ from tests.bench.breaks_path import (
     Place,
     places,
 )
-from tests.bench.breaks_written import profile_name, profile_text
+from tests.bench.breaks_written import ALL_OVERSHOOT, main_claim, profile_name, profile_text
 
 BY_LOSS = ("loss", "timeout")
 
@@ -71,6 +72,7 @@ class Breaks:
     """What was found so far."""
 
     found: dict[tuple[str, str], Break] = field(default_factory=dict)
+    dropped: dict[tuple[str, str], Break] = field(default_factory=dict)  # what repetitions do not show
     tried: dict[str, int] = field(default_factory=dict)  # paths of each start-up with a value
 
     def open(self, names: Sequence[str]) -> list[str]:
@@ -106,6 +108,14 @@ class Breaks:
             found.setdefault(each.place, []).append(each)
         return found
 
+    def drop(self, failed: Mapping[str, Collection[str]]) -> None:
+        """Leave out what the claims that ``failed``, by profile, do not show."""
+        for key, one in list(self.found.items()):
+            ids = failed.get(profile_name(one.place), ())
+            if main_claim(one) in ids or (one.way == OVER and ALL_OVERSHOOT in ids):
+                del self.found[key]
+                self.dropped[key] = one
+
     def rows(self, names: Sequence[str]) -> Iterator[str]:
         """The table in Markdown."""
         yield "| start-up | leaves below 0.2 BDP | overshoots beyond 3 BDP | takes three times the time of the best |"
@@ -115,6 +125,8 @@ class Breaks:
 
     def _cell(self, name: str, way: str) -> str:
         one = self.found.get((name, way))
+        if (name, way) in self.dropped:
+            return f"not proven ({self.dropped[name, way].place.words})"
         if one is None:
             return f"on none of {self.tried.get(name, 0)}"
         shown = f"{one.value:.2g} BDP" if way != SLOW else f"{one.value:.2g} times that of `{one.best}`"
@@ -150,10 +162,17 @@ def search(trials: Trials, names: Sequence[str], some: Sequence[Place]) -> Break
     return found
 
 
+def failed_in(runs: Path) -> dict[str, set[str]]:
+    """The claims that fail in the experiments that ``--write`` makes, by profile."""
+    files = {file.parent.name: read_json(file)["claims"] for file in runs.glob("breaks-*/claims.json")}
+    return {name: {each["id"] for each in rows if each["verdict"] != PASS} for name, rows in files.items()}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.breaks", description=__doc__)
     parser.add_argument("--paths", type=int, default=None, help="only the smallest so many (default: all)")
     parser.add_argument("--write", type=Path, default=None, metavar="DIR", help="write profiles with claims there")
+    parser.add_argument("--proven", type=Path, default=None, metavar="RUNS", help="leave out what its claims refute")
     parser.add_argument("--jobs", type=int, default=cores())
     parser.add_argument("--runs", type=Path, default=Path("var/breaks"))
     options = parser.parse_args()
@@ -174,8 +193,13 @@ def main() -> int:
     found = search(trials, names, places()[: options.paths])
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     core_s = sum(each.ru_utime + each.ru_stime for each in used)
+    failed = failed_in(options.proven) if options.proven else {}
+    found.drop(failed)
     for place, some in found.by_place().items() if options.write else ():
-        (options.write / f"{profile_name(place)}.yaml").write_text(profile_text(place, some), encoding="utf-8")
+        name = profile_name(place)
+        refuted = [each for each in found.dropped.values() if each.place == place]
+        text = profile_text(place, [*some, *refuted], failed.get(name, ()))
+        (options.write / f"{name}.yaml").write_text(text, encoding="utf-8")
     sys.stdout.write("\n".join(found.rows(names)) + f"\n\n{core_s:.0f} s of a processor\n")
     return 0
 

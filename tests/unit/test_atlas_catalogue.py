@@ -18,9 +18,9 @@ from tests.atlas_factory import ENTRIES, PROFILE, make_atlas
 
 def test_the_shipped_atlas_has_all_entries_and_every_experiment_has_a_claim(tmp_path: Path) -> None:
     catalogue = read_catalogue()
-    assert len(catalogue.entries) == 99
+    assert len(catalogue.entries) == 102
     kinds = [entry.kind for entry in catalogue.entries]
-    assert (kinds.count("experiment"), kinds.count("definition"), kinds.count("trace")) == (84, 11, 4)
+    assert (kinds.count("experiment"), kinds.count("definition"), kinds.count("trace")) == (87, 11, 4)
     assert len(catalogue.inconsistencies) == 13
     for quick in (False, True):
         check(catalogue, read_chapters(PROFILES / "atlas", tmp_path, quick=quick))

@@ -16,6 +16,9 @@ from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
 from howdah.profile import load
 from tests.bench.advnet import LOGS, lost
+from tests.bench.breaks import Breaks
+from tests.bench.breaks_path import EARLY, OVER, SLOW, places
+from tests.bench.breaks_written import ALL_OVERSHOOT, profile_name, profile_text
 from tests.bench.gaps import CONTROLS, METRIC, OVERRIDES, PROFILE, Gaps, changed, shares
 
 
@@ -66,3 +69,19 @@ def test_a_score_counts_payload() -> None:
     assert lost(Tried({}, CandidateScore(-1.0, True, ""), "", 1)) == pytest.approx(66 / 1514)
     assert lost(Tried({}, CandidateScore(0.0, True, ""), "", 1)) == 1
     assert all(len(row) == 4 for row in LOGS.values())
+
+
+def test_a_start_up_breaks_on_the_smallest_path_and_what_repetitions_refute_is_dropped() -> None:
+    small, larger = places()[:2]
+    assert (small.odd, small.name) == (0, "10mbit-40ms")
+    assert [each.odd for each in places()] == sorted(each.odd for each in places())
+    found = Breaks()
+    over = {"peak_cwnd_packets": 4 * small.bdp_packets, "exit_cwnd_bdp": 4.0, "exit_cause": "loss"}
+    early = {"exit_cwnd_bdp": 0.1, "exit_cause": "delay", "time_to_1_mb_s": 4.0, "held_back_by": "congestion-window"}
+    found.add(small, {"one": {**over, "time_to_1_mb_s": 1.0}, "two": early, "lost": {**early, "exit_cause": "loss"}})
+    found.add(larger, {"one": {**over, "time_to_1_mb_s": 1.0}})
+    kept = {key: each.place for key, each in found.found.items()}
+    assert kept == {("one", OVER): small, ("two", EARLY): small, ("two", SLOW): small, ("lost", SLOW): small}
+    assert "two-leaves-early" in profile_text(small, found.by_place()[small])
+    found.drop({profile_name(small): {"two-leaves-early", ALL_OVERSHOOT}})
+    assert set(found.found) == {("two", SLOW), ("lost", SLOW)}
