@@ -16,13 +16,9 @@ import pytest
 
 from howdah.claim.claims import judge_claims
 from howdah.command.main import main
-from howdah.place import PROFILES
-from howdah.plan.compile import compile_profile
-from howdah.profile import load
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.retention import remove_data
-from howdah.verify.run import verify_run
 from howdah.work.stage import refresh
 from tests.unit.recorded_run import PROFILE, make_recorded_experiment, recorded_compiler
 
@@ -402,16 +398,3 @@ def test_a_raw_record_out_of_range_is_a_finding(recorded: _Recorded) -> None:
     code, said = recorded.verify()
     assert code == 6
     assert "the results cannot be computed from it: Python int too large" in said
-
-
-def test_each_of_several_kernels_was_given_a_plan(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    (plan,) = compile_profile(load(PROFILES / "quick.yaml", ["split=true", "algorithm=cubic"]))
-    run.plan.write_text(plan.to_json())
-    for part in ("senders", "receivers"):
-        write_json(run.provenance, {"format": 1, "status": "finished", "key": "0", "plan_sha256": ""})
-        missing = {each.file for each in verify_run(run).findings if "was given" in each.what}
-        assert f"share/{part}/plan.json" in missing and "share/plan.json" not in missing
-        (run.share / part).mkdir(parents=True)
-        (run.share / part / "plan.json").write_text("{}")
-    assert not [each for each in verify_run(run).findings if "was given" in each.what]
