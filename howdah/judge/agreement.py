@@ -120,10 +120,12 @@ def _acknowledged(each: _Both) -> str | None:
     """``tcpi_bytes_acked`` against the trace's ``snd_una``."""
     if not each.info.has("bytes_acked_bytes"):
         return None
-    una, told = each.trace.una_after, each.info["bytes_acked_bytes"]
+    una, told, most_una = each.trace.una_after, each.info["bytes_acked_bytes"], each.trace.una_after.copy()
+    if each.trace.acknowledged_bytes is None:  # what the last ACK acknowledged is in no record; it was sent before
+        most_una[-1] = each.trace.snd_nxt[-1]
     first, last = each.first, each.last
     for reading in each.told:
-        least, most = int(una[first[reading]]), int(una[last[reading]])
+        least, most = int(una[first[reading]]), int(most_una[last[reading]])
         if first[reading] == 0:
             least = 0
         if not least <= told[reading] <= most + _HANDSHAKE:

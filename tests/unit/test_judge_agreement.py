@@ -181,8 +181,9 @@ def test_every_check_says_what_agreed() -> None:
         ("bytes_acked_bytes", 1, 4 * MSS, 24 * MSS + 2, f"{ACKED} {4 * MSS} to {24 * MSS}"),
         # The first one has none before it: the 2nd to the 7th, at 160 ms.
         ("bytes_acked_bytes", 0, 4 * MSS, 14 * MSS + 2, f"{ACKED} {4 * MSS} to {14 * MSS}"),
-        # None follows the last one: from that before 245 ms, the 15th, to the last.
-        ("bytes_acked_bytes", 4, 30 * MSS, 38 * MSS + 2, f"{ACKED} {30 * MSS} to {38 * MSS}"),
+        # None follows the last one: from that before 245 ms, the 15th, to the last. What that one acknowledged is in no
+        # record; 48 segments were sent.
+        ("bytes_acked_bytes", 4, 30 * MSS, 48 * MSS + 2, f"{ACKED} {30 * MSS} to {48 * MSS}"),
         # Windows 11 to 21, and an ACK of two segments adds three at most.
         ("cwnd_packets", 1, 11, 24, "packets, tcp_probe around it 11 to 21"),
     ],
