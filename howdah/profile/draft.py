@@ -177,8 +177,9 @@ def write_text(content: str, file: Path) -> Profile:
         try:
             load(attempt)
         except ProfileError as error:
-            where = str(error.where or "").replace(str(attempt), str(file)) or None
-            raise ProfileError(error.what, where=where, hint=error.hint) from None
+            # A place in a file that is not written tells nothing.
+            where = None if str(error.where).startswith(str(attempt)) else error.where
+            raise ProfileError(f"{file.name} is not written: {error.what}", where=where, hint=error.hint) from None
         os.link(attempt, file)
     except FileExistsError:
         raise _exists(file) from None

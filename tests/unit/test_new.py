@@ -103,6 +103,18 @@ def test_sizes_that_nobody_knows_are_refused(options: list[str], what: str, caps
     assert what in capsys.readouterr().err
 
 
+def test_a_draft_that_cannot_run_is_not_written_and_no_line_of_it_named(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside what is compared, the background has the other of two algorithms that cannot share a kernel."""
+    algorithms = "--algorithm=cubic-no-hystart,cubic"
+    assert main(["new", "mine", "--sizes", "web-search", "--background", "2", algorithms]) == 2
+    said = capsys.readouterr().err
+    assert "mine.yaml is not written: " in said and "cannot share a run" in said
+    assert "mine.yaml:" not in said
+    assert not list(work.iterdir())
+
+
 def test_nothing_is_written_over(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "mine"]) == 0
     before = Path("mine.yaml").read_bytes()
