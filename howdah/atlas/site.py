@@ -23,7 +23,7 @@ from howdah.atlas.tally import ClaimTally, cause_of, tally
 from howdah.atlas.verdict import WORDS, claims_text, count, count_words, sentence, word
 from howdah.atlas.view import ClaimView, View, anchor_of
 from howdah.errors import HowdahError, explain
-from howdah.number import significant
+from howdah.number import counted, significant
 from howdah.place import REPORTS
 from howdah.record.directory import write_json
 from howdah.record.provenance import now
@@ -58,6 +58,7 @@ def _environment() -> Environment:
     environment.filters["word"] = word
     environment.filters["anchor"] = anchor_of
     environment.filters["sentence"] = sentence
+    environment.filters["counted"] = counted
     environment.globals.update(
         bar=bar,
         causes_of=causes_of,

@@ -123,6 +123,15 @@ def test_an_entry_leads_to_its_page_and_on_to_the_next(visit: Open, index: Path)
     expect(page.locator("h1")).to_contain_text("atlas")
 
 
+def test_claims_are_read_on_a_phone_without_scrolling_sideways(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    page.set_viewport_size({"width": 390, "height": 740})
+    page.get_by_role("link", name="Exit windows").first.click()
+    expect(page.locator("table.judged")).to_be_visible()
+    assert page.locator("#claims .scroll").evaluate("(box) => box.scrollWidth - box.clientWidth") <= 1
+    expect(page.locator("table.judged > tbody > tr > td").nth(1)).to_contain_text("Central claim.")
+
+
 def test_a_claim_that_differs_is_linked_from_the_index(visit: Open, index: Path) -> None:
     page = visit(index, site=True).page
     page.get_by_role("link", name="What differs").click()
