@@ -15,6 +15,7 @@ from typing import Any
 from howdah.build.cache import content_key
 from howdah.build.lock import locked
 from howdah.record import table as store
+from howdah.record.connections import read_connections
 from howdah.record.directory import RunDirectory, read_json
 
 _WHOLE = ".whole"
@@ -62,9 +63,9 @@ class FieldRun:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of metrics.json."""
+        """The rows of metrics.json, and those of the connections of groups."""
         found: list[dict[str, Any]] = read_json(self.directory.metrics)["rows"]
-        return found
+        return [*found, *read_connections(self.directory).rows()]
 
     @cached_property
     def cross_checks(self) -> list[dict[str, Any]]:
