@@ -11,6 +11,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
+from howdah.record.connections import read_connections
 from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import boot, failures, plan_of, require_engine
 from tests.guest.shared_run import shared_run
@@ -33,7 +34,7 @@ def engine() -> UmlEngine:
 def _run(
     engine: UmlEngine, path: Path, text: str, expected: str = "pass"
 ) -> tuple[RunDirectory, dict[int, dict[str, Any]], list[dict[str, Any]]]:
-    """The run, what the agent recorded of each flow, and the rows of metrics.json."""
+    """The run, what the agent recorded of each flow, and the rows of its measures."""
     profile = path / "group.yaml"
     profile.write_text(_PATH + text, encoding="utf-8")
     directory, verdict = shared_run(engine, plan_of(profile=profile))
@@ -41,7 +42,8 @@ def _run(
     agent = json.loads((directory.raw / "agent.json").read_text())
     metrics = json.loads(directory.metrics.read_text())
     assert [check for check in metrics["cross_checks"] if not check["agree"]] == []
-    return directory, {flow["id"]: flow for flow in agent["flows"]}, metrics["rows"]
+    rows = [*metrics["rows"], *read_connections(directory).rows()]
+    return directory, {flow["id"]: flow for flow in agent["flows"]}, rows
 
 
 def _of_group(rows: list[dict[str, Any]], group: str) -> dict[str, Any]:

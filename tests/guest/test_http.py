@@ -12,6 +12,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
+from howdah.record.connections import read_connections
 from tests.guest.guest_run import failures, plan_of, require_engine, run
 from tests.guest.shared_run import shared_run
 
@@ -31,14 +32,16 @@ def engine() -> UmlEngine:
 
 
 def _run(engine: UmlEngine, path: Path, text: str, anew: bool = False) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """The run directory, agent.json and metrics.json of a valid run; ``anew`` of one that is made now."""
+    """The run directory, agent.json and metrics.json of a valid run with the rows of its connections; ``anew`` of one
+    that is made now."""
     profile = path / "http.yaml"
     profile.write_text(_PROFILE + text, encoding="utf-8")
     plan = plan_of(profile=profile)
     directory, verdict = run(engine, plan, path / "run") if anew else shared_run(engine, plan)
     assert (verdict["verdict"], failures(verdict)) == ("pass", {})
     agent = json.loads((directory.raw / "agent.json").read_text())
-    return directory, agent, json.loads(directory.metrics.read_text())
+    metrics = json.loads(directory.metrics.read_text())
+    return directory, agent, {**metrics, "rows": [*metrics["rows"], *read_connections(directory).rows()]}
 
 
 def test_several_requests_over_one_connection(engine: UmlEngine, tmp_path: Path) -> None:
@@ -70,9 +73,10 @@ def test_several_requests_over_one_connection(engine: UmlEngine, tmp_path: Path)
     starts = [item["start_ns"] for item in flows[2]["transactions"]]
     assert [start - starts[0] for start in starts] == [0, 2_000_000_000, 4_000_000_000]
     checks = {(check["flow"], check["metric"]): check for check in metrics["cross_checks"]}
-    for flow in (1, 2, 3):
+    for group, compared in (("web", 2), ("paced", 1)):
         for name in ("completion_time_s", "transaction_time_s"):
-            assert checks[flow, name]["agree"], checks[flow, name]
+            check = checks[group, name]
+            assert check["agree"] and check["sources"]["compared"] == compared, check
     rows = {(row.get("group"), row["flow"], row["metric"]): row["value"] for row in metrics["rows"]}
     assert rows["web", None, "transactions"] == 6
     assert rows["web", None, "answered_share"] == 1
