@@ -35,6 +35,7 @@ from howdah.profile.draft import (
 )
 from howdah.work.catalogue import expected_s, profile_core_s, shipped_profiles
 
+_FLOWS_OF_A_TWIN = 16  # that are read for what competed with it
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _EXAMPLES = """\
 On a terminal, without options, it asks for each of them. An option that is not given has its default.
@@ -158,10 +159,10 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
     if not 1 <= options.flow <= MOST_FLOWS:
         raise ProfileError(f"expected a flow from 1 to {MOST_FLOWS}", where=f"--flow {options.flow}")
     with Display(quiet=options.json) as display:
-        flows = read_files([options.recording], options.flow, display.build).flows
+        flows = read_files([options.recording], max(options.flow, _FLOWS_OF_A_TWIN), display.build).flows
     if len(flows) < options.flow:
         raise ProfileError(f"the recording has {len(flows)} flows with data", where=f"--flow {options.flow}")
-    return write_text(twin_text(flows[options.flow - 1], name), file)
+    return write_text(twin_text(flows[options.flow - 1], name, flows), file)
 
 
 def _told(profile: Profile, file: Path, core_s: float) -> str:

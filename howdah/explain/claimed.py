@@ -12,8 +12,9 @@ from howdah.profile.link import LEAST_RATE
 from howdah.report.table import cause_text
 
 
-def claim_lines(flow: Explained, duration_s: float) -> list[str]:
-    """``duration_s`` is the twin's: of what the recording had behind it nothing is claimed."""
+def claim_lines(flow: Explained, duration_s: float, *, alone: bool) -> list[str]:
+    """``duration_s`` is the twin's: of what the recording had behind it nothing is claimed. Which part of a path a flow
+    gets that is not ``alone`` is chance."""
     lines: list[str] = []
     leaves = flow.exit
     is_timed = "time" not in flow.unknown
@@ -31,7 +32,7 @@ def claim_lines(flow: Explained, duration_s: float) -> list[str]:
         if leaves.cause not in (None, UNKNOWN):
             says = f"The flow leaves slow start by {cause_text(leaves.cause)}."
             lines += _claim("exit-cause", says, "exit_cause", f"{{is: {leaves.cause}}}")
-    as_long = flow.duration_s == duration_s
+    as_long = flow.duration_s == duration_s and alone
     if flow.goodput_bits_per_second >= LEAST_RATE and as_long and not (flow.limit == "application" and leaves is None):
         lines += _claim(
             "goodput",

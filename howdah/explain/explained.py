@@ -43,8 +43,9 @@ class Explained:
     """One flow. What a source cannot tell is None, and ``unknown`` says why by the name of the field.
 
     ``source`` names the kind of file. ``parts`` has what pictures are drawn from, where there are packets.
-    ``policer`` is the bucket of tokens that dropped packets. ``lost_before_packets`` were missing when the tap saw what
-    came behind them.
+    ``policer`` is the bucket of tokens that dropped packets. ``hosts`` are those of sender and receiver, and
+    ``begins_s`` the time of its first packet, where the recording tells them. ``lost_before_packets`` were missing when
+    the tap saw what came behind them.
     """
 
     name: str
@@ -88,6 +89,8 @@ class Explained:
     notes: list[str] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
     policer: Bucket | None = None
+    hosts: tuple[str, str] | None = None
+    begins_s: float | None = None
     parts: tuple[Seen, RoundTrips, SenderCourse, StartUp] | None = None
 
     @property
@@ -174,12 +177,19 @@ def explain_connection(connection: TapConnection) -> Explained | None:
         algorithm=algorithm,
         algorithm_words=words,
         holding=holding,
+        hosts=(_host(connection.ends[0]), _host(connection.ends[1])),
+        begins_s=begin / 1e9,
         parts=(seen, trips, way, start),
     )
     _say(found, connection, seen, trips)
     if holding is not None:
         found.timeouts = _timeouts(way, trips)
     return found
+
+
+def _host(end: str) -> str:
+    """Without the port."""
+    return end.rpartition(":")[0]
 
 
 def _without_course(

@@ -67,6 +67,8 @@ def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Expla
             log.notes.append("iperf3 reports an error: the test may have ended too early")
         why = "readings are an interval apart, and iperf3 does not report the threshold"
         found.append(explain_log(log, None, why))
+        found[-1].hosts = ("here", "there") if sends else ("there", "here")
+        found[-1].begins_s = float(log.time_ns[0]) / 1e9
     return found
 
 

@@ -8,10 +8,12 @@ grid. Nothing but numbers and howdah's own words goes in: no address, no name of
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from howdah.errors import HowdahError
 from howdah.explain.claimed import claim_lines
+from howdah.explain.competitor import Competitor, competitors
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.path import RANDOM
@@ -25,6 +27,7 @@ from howdah.quantity import bdp_bytes
 _LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0
 _MOST_SIZE_BYTES = 400_000_000
 _FEW_PACKETS = 32
+_LEAST_LATER_S, _MOST_LATER_S = 0.001, 10.0  # by how much the flow starts later than those that were there before
 _WINDOW_SHARE = 0.6285  # of tcp_rmem, for full segments: tcp_win_from_space() with 1448 of 2304 bytes
 _USUAL_WINDOW_BYTES = 81_920  # what a receive buffer of 131 072 bytes offers
 _LEAST_BUFFER_BYTES = 4500
@@ -43,8 +46,11 @@ class _Twin:
     unknown: list[tuple[str, str, str, list[str]]] = field(default_factory=list)
 
 
-def twin_text(flow: Explained, name: str) -> str:
-    """The profile as YAML. Raises HowdahError where the recording has no round trip."""
+def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) -> str:
+    """The profile as YAML; ``recorded`` are flows of the recording, of which some may have competed with ``flow``.
+
+    Raises HowdahError where the recording has no round trip.
+    """
     if flow.base_rtt_us.value is None:
         what = f"the recording does not tell the base round trip: {flow.base_rtt_us.reason}"
         raise HowdahError(what, hint="A capture at the sender tells it, or one with the handshake.")
@@ -52,7 +58,12 @@ def twin_text(flow: Explained, name: str) -> str:
     _add_path(twin, flow)
     _add_ends(twin, flow)
     duration_s = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
-    _add_size(twin, flow, duration_s)
+    beside, elsewhere = competitors(flow, recorded)
+    later_s = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
+    later_s = later_s if later_s > _LEAST_LATER_S else 0.0
+    if later_s:
+        twin.flow.append(f"start: {round(later_s * 1e3)} ms # others were there before it")
+    _add_size(twin, flow, duration_s, later_s)
     lines = [
         "# The twin of a recorded transfer: howdah wrote it, each number with how it was estimated.",
         "# It holds no address, no name and no payload of the recording.",
@@ -67,6 +78,7 @@ def twin_text(flow: Explained, name: str) -> str:
     ]
     if twin.flow:
         lines += ["flows:", f"  - {twin.flow[0]}", *(f"    {line}" for line in twin.flow[1:])]
+    lines += _background(beside, elsewhere, later_s)
     if twin.host:
         lines += ["host:", *(f"  {line}" for line in twin.host)]
     if twin.unknown:
@@ -74,7 +86,14 @@ def twin_text(flow: Explained, name: str) -> str:
         for each, what, where, values in twin.unknown:
             lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
             lines += [f"      values: [{', '.join(values)}]"]
-    lines += ["", "collect:", "  tcp_info: 20 ms", "  qdisc: 20 ms", "", *claim_lines(flow, duration_s)]
+    lines += [
+        "",
+        "collect:",
+        "  tcp_info: 20 ms",
+        "  qdisc: 20 ms",
+        "",
+        *claim_lines(flow, duration_s, alone=not beside),
+    ]
     lines += recorded_lines(flow)
     return "\n".join(tidy(line) for line in lines) + "\n"
 
@@ -186,13 +205,30 @@ def _add_ends(twin: _Twin, flow: Explained) -> None:
         twin.host.append(f"tcp_rmem: 4096 {begin} {max(space, begin)} # a window of {most} bytes held it back")
 
 
-def _add_size(twin: _Twin, flow: Explained, duration_s: float) -> None:
+def _add_size(twin: _Twin, flow: Explained, duration_s: float, later_s: float) -> None:
     ended = flow.limit == "application" and flow.exit is None
     size = min(flow.data_bytes, _MOST_SIZE_BYTES)
     if ended:
         twin.flow.append(f"size: {size} B # what was transferred")
-    twin.rest.append(f"duration: {significant_plain(duration_s, 3)} s # as long as it was recorded")
+    twin.rest.append(f"duration: {significant_plain(duration_s + later_s, 3)} s # as long as it was recorded")
     twin.rest.append("repetitions: 1 # one run is the path as it is")
+
+
+def _background(beside: list[Competitor], elsewhere: int, later_s: float) -> list[str]:
+    """What competed with the flow, which starts ``later_s``; nothing is claimed of it."""
+    lines = ["background: # flows between the same hosts, the same way, at the same time"] if beside else []
+    for each in beside:
+        algorithm = each.flow.algorithm[0] if each.flow.algorithm else "cubic"
+        start_s = each.start_s + later_s
+        told = [f"start: {max(round(start_s * 1e3), 0)} ms", f"algorithm: {algorithm}"]
+        told += [f"size: {min(each.flow.data_bytes, _MOST_SIZE_BYTES)} B"] if each.ended else []
+        before = f" # open: it began {-start_s:.1f} s before" if start_s < -_LEAST_LATER_S else ""
+        lines.append(f"  - {{{', '.join(told)}}}{before}")
+    if elsewhere:
+        lines.append(
+            f"# open: {counted(elsewhere, 'flow')} between other hosts at the same time; did they share the path?"
+        )
+    return lines
 
 
 def _surely(found: Estimate, by: float, unit: str) -> str:

@@ -11,7 +11,8 @@ import pytest
 from howdah.command.main import main
 from howdah.profile import load
 from howdah.profile.unknown import grid
-from tests.explain.damage import pcap
+from tests.explain.damage import Packet, pcap
+from tests.explain.logs import iperf3_of
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer
 from tests.json_shape import check_shape
@@ -77,6 +78,55 @@ def test_a_receive_window_that_held_it_back_is_the_twin_s(tmp_path: Path) -> Non
     (line,) = [line for line in content.splitlines() if "tcp_rmem" in line]
     most = int(line.split("#")[0].split()[-1])
     assert 0.6285 * most == pytest.approx(99_968 - 4096, rel=0.01)
+
+
+def _another(packets: list[Packet], later_ns: int, port: int, host: int) -> list[Packet]:
+    """The same transfer later, from another port and host of the sender's network."""
+    ours, theirs = bytes([192, 0, 2, 1]), bytes([192, 0, 2, host])
+    found = []
+    for each in packets:
+        ports = each.data[34:38].replace((40000).to_bytes(2, "big"), port.to_bytes(2, "big"))
+        data = each.data[:26] + each.data[26:34].replace(ours, theirs) + ports + each.data[38:]
+        found.append(Packet(each.time_ns + later_ns, data, each.wire))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("drawn", "later_ns", "starts_ms"),
+    [
+        (Drawn(total_bytes=3_000_000), 300_000_000, (0, 300)),
+        (Drawn(total_bytes=3_000_000), -200_000_000, (200, 0)),
+        (LOSSY, -15_000_000_000, (10_000, 0)),  # it takes half a minute
+    ],
+)
+def test_what_competed_with_it_is_in_the_background(
+    drawn: Drawn, later_ns: int, starts_ms: tuple[int, int], tmp_path: Path
+) -> None:
+    """One between the same hosts, at once; of those that another host sent nobody knows; a third came behind it."""
+    large, small = transfer(Drawn(total_bytes=60_000_000)), transfer(drawn)
+    others = [*_another(small, later_ns, 40001, 1), *_another(small, 100_000_000, 40002, 7)]
+    others += _another(small, 100_000_000_000, 40003, 1)
+    file = tmp_path / "several.pcap"
+    file.write_bytes(pcap(sorted([*large, *others], key=lambda each: each.time_ns)))
+    assert main(["new", "twin", "--from", str(file), "--output", str(tmp_path / "twin.yaml")]) == 0
+    profile = load(tmp_path / "twin.yaml")
+    scenario = profile.points[0].scenario
+    (beside,) = scenario.background
+    assert beside.size == pytest.approx(3_000_000, rel=0.001)
+    starts = ((scenario.flows[0].start if scenario.flows else 0) // 1000, beside.start // 1000)
+    assert starts == starts_ms
+    assert "goodput" not in [claim.id for claim in profile.claims]
+    content = (tmp_path / "twin.yaml").read_text()
+    assert content.count("# open: 1 flow between other hosts") == 1
+    assert ("# open: it began 5.0 s before" in content) == (later_ns < -(10**10))
+
+
+def test_the_streams_of_an_iperf3_compete(tmp_path: Path) -> None:
+    """Three this way; the fourth comes from the other end, and has another path."""
+    file = tmp_path / "four.json"
+    file.write_text(json.dumps(iperf3_of([True, True, True, False])))
+    assert main(["new", "twin", "--from", str(file), "--output", str(tmp_path / "twin.yaml")]) == 0
+    assert len(load(tmp_path / "twin.yaml").points[0].scenario.background) == 2
 
 
 def test_options_of_a_draft_do_not_go_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
