@@ -8,6 +8,7 @@ reset stand against them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from howdah.judge.accounting import Snapshots
@@ -69,7 +70,7 @@ def _recorded(plan: Plan, agent: AgentRecord | None, rows: list[int]) -> Check:
     return Check(_NAMES[0], ACCOUNTING, not wrong, message, len(planned), len(rows), 0, "flows")
 
 
-def _named(numbers: Any) -> str:
+def _named(numbers: Iterable[int]) -> str:
     ordered = sorted(numbers)
     return f"flow {', '.join(map(str, ordered[:_MOST_NAMED]))}" + (" …" if len(ordered) > _MOST_NAMED else "")
 

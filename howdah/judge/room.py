@@ -24,7 +24,7 @@ def room_check(name: str, what: str, samples: Samples, room: tuple[int, int], en
         return Check(name, DURING, None, f"{what} was not read", unit="packets")
     held, sent, drops = (samples[column][inside] for column in ("backlog_packets", "sent_packets", "drops_packets"))
     dropped, peak = np.diff(drops), int(held.max())
-    most = held[:-1] + np.diff(held) + np.diff(sent)
+    most = held[1:] + np.diff(sent)  # what left, and what is left
     total = int(dropped.sum())
     has = f"{limit} packets" if least == limit else f"{limit} packets, {least} of one flow"
     message = f"{what} has room for {has}, held at most {peak} and dropped {total}"
