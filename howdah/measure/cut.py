@@ -141,11 +141,12 @@ def _next_gap(trace: FlowTrace, record: int) -> int:
 def _state(trace: FlowTrace, record: int, info: Samples) -> int | None:
     if not info.has("ca_state"):
         return None
-    last = min(_repaired(trace, record), _next_gap(trace, record))
-    # An undo restores threshold and window, and leaves the state that cut them.
-    restored = np.flatnonzero(trace.ssthresh[record:last] >= trace.cwnd[record - 1])
-    last = record + int(restored[0]) if restored.size else last
-    until_ns = trace.time_ns[last] if last < len(trace) else trace.stop_ns
+    # A record shows what the ACK of the record before did: that ACK ended the state, by repair or by an undo.
+    repaired = int(np.searchsorted(trace.una_after, trace.snd_nxt[record - 1]))
+    restored = np.flatnonzero(trace.ssthresh[record:] >= trace.cwnd[record - 1])
+    undone = record - 1 + int(restored[0]) if restored.size else len(trace)
+    until = max(min(repaired, undone, _next_gap(trace, record)), record)
+    until_ns = trace.time_ns[until] if until < len(trace) else trace.stop_ns
     reading = int(np.searchsorted(info.time_ns, trace.time_ns[record]))
     if reading >= len(info) or info.time_ns[reading] >= until_ns:
         return None

@@ -166,6 +166,25 @@ def test_a_reading_of_the_next_recovery_says_nothing_of_the_cut() -> None:
     assert cut_at(CUTS, found.record, make_counters([]), make_info([50, 400], ca_state=[OPEN, RECOVERY])).state is None
 
 
+def test_a_reading_just_after_the_ack_that_ended_the_recovery_says_nothing_of_the_cut() -> None:
+    """The ACK at 96 ms acknowledges all that was sent at the cut; the next one shows it at 110 ms."""
+    found = find_exit(RECOVERS)
+    assert found is not None
+    assert cause(RECOVERS, [], [50, 95], ca_state=[OPEN, RECOVERY]) == "loss"
+    assert cause(RECOVERS, [], [50, 100], ca_state=[OPEN, OPEN]) == "loss"
+    later = make_info([50, 100], ca_state=[OPEN, OPEN])
+    assert cut_at(RECOVERS, found.record, make_counters([]), later).state is None
+
+
+def test_a_reading_just_after_an_undo_says_nothing_of_the_cut() -> None:
+    """The ACK at 80 ms restores the threshold; the next record shows it at 82 ms."""
+    ssthresh = RECOVERS.ssthresh.copy()
+    ssthresh[21:] = 40
+    undone = dataclasses.replace(RECOVERS, ssthresh=ssthresh)
+    assert cause(undone, [], [50, 79], ca_state=[OPEN, RECOVERY]) == "loss"
+    assert cause(undone, [], [50, 81], ca_state=[OPEN, OPEN]) == "loss"
+
+
 def test_a_recovery_that_begins_before_all_of_the_cuts_flight_is_acknowledged_is_not_its_cause() -> None:
     """ACKs advance after the cut and stop at 90 ms: the recovery that the reading at 100 ms shows is of that gap."""
     una = CUTS.snd_una.copy()
