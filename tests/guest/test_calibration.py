@@ -36,6 +36,16 @@ def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, .
     assert {"rate", "buffer", "dequeue rate", "minimum RTT flow 1", "packets forward", "packets reverse"} <= made
 
 
+@pytest.mark.parametrize("rate", ["1 Mbit/s", "50 Mbit/s"])
+@pytest.mark.parametrize("packets", [1, 3, 4, 5])
+def test_a_buffer_of_a_few_packets_is_measured(engine: UmlEngine, rate: str, packets: int) -> None:
+    overrides = (f"path.rate={rate}", "path.rtt=20 ms", f"path.buffer={packets} packets", "duration=1 s")
+    _directory, verdict = shared_run(engine, guest_run.plan_of(*overrides))
+    assert guest_run.failures(verdict) == {}
+    made = {(check["stage"], check["name"]) for check in verdict["checks"] if check["ok"]}
+    assert {(stage, name) for stage in ("before", "after") for name in ("rate", "buffer")} <= made
+
+
 def test_a_train_through_a_slower_interface_is_waited_for(engine: UmlEngine) -> None:
     plan = guest_run.plan_of("path.sender_interface=10 Mbit/s", "path.rate=100 Mbit/s", "path.buffer=1000 packets")
     _directory, verdict = shared_run(engine, plan)

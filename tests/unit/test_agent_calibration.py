@@ -26,6 +26,18 @@ def test_a_burst_at_the_start_does_not_count() -> None:
     assert dispersion(arrivals(list(range(100)), 30_280, early=10), 100, FRAME) == pytest.approx(400e6)
 
 
+@pytest.mark.parametrize("buffer_packets", range(1, 12))
+@pytest.mark.parametrize("rate", [5e6, 10e6, 20e6])
+def test_the_shortest_trains_have_the_rate_too(buffer_packets: int, rate: float) -> None:
+    """An idle bucket lets two frames pass at once; those behind them go by a timer, which is 700 ns late."""
+    sent = train_packets(buffer_packets * FRAME, FRAME)
+    frame_ns = FRAME * 8e9 / rate
+    times = [0, 0, *(round(number * frame_ns) + 700 for number in range(1, sent - 1))]
+    found = [Arrival(number, time_ns) for number, time_ns in enumerate(times)]
+    assert dispersion(found, sent, FRAME) == pytest.approx(rate, rel=1e-6 if sent > 3 else 0.0012)
+    assert robust_dispersion(found, sent, FRAME) == pytest.approx(rate, rel=1e-6 if sent > 3 else 0.0012)
+
+
 def test_packets_lost_behind_the_bottleneck_do_not_change_the_rate() -> None:
     numbers = [number for number in range(100) if number % 7]
     assert dispersion(arrivals(numbers, 30_280), 100, FRAME) == pytest.approx(400e6)
@@ -41,7 +53,7 @@ def test_too_few_arrivals_give_no_rate(found: list[Arrival]) -> None:
 def test_a_train_fits_into_the_buffer() -> None:
     assert train_packets(100_000, FRAME) * FRAME < 100_000
     assert train_packets(36_000_000, FRAME) == 500
-    assert train_packets(1, FRAME) == 2
+    assert train_packets(1, FRAME) == train_packets(3 * FRAME, FRAME) == 3
 
 
 def test_the_load_overfills_the_buffer_by_what_the_bottleneck_leaves() -> None:

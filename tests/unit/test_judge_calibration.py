@@ -52,9 +52,10 @@ def _near(value: float) -> Any:
         # steps of the clock are 0.512 us of that.
         (plan(), VIRTUAL, RATE, RATE * (0.001 + 0.512 / (39 * 605.6)), "the rate of the bottleneck"),
         (plan(), REAL, RATE, RATE * (0.01 + 0.512 / (39 * 605.6)), "the rate of the bottleneck"),
-        (plan(train_packets=5), VIRTUAL, RATE, RATE * (0.001 + 0.512 / (3 * 605.6)), "the rate of the bottleneck"),
+        (plan(train_packets=5), VIRTUAL, RATE, RATE * (0.001 + 0.512 / (2 * 605.6)), "the rate of the bottleneck"),
         (plan(train_packets=90), VIRTUAL, RATE, RATE * (0.001 + 0.512 / (39 * 605.6)), "the rate of the bottleneck"),
-        (plan(train_packets=1), VIRTUAL, RATE, RATE * (0.001 + 0.512 / 605.6), "the rate of the bottleneck"),
+        # One frame behind the burst, which a timer sent up to a microsecond late.
+        (plan(train_packets=3), VIRTUAL, RATE, RATE * (0.001 + 1.512 / 605.6), "the rate of the bottleneck"),
         (
             plan(train_rate_bits_per_second=RATE // 2),
             VIRTUAL,
@@ -76,7 +77,7 @@ def test_a_train_has_the_rate_of_the_path(of: Plan, tolerance: Tolerance, rate: 
         assert check.tolerance == _near(allowed)
         assert check.message.startswith(f"{what} {words}: ")
     (check,) = judged("rate", of, tolerance, without="rate_bits_per_second")
-    assert (check.ok, check.message) == (None, f"{what} was not measured: no packet train arrived")
+    assert (check.ok, check.message) == (None, f"{what} was not measured: too little of the packet train arrived")
 
 
 def target(**changes: Any) -> CalibrationTarget:

@@ -27,6 +27,10 @@ from howdah.linux.namespace import Namespace
 from howdah.plan.plan import Calibration, CalibrationTarget
 
 LONGEST_TRAIN_PACKETS = 500
+# A bucket that was idle lets two frames pass at once, so the third is the first that the rate spaces, and with the
+# second it is a rate. Of three, two are in the bucket: a buffer of one frame holds the third.
+SHORTEST_TRAIN_PACKETS = 3
+_BURST_PACKETS = 2
 _BUFFER_SHARE = 0.8
 _MARGIN_NS = 50 * MS
 
@@ -42,17 +46,25 @@ class TrainResult:
 
 def train_packets(buffer_bytes: int, frame_bytes: int) -> int:
     """A train short enough to fit into the buffer however fast it arrives, so that it loses nothing there."""
-    return max(min(LONGEST_TRAIN_PACKETS, math.floor(_BUFFER_SHARE * buffer_bytes / frame_bytes)), 2)
+    fits = math.floor(_BUFFER_SHARE * buffer_bytes / frame_bytes)
+    return max(min(LONGEST_TRAIN_PACKETS, fits), SHORTEST_TRAIN_PACKETS)
+
+
+def unsteady_packets(sent: int) -> int:
+    """How many frames at the head of a train say nothing of the rate: an idle token bucket lets its burst through.
+
+    The shortest train needs the last frame of the burst, which no timer delayed; the one behind it was.
+    """
+    return max(sent // 4, min(_BURST_PACKETS, sent - 2))
 
 
 def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
     """The slope of a line through the arrivals, in bits per second: at 10 Gbit/s a timer is late by up to a frame, and
     the two ends alone would be off by as much.
 
-    Numbers are positions in the train, so a packet lost behind the bottleneck does not change the rate. The first
-    quarter is left out: a token bucket that was idle lets its burst through faster.
+    Numbers are positions in the train, so a packet lost behind the bottleneck does not change the rate.
     """
-    return _fitted([arrival for arrival in found if arrival.number >= sent // 4], frame_bytes)
+    return _fitted([arrival for arrival in found if arrival.number >= unsteady_packets(sent)], frame_bytes)
 
 
 def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_ns: int) -> float | None:
@@ -86,8 +98,9 @@ def _slope(x: Sequence[int], y: Sequence[int]) -> float:
 
 def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
     """The same where some packets overtake: the median over pairs half a train apart; most kept their place."""
-    times = {arrival.number: arrival.time_ns for arrival in found if arrival.number >= sent // 4}
-    apart = (sent - sent // 4) // 2
+    first = unsteady_packets(sent)
+    times = {arrival.number: arrival.time_ns for arrival in found if arrival.number >= first}
+    apart = (sent - first) // 2
     spans = [times[number + apart] - time_ns for number, time_ns in times.items() if number + apart in times]
     usual_ns = median(spans) if spans else 0
     return apart * frame_bytes * 8 * SECOND / usual_ns if usual_ns > 0 else None
