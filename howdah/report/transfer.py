@@ -73,20 +73,18 @@ def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()
     Where there are several groups, also those of their connections together.
 
     ``limits_bytes`` are the sizes at which the next class begins. Without them up to eight sizes are a class each, and
-    more are put together by powers of ten. Points, algorithms and groups have the
-    order of the runs.
+    more are put together by powers of ten. Points, algorithms and groups have the order of the runs.
     """
     runs = [run for each in without_controls(experiments) for run in each.runs if run.counts and run.plan is not None]
-    transfers_of = {id(run): list(_transfers(run)) for run in runs}
-    sizes = sorted({size for transfers in transfers_of.values() for _flow, size, _time, _ideal in transfers})
+    sizes = sorted({size for run in runs for _flow, size, _time, _ideal in _transfers(run)})
     bounds = {each: (each, each, size_words(each)) for each in sizes}
     if limits_bytes:
-        bounds = {each: _between(sorted(limits_bytes), each) for each in sizes}
+        bounds = {each: _between(sorted(limits_bytes), each, sizes[-1]) for each in sizes}
     elif len(sizes) > MOST_OWN_CLASSES:
         bounds = {each: _decade(each) for each in sizes}
     found: dict[tuple[Any, ...], SizeClass] = {}
     for run in runs:
-        transfers = transfers_of.pop(id(run))
+        transfers = list(_transfers(run))
         of_groups = len({flow.group for flow, _size, _time, _ideal in transfers if flow.group is not None}) > 1
         of_run = (run.experiment, run.point, run.algorithm, run.kernel)
         for flow, size, time, ideal in transfers:
@@ -164,13 +162,13 @@ def _decade(size_bytes: int) -> tuple[int, int, str]:
     return least, 10 * least - 1, f"{size_words(least)} … {size_words(10 * least)}"
 
 
-def _between(limits_bytes: list[int], size_bytes: int) -> tuple[int, int, str]:
+def _between(limits_bytes: list[int], size_bytes: int, largest_bytes: int) -> tuple[int, int, str]:
     place = bisect_right(limits_bytes, size_bytes)
     if not place:
         return 0, limits_bytes[0] - 1, f"below {size_words(limits_bytes[0])}"
     least = limits_bytes[place - 1]
     if place == len(limits_bytes):
-        return least, max(least, size_bytes), f"from {size_words(least)}"
+        return least, largest_bytes, f"from {size_words(least)}"
     return least, limits_bytes[place] - 1, f"{size_words(least)} … {size_words(limits_bytes[place])}"
 
 

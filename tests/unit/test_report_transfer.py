@@ -173,10 +173,11 @@ def test_the_command_the_library_and_json_have_it(tmp_path: Path, capsys: pytest
 
 def test_limits_make_classes_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A size that is a limit begins the next class."""
-    made = _experiment(tmp_path, "10 kB", "99 kB", "100 kB", "3 MB")
+    made = _experiment(tmp_path, "10 kB", "99 kB", "100 kB", "3 MB", "5 MB")
     by_size = {each.words: each for each in size_classes([made])}
     found = {each.words: each for each in size_classes([made], [1_000_000, 100_000])}
     assert list(found) == ["below 100 kB", "100 kB … 1 MB", "from 1 MB", "all"]
+    assert (found["from 1 MB"].least_bytes, found["from 1 MB"].most_bytes) == (1_000_000, 5_000_000)
     small = sorted(by_size["10 kB"].times_s + by_size["99 kB"].times_s)
     assert found["below 100 kB"].times_s == small
     assert found["100 kB … 1 MB"].times_s == by_size["100 kB"].times_s
