@@ -82,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise UsageError for an option that the table does not take, and for measures that there are not."""
+    """Raise UsageError for an option that the table does not take, and for an unknown measure."""
     if options.measure and options.of == _COMPLETION:
         raise UsageError("--measure is of results and differences, not of completion", hint="leave it out")
     if options.limits is not None and options.of != _COMPLETION:
