@@ -66,14 +66,6 @@ def test_a_page_is_said_to_be_made_from_the_runs(recorded: _Recorded) -> None:
     assert "report.html is not checked: 'howdah report' makes it again from the runs\n" in said
 
 
-def test_figures_that_were_drawn_are_said_to_be_of_no_number(recorded: _Recorded) -> None:
-    (recorded.path / "drawn.json").write_text('{"format": 1, "commands": []}')
-    (recorded.path / "notes.txt").write_text("mine")
-    said = recorded.verify()[1]
-    assert "drawn.json lists the figures that were drawn: no number is from it, and it is not checked\n" in said
-    assert "not howdah's, and not checked: notes.txt\n" in said
-
-
 def _metrics(each: _Recorded) -> None:
     metrics = read_json(each.run.metrics)
     row = next(row for row in metrics["rows"] if row["metric"] == "utilisation")
