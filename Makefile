@@ -19,7 +19,7 @@ help: ## list the targets
 
 setup: ## install what a run needs: apt packages and a Python environment in .venv
 	@sh setup/packages.sh howdah/engine/prerequisites.txt
-	@sh setup/environment.sh $(VENV) .
+	@sh setup/environment.sh $(VENV) '.[figures]'
 
 setup-test: ## the same, and what the tests need besides
 	@sh setup/packages.sh howdah/engine/prerequisites.txt setup/packages-test.txt

@@ -10,6 +10,7 @@ from pathlib import Path
 from howdah.cluster.attachment import attachable
 from howdah.cluster.place import Place, Tell
 from howdah.errors import HowdahError
+from howdah.extra import install_extra
 from howdah.work.executor import Executor
 
 
@@ -44,5 +45,5 @@ def needs_dask() -> Iterator[None]:
     except ImportError as error:
         raise HowdahError(
             f"runs on a cluster need Dask, which is not installed ({error.name})",
-            hint="pip install 'howdah[cluster]'; without --scheduler and --cluster this machine makes the runs",
+            hint=f"{install_extra('cluster')}; without --scheduler and --cluster this machine makes the runs",
         ) from error

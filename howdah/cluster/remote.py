@@ -17,6 +17,7 @@ from howdah.cluster.dashboard import ADDRESS
 from howdah.cluster.held import NAME as HELD
 from howdah.cluster.reach import require_tls
 from howdah.errors import HowdahError
+from howdah.extra import install_extra
 from howdah.profile.source import parse_yaml, read_text
 from howdah.publish.guard import is_loopback
 
@@ -30,7 +31,7 @@ def ssh_cluster(file: Path, security: Security | None) -> Any:
         import asyncssh  # noqa: F401
         from distributed import SSHCluster
     except ImportError as error:
-        raise HowdahError(f"--cluster ssh needs {error.name}", hint="pip install 'howdah[ssh]'") from error
+        raise HowdahError(f"--cluster ssh needs {error.name}", hint=install_extra("ssh")) from error
     addresses = _addresses(hosts)
     for host, address in addresses.items():
         require_tls(address or host, security)
@@ -114,7 +115,7 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError as error:
-        raise HowdahError("--cluster slurm needs dask-jobqueue", hint="pip install 'howdah[slurm]'") from error
+        raise HowdahError("--cluster slurm needs dask-jobqueue", hint=install_extra("slurm")) from error
     settings = {"processes": 1, "python": _PYTHON} | read_settings(file)
     jobs = settings.pop("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:

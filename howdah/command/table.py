@@ -7,8 +7,10 @@ import argparse
 from pathlib import Path
 
 from howdah.command.common import add_runs_option, cores
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from howdah.layout import terminal_width, write_stdout
+from howdah.metric import known_metrics
+from howdah.quantity import QuantityError, parse_size
 from howdah.record.directory import write_whole
 from howdah.record.drawn import add_drawn
 from howdah.record.result import Experiment
@@ -41,18 +43,33 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="the main measures, each side against the first at each point, or how long transfers took by their size "
         "(default: results)",
     )
+    parser.add_argument(
+        "--measure",
+        action="append",
+        default=[],
+        metavar="METRIC",
+        help="of results and differences: this one, not the main ones; may be repeated",
+    )
+    parser.add_argument(
+        "--limits",
+        metavar="SIZE,...",
+        help="of completion: where the next class of size begins, such as '100 kB, 1 MB'",
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to this file (default: standard output)")
     add_runs_option(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
+    _check(options)
+    limits_bytes = _limits(options.limits) if options.limits is not None else []
     paths = [find(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
-    table = _table(options.of, experiments)
+    table = _table(options.of, experiments, options.measure, limits_bytes)
     if not table.rows:
         raise HowdahError(f"the table would be empty: there is {_LACKS[options.of]}", where=str(paths[0]))
-    words = [f"--of={options.of}", f"--format={options.format}"]
+    words = [f"--of={options.of}", f"--format={options.format}", *(f"--measure={name}" for name in options.measure)]
+    words += [f"--limits={options.limits}"] if limits_bytes else []
     add_drawn(paths, "table", words + ([f"--output={options.output.name}"] if options.output is not None else []))
     if options.output is not None:
         write_whole(options.output, FORMS[options.format](table.used()))
@@ -64,10 +81,35 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _table(kind: str, experiments: list[Experiment]) -> Tabular:
+def _check(options: argparse.Namespace) -> None:
+    """Raise UsageError for an option that the table does not take, and for an unknown measure."""
+    if options.measure and options.of == _COMPLETION:
+        raise UsageError("--measure is of results and differences, not of completion", hint="leave it out")
+    if options.limits is not None and options.of != _COMPLETION:
+        raise UsageError("--limits is of completion times", hint="add --of completion, or leave it out")
+    known = known_metrics()
+    for name in options.measure:
+        if name not in known:
+            raise UsageError.unknown(f"there is no measure {name!r}", name, known, "'howdah list metrics' has all:")
+        if known[name].is_text and options.of == _DIFFERENCES:
+            raise UsageError("its values are words, which have no difference", where=f"--measure {name}")
+
+
+def _limits(text: str) -> list[int]:
+    """Bytes. Raises UsageError."""
+    try:
+        found = [parse_size(part) for part in text.split(",")]
+    except QuantityError as error:
+        raise UsageError(str(error), where=f"--limits {text}", hint="for example --limits '100 kB, 1 MB'") from None
+    if min(found) < 1 or len(set(found)) < len(found):
+        raise UsageError("expected different sizes above 0", where=f"--limits {text}")
+    return found
+
+
+def _table(kind: str, experiments: list[Experiment], measures: list[str], limits_bytes: list[int]) -> Tabular:
     if kind == _COMPLETION:
-        return completion_table(experiments)
+        return completion_table(experiments, limits_bytes=limits_bytes)
     found = results(experiments, TableSource())
     if kind == _DIFFERENCES:
-        return difference_table(subjects(found))
-    return result_table(found, ", ".join(dict.fromkeys(each.name for each in experiments)))
+        return difference_table(subjects(found), measures)
+    return result_table(found, ", ".join(dict.fromkeys(each.name for each in experiments)), measures)

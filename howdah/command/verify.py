@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.command.answer import answer
@@ -25,7 +26,9 @@ from howdah.work.experiment import find
 from howdah.work.pool import pool
 
 _SIGNS = {VERIFIED: "✓", DIGESTS_ONLY: "–", DIFFERS: "✕", UNCHECKED: "?"}
+_ORDER = (VERIFIED, DIGESTS_ONLY, UNCHECKED, DIFFERS)
 _MOST_SHOWN = 20
+_SIGNATURE = " (signature)"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -110,7 +113,7 @@ def _verify(path: Path, options: argparse.Namespace, display: Display, place: Pa
 
 def _signature(path: Path, options: argparse.Namespace) -> Report:
     """Check a signature. One without a trusted key proves nothing and counts as a gap."""
-    report = Report(f"{path} (signature)")
+    report = Report(f"{path}{_SIGNATURE}")
     try:
         signed = check_signature(path, options.allowed_signers, options.public_key)
     except HowdahError as error:
@@ -124,17 +127,34 @@ def _signature(path: Path, options: argparse.Namespace) -> Report:
 
 
 def _text(reports: list[Report], states: list[str]) -> str:
-    lines = []
+    """Runs of which the same is to be said are said together; what differs is last, where a reader looks."""
+    homes = {str(Path(report.path).parent) for report in reports}
+    alike: dict[object, list[Report]] = {}
     for report in reports:
-        lines.append(f"{_SIGNS[report.state]} {report.path}: {report.state}")
-        lines += [f"    {each}" for each in report.findings[:_MOST_SHOWN]]
-        if len(report.findings) > _MOST_SHOWN:
-            lines.append(f"    and {len(report.findings) - _MOST_SHOWN} more; --json lists them")
-        lines += [f"    not checked: {each}" for each in report.gaps]
-        lines += [f"    {each}" for each in report.notes]
-        if report.claimed:
-            lines.append(f"    claimed, and not to be checked: {'; '.join(report.claimed)}")
-        if report.checked:
-            lines.append(f"    checked: {'; '.join(report.checked)}")
+        said = (report.state, *report.gaps, "", *report.notes, "", *report.checked)
+        alone = report.findings or report.path.removesuffix(_SIGNATURE) in homes
+        alike.setdefault((report.path if alone else str(Path(report.path).parent), said), []).append(report)
+    ordered = sorted(alike.values(), key=lambda some: _ORDER.index(some[0].state))
+    lines = [line for some in ordered for line in _lines(some)]
     counts = ", ".join(f"{states.count(word)} {word}" for word in _SIGNS if word in states)
     return "\n".join([*lines, counts or "there is nothing to verify"]) + "\n"
+
+
+def _lines(reports: list[Report]) -> Iterator[str]:
+    report = reports[0]
+    names = [Path(each.path).name for each in reports]
+    where = report.path if len(reports) == 1 else f"{Path(report.path).parent}, {len(reports)} runs"
+    yield f"{_SIGNS[report.state]} {where}: {report.state}"
+    if len(names) > 1:
+        yield f"    {', '.join(names[:_MOST_SHOWN])}{' …' if len(names) > _MOST_SHOWN else ''}"
+    yield from (f"    {each}" for each in report.findings[:_MOST_SHOWN])
+    if len(report.findings) > _MOST_SHOWN:
+        yield f"    and {len(report.findings) - _MOST_SHOWN} more; --json lists them"
+    yield from (f"    not checked: {each}" for each in report.gaps)
+    yield from (f"    {each}" for each in report.notes)
+    claimed = list(dict.fromkeys(each for some in reports for each in some.claimed))
+    if claimed:
+        more = " …; --json lists them" if len(claimed) > _MOST_SHOWN else ""
+        yield f"    claimed, and not to be checked: {'; '.join(claimed[:_MOST_SHOWN])}{more}"
+    if report.checked:
+        yield f"    checked: {'; '.join(report.checked)}"

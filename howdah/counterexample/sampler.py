@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from howdah.counterexample.space import COUNT, Candidate, Space, slug
 from howdah.errors import HowdahError
+from howdah.extra import install_extra
 
 Kind = Literal["tpe", "genetic", "random"]
 BATCH = 8
@@ -28,7 +29,7 @@ class Sampler:
         try:
             import optuna
         except ImportError as error:
-            raise HowdahError("a search needs optuna", hint="pip install 'howdah[search]'") from error
+            raise HowdahError("a search needs optuna", hint=install_extra("search")) from error
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
         self._optuna = optuna

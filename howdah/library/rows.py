@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from howdah.errors import HowdahError
+from howdah.extra import install_extra
 from howdah.record.table import UNIT
 
 if TYPE_CHECKING:
     import pandas
     import polars
-
-_ABSENT = "howdah[notebook]"
 
 
 class Rows:
@@ -149,7 +148,7 @@ def _needs(package: str) -> None:
     try:
         __import__(package)
     except ImportError:
-        raise HowdahError(f"{package} is not installed", hint=f"pip install '{_ABSENT}' installs it.") from None
+        raise HowdahError(f"{package} is not installed", hint=install_extra("notebook")) from None
 
 
 def of_table(name: str, made: Callable[[], pa.Table]) -> Rows:

@@ -24,6 +24,7 @@ from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools, compiler_version
 from howdah.distribution import installing
 from howdah.errors import HowdahError
+from howdah.extra import install_extra
 from howdah.machines.archive import modules
 from howdah.machines.kernel import MachineKernel, first_modules
 from howdah.place import MODULES, OWN_PYTHON, PACKAGE, PLAYBOOKS, name_of
@@ -229,7 +230,7 @@ def ansible_playbook() -> Path:
     beside = Path(sys.executable).parent / "ansible-playbook"
     found = str(beside) if os.access(beside, os.X_OK) else shutil.which("ansible-playbook")
     if found is None:
-        raise HowdahError("ansible-core is not installed", hint="pip install 'howdah[machines]', or make setup-test")
+        raise HowdahError("ansible-core is not installed", hint=install_extra("machines"))
     return Path(found)
 
 

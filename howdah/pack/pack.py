@@ -34,10 +34,10 @@ These are runs of howdah {version}, which measures how TCP starts up on long pat
   {experiments}/report.html   the results as a page; it needs no network
   pack.json           every file with its SHA-256
   units.json          the unit and meaning of every measure, and of every column of a table
-  */*/metrics.json    the measures of a run; tables/*.parquet are its records, raw/ what the guest wrote
+  */*/metrics.json    the measures of a run; {held}
 
-With howdah: 'howdah unpack FILE', 'howdah verify FILE' (recomputes everything), 'howdah rerun RUN'.
-Without: 'zstd -d < FILE | tar x'; pandas, polars and DuckDB read Parquet. Paths of the machine on which this was packed
+With howdah: 'howdah unpack FILE', 'howdah verify FILE' ({verified}), 'howdah rerun RUN'.
+Without: 'zstd -d < FILE | tar x'{read}. Paths of the machine on which this was packed
 are replaced by words in capitals (HOME, RUNS, CACHE, HOWDAH); run.json says in which files.
 
 Commands that draw the figures, to be run in this directory:
@@ -49,6 +49,16 @@ Commands with which the sender drew figures and made tables (drawn.json of each 
 
 
 _NONE = "  there are none"
+_HELD: dict[Kind, str] = {
+    "everything": "tables/*.parquet are its records, raw/ what the guest wrote",
+    "tables": "tables/*.parquet are its records; large files of raw/ were left out",
+    "results": "its records were left out",
+}
+_VERIFIED: dict[Kind, str] = {
+    "everything": "recomputes everything",
+    "tables": "recomputes measures and verdicts from the tables",
+    "results": "compares digests; only 'howdah rerun' makes the numbers again",
+}
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,16 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
     units = (json.dumps(_units(), indent=1) + "\n").encode()
     figures, given = ("\n".join(f"  {command}" for command in some) or _NONE for some in (commands, senders))
     lack = ";\nthose of curves need records, which a pack of results lacks" if kind == "results" else ""
-    readme = _README.format(version=__version__, experiments=" ".join(names), figures=figures, drawn=given, lack=lack)
+    readme = _README.format(
+        version=__version__,
+        experiments=" ".join(names),
+        figures=figures,
+        drawn=given,
+        lack=lack,
+        held=_HELD[kind],
+        verified=_VERIFIED[kind],
+        read="" if kind == "results" else "; pandas, polars and DuckDB read Parquet",
+    )
     content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
     about = {
         "howdah": __version__,

@@ -165,7 +165,6 @@ def _model(group: GroupSection, origin: int) -> GeneratedFlowSection:
         udp=group.udp,
         http=group.http,
         requests=group.requests,
-        answer=group.size or 0,
         think=group.think,
     )
 
@@ -177,6 +176,7 @@ def _flow(model: GeneratedFlowSection, number: int, slot: int, connection: Conne
             "start": connection.start_us,
             "stop": connection.stop_us,
             "size": connection.size_bytes,
+            "answer": (connection.size_bytes or 0) // model.requests,
             "slot": slot,
             "bursts": connection.bursts,
         }

@@ -20,6 +20,7 @@ from howdah.quantity import format_duration, format_nanoseconds, format_rate, fo
 from howdah.registered import registered
 
 _CHANGES_SHOWN = 2
+_MOST_OFFSETS = 8
 
 
 def render(plan: Plan, *, every_change: bool = False) -> str:
@@ -49,7 +50,10 @@ def _pairs(rows: list[tuple[str, object]]) -> Iterator[str]:
 
 def _run(plan: Plan) -> Iterator[str]:
     perturbation = plan.perturbation
-    offsets = ", ".join(format_duration(offset) for offset in perturbation["start_offset_us"])
+    later = perturbation["start_offset_us"]
+    offsets = ", ".join(format_duration(offset) for offset in later)
+    if len(later) > _MOST_OFFSETS:
+        offsets = f"{format_duration(min(later))} to {format_duration(max(later))}"
     perturbed = "none (one repetition)"
     if perturbation["applied"]:
         perturbed = f"RTT x {perturbation['rtt_factor']:.6f}; starts later by {offsets}"

@@ -233,6 +233,7 @@ def _schema_from(directory: Path) -> str:
 def _description(draft: Draft) -> str:
     where = f"the path {draft.like}" if draft.like else f"{draft.rate} and {draft.rtt}"
     several = f"{draft.flows} flows" if draft.flows > 1 else "One flow"
+    several = "Transfers of many sizes" if is_drawn(draft.sizes) else several
     return f"{several} of {', '.join(draft.algorithms)} over {where}".replace(": ", " ")
 
 

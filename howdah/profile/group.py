@@ -170,7 +170,8 @@ class GroupSection(Section):
         default=1,
         ge=1,
         le=1000,
-        description="requests on each connection, each answered with size bytes; above 1 by processes",
+        description="requests on each connection, each answered with size bytes, or with the size drawn for the "
+        "connection; above 1 by processes",
     )
     think: Duration = Field(
         default=0,
@@ -229,10 +230,8 @@ class GroupSection(Section):
             self._check_http()
         if self.opener == "sender" and (self.request is not None or self.http is not None):
             raise FieldError("who requests something connects: leave opener out", "opener")
-        if self.requests > 1 and (self.request is None or self.size is None):
-            raise FieldError(
-                "several requests need the sizes of a request and of its answer: request, size", "requests"
-            )
+        if self.requests > 1 and (self.request is None or (self.size is None and self.sizes is None)):
+            raise FieldError("several requests need request, and the size of their answers: size or sizes", "requests")
         if self.think and self.requests == 1:
             raise FieldError("there is one request; leave think out, or give requests", "think")
         if self.alternate and (self.direction == "reverse" or self.udp is not None):

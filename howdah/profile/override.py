@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from howdah.errors import ProfileError
@@ -10,6 +11,8 @@ from howdah.profile.case import CASE, set_by_case
 from howdah.profile.dotted import NoFieldError, is_number, keys_of, position
 from howdah.profile.source import LARGEST_DEPTH, Document, Path_, parse_yaml
 from howdah.profile.written import SET
+
+_BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
 def apply_override(document: Document, text: str) -> str:
@@ -38,6 +41,9 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
     if decided is not None:
         what = f"{name} would change nothing: case.{decided[0]} sets {decided[1]}"
         raise ProfileError(what, where=where, hint="change the cases, or leave some out")
+    if "[" in name:
+        hint = f"members of lists count from 1, or have a name: {_BRACKETS.sub(_counted, name)}"
+        raise ProfileError(f"{name!r} is not the name of a field", where=where, hint=hint)
     try:
         path = _store(document.data, keys_of(name), value)
     except NoFieldError as error:
@@ -47,6 +53,11 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
     for length in range(1, len(path)):
         document.places.setdefault(path[:length], where)
     document.places.update({path + inner: line for inner, line in places.items()})
+
+
+def _counted(bracket: re.Match[str]) -> str:
+    """``[0]``, as programs count, is ``.1``."""
+    return f".{int(bracket[1]) + 1 if is_number(bracket[1]) else bracket[1] if bracket[1].isalpha() else 1}"
 
 
 def field_value(data: Any, name: str) -> Any:

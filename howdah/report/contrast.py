@@ -19,7 +19,7 @@ from howdah.report.subject import Subject, places, sides
 class Contrast:
     """One measure of one flow or group: ``side`` against ``other`` at ``place``, in the unit of metrics.json.
 
-    ``run`` is the run of ``side`` with the middle pair.
+    ``run`` is the run of ``side`` with the middle pair; of its ``repetitions`` not each has the measure.
     """
 
     metric: Metric
@@ -29,11 +29,17 @@ class Contrast:
     flow: str
     of: PairedDifference
     run: str
+    repetitions: int
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether a single pair of several repetitions has the measure on both sides: it has no spread."""
+        return self.of.is_paired and self.of.differences.count == 1 < self.repetitions
 
     @property
     def better(self) -> str:
         """The side that is better beyond the spread; empty where neither is, or where nothing says which way is."""
-        if self.metric.worse == "either" or not self.of.side:
+        if self.metric.worse == "either" or not self.of.side or self.is_of_one:
             return ""
         return self.other if (self.of.side > 0) == (self.metric.worse == "more") else self.side
 
@@ -56,7 +62,7 @@ def contrasts(said: list[Subject], metrics: Iterable[str]) -> list[Contrast]:
                     of = difference(*numbers)
                     if of is not None:
                         run = mine.of.runs.get(_middle(*numbers), "")
-                        found.append(Contrast(known[metric], side, names[0], place, flow, of, run))
+                        found.append(Contrast(known[metric], side, names[0], place, flow, of, run, len(mine.of.runs)))
     return found
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from howdah.report.tabular import Tabular, text
 HEADERS = ("B", "flow", "measure", "unit", "B", "A", "B − A", "B / A", "better")
 _MOST_POINTS = 12  # that a terminal shows
 _RATIO_DIGITS = 3
+_ONE_PAIR = "one pair"
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class DifferenceRow:
     """A contrast as a reader sees it, in the unit shown; sides with a ratio of about 1 differ by 0.
 
     What stands beside ``difference`` and ``ratio`` is least and largest of few pairs, else the 95 % interval; both are
-    empty where pairs are equal.
+    empty where pairs are equal. Where one pair of several repetitions has the measure, ``difference_apart`` says so.
     """
 
     of: Contrast
@@ -53,13 +54,15 @@ def name_of(metric: Metric) -> str:
     return metric.label or metric.header or metric.name.replace("_", " ")
 
 
-def differences(said: list[Subject]) -> list[Contrast]:
-    """Of every main measure that some side has other than 0: those of flows and groups, then those of whole runs."""
+def differences(said: list[Subject], asked: Sequence[str] = ()) -> list[Contrast]:
+    """Of the measures asked for, or of every main one, that some side has other than 0: those of flows and groups, then
+    those of whole runs."""
     whole: dict[tuple[str, str], Subject] = {}
     for each in said:
         whole.setdefault((each.side, each.place), replace(each, name="", of=each.whole))
     everything = [*said, *whole.values()]
     numbers = [name for name, metric in known_metrics().items() if not metric.is_text and metric.table == "main"]
+    numbers = list(asked) or numbers
     told = [name for name in numbers if any(each.of.has(name) and not each.of.is_nothing(name) for each in everything)]
     return contrasts(everything, told)
 
@@ -76,9 +79,8 @@ def _row(each: Contrast) -> DifferenceRow:
     apart = significant(of.differences.median * factor)
     sign = "+" if of.differences.median > 0 else ""
     ratio = significant(of.ratios.median, _RATIO_DIGITS) if of.ratios else ""
-    return DifferenceRow(
-        each, both[0], both[1], f"{sign}{apart}", _apart(of.differences, factor), ratio, _apart(of.ratios, 1.0)
-    )
+    spread = _ONE_PAIR if each.is_of_one else _apart(of.differences, factor)
+    return DifferenceRow(each, both[0], both[1], f"{sign}{apart}", spread, ratio, _apart(of.ratios, 1.0))
 
 
 def _apart(statistic: Statistic | None, factor: float) -> str:
@@ -114,10 +116,11 @@ def difference_text(said: list[Subject], width: int | None = None) -> str:
     return "\n".join([*lines, *folded(note, width)])
 
 
-def difference_table(said: list[Subject]) -> Tabular:
+def difference_table(said: list[Subject], asked: Sequence[str] = ()) -> Tabular:
     """Every row, for a paper or a spreadsheet."""
-    rows = [[row.of.place, row.of.side, *_words(row)] for row in difference_rows(differences(said))]
-    other = next((each.other for each in differences(said)), "")
+    found = differences(said, asked)
+    rows = [[row.of.place, row.of.side, *_words(row)] for row in difference_rows(found)]
+    other = next((each.other for each in found), "")
     headers = ["point", "side B", *HEADERS[1:4], "B", "A", "B − A", "", "B / A", "", "better"]
     return Tabular(f"Differences: B against A = {other}", headers, rows)
 

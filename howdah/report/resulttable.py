@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from howdah.errors import HowdahError
 from howdah.report.table import Table
 from howdah.report.tabular import Tabular
 
 
-def result_table(results: Table, title: str) -> Tabular:
-    """Behind each measure with a spread there is a column of it."""
-    shown = [number for number, measure in enumerate(results.measures) if measure.main]
+def result_table(results: Table, title: str, names: Sequence[str] = ()) -> Tabular:
+    """Of these measures, or of the main ones. Behind each with a spread there is a column of it. Raises HowdahError."""
+    place = {measure.name: number for number, measure in enumerate(results.measures)}
+    lacking = next((name for name in names if name not in place), None)
+    if lacking is not None:
+        raise HowdahError(f"no run that counts has a value of {lacking} for a flow, a group or the whole run")
+    shown = [place[name] for name in names]
+    if not names:
+        shown = [number for number, measure in enumerate(results.measures) if measure.main]
     columns = ["point", "algorithm", "n", "flow"]
     for number in shown:
         measure = results.measures[number]

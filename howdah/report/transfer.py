@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from howdah.measure.quantile import Quantile, quantile
+from howdah.measure.transaction import asked_of, times_s
 from howdah.number import between, significant
 from howdah.number import size as size_words
 from howdah.plan.path import Path
 from howdah.plan.plan import Flow
+from howdah.record.agent import read_agent
 from howdah.record.axis import swept
+from howdah.record.digest import check
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.tabular import Tabular
 
@@ -49,39 +53,41 @@ class SizeClass:
         return {name: quantile(self.slowdowns, share) for name, share in SHARES.items()}
 
 
-def ideal_s(flow: Flow, path: Path) -> float | None:
+def ideal_s(flow: Flow, path: Path, answer_bytes: int | None = None) -> float | None:
     """The least time of a transfer: a round trip for the handshake, the delay to its receiver, and its frames at the
-    rate of the bottleneck. None where there is no one rate on its way, or that changes."""
+    rate of the bottleneck; of an answer over an open connection, a round trip and its frames. None where there is no
+    one rate on its way, or that changes."""
     reverse = flow.direction == "reverse"
     rate = path.reverse_rate_bits_per_second if reverse else path.rate_bits_per_second
-    if flow.size_bytes is None or rate is None or (path.reverse_rate_changes if reverse else path.rate_changes):
+    size_bytes = flow.size_bytes if answer_bytes is None else answer_bytes
+    if size_bytes is None or rate is None or (path.reverse_rate_changes if reverse else path.rate_changes):
         return None
-    frames = -(-flow.size_bytes // path.mss_bytes)
-    on_wire_bytes = flow.size_bytes + frames * (path.frame_bytes - path.mss_bytes)
+    frames = -(-size_bytes // path.mss_bytes)
+    on_wire_bytes = size_bytes + frames * (path.frame_bytes - path.mss_bytes)
     there_us = flow.reverse_delay_us if reverse else flow.forward_delay_us
-    return (flow.rtt_us + there_us) / 1e6 + on_wire_bytes * 8 / rate
+    return (flow.rtt_us + (there_us if answer_bytes is None else 0)) / 1e6 + on_wire_bytes * 8 / rate
 
 
-def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
+def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()) -> list[SizeClass]:
     """Of every algorithm at every point, those of each group and each single flow, and ``all`` where there are several.
     Where there are several groups, also those of their connections together.
 
-    Up to eight sizes are a class each; more are put together by powers of ten. Points, algorithms and groups have the
-    order of the runs.
+    ``limits_bytes`` are the sizes at which the next class begins. Without them up to eight sizes are a class each, and
+    more are put together by powers of ten. Points, algorithms and groups have the order of the runs.
     """
     runs = [run for each in without_controls(experiments) for run in each.runs if run.counts and run.plan is not None]
-    sizes = sorted({size for run in runs for _flow, size, _time in _transfers(run)})
+    sizes = sorted({size for run in runs for _flow, size, _time, _ideal in _transfers(run)})
     bounds = {each: (each, each, size_words(each)) for each in sizes}
-    if len(sizes) > MOST_OWN_CLASSES:
+    if limits_bytes:
+        bounds = {each: _between(sorted(limits_bytes), each, sizes[-1]) for each in sizes}
+    elif len(sizes) > MOST_OWN_CLASSES:
         bounds = {each: _decade(each) for each in sizes}
     found: dict[tuple[Any, ...], SizeClass] = {}
     for run in runs:
-        assert run.plan is not None
         transfers = list(_transfers(run))
-        of_groups = len({flow.group for flow, _size, _time in transfers if flow.group is not None}) > 1
+        of_groups = len({flow.group for flow, _size, _time, _ideal in transfers if flow.group is not None}) > 1
         of_run = (run.experiment, run.point, run.algorithm, run.kernel)
-        for flow, size, time in transfers:
-            ideal = ideal_s(flow, run.plan.path)
+        for flow, size, time, ideal in transfers:
             names = [flow.group or flow.name, *([EVERY_GROUP] if of_groups and flow.group is not None else [])]
             for group, (least, most, words) in product(names, (bounds[size], (sizes[0], sizes[-1], _ALL))):
                 name = (*of_run, group, words == _ALL)
@@ -113,22 +119,57 @@ def size_classes(experiments: list[Experiment]) -> list[SizeClass]:
     return kept
 
 
-def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None]]:
-    """Measured flows of a fixed size, with the time of each; None where it was not completed."""
+def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None]]:
+    """Measured flows of a fixed size, and each request of those that ask several times: size, time, None where it was
+    not completed, and ideal time."""
     assert run.plan is not None
-    flows = {flow.id: flow for flow in run.plan.flows}
+    flows, path = {flow.id: flow for flow in run.plan.flows}, run.plan.path
     found = [(row["flow"], row["value"]) for row in run.metrics if row["metric"] == _TIME and row["flow"] is not None]
     connections = run.connections().of(_TIME)
     found += zip(connections.flows, connections.table["value"].to_pylist(), strict=True)
+    asked: list[Flow] = []
     for number, value in found:
         flow = flows[number]
-        if flow.size_bytes is not None:
-            yield flow, flow.size_bytes, float(value) if isinstance(value, int | float) else None
+        if asked_of(flow) is not None:
+            asked.append(flow)
+        elif flow.size_bytes is not None:
+            time = float(value) if isinstance(value, int | float) else None
+            yield flow, flow.size_bytes, time, ideal_s(flow, path)
+    if asked:
+        yield from _answers(run, path, asked)
+
+
+def _answers(run: Run, path: Path, asking: list[Flow]) -> Iterator[tuple[Flow, int, float | None, float | None]]:
+    """Each request of a closed loop, by its client's record; nothing where that was left out of a pack."""
+    file = run.directory.raw / "agent.json"
+    if not file.exists():
+        return
+    check(run.directory, run.provenance, [file])
+    record = read_agent(run.directory)
+    for flow in asking:
+        asked = asked_of(flow)
+        assert asked is not None
+        times = times_s(record.flow(flow.id))
+        later = ideal_s(flow, path, asked.object_bytes)
+        first = ideal_s(replace(flow, size_bytes=asked.object_bytes), path)
+        for number in range(asked.requests):
+            time = times[number] if number < len(times) else None
+            yield flow, asked.object_bytes, time, later if number else first
 
 
 def _decade(size_bytes: int) -> tuple[int, int, str]:
     least = 10 ** (len(str(size_bytes)) - 1)
     return least, 10 * least - 1, f"{size_words(least)} … {size_words(10 * least)}"
+
+
+def _between(limits_bytes: list[int], size_bytes: int, largest_bytes: int) -> tuple[int, int, str]:
+    place = bisect_right(limits_bytes, size_bytes)
+    if not place:
+        return 0, limits_bytes[0] - 1, f"below {size_words(limits_bytes[0])}"
+    least = limits_bytes[place - 1]
+    if place == len(limits_bytes):
+        return least, largest_bytes, f"from {size_words(least)}"
+    return least, limits_bytes[place] - 1, f"{size_words(least)} … {size_words(limits_bytes[place])}"
 
 
 def completion_data(experiments: list[Experiment]) -> list[dict[str, Any]]:
@@ -161,10 +202,10 @@ def completion_data(experiments: list[Experiment]) -> list[dict[str, Any]]:
     return rows
 
 
-def completion_table(experiments: list[Experiment], least: int = 1) -> Tabular:
+def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes: Sequence[int] = ()) -> Tabular:
     """A row for each class of size with ``least`` completed transfers; percentiles in seconds with their intervals, and
     two of the slowdown."""
-    found = [each for each in size_classes(experiments) if len(each.times_s) >= least]
+    found = [each for each in size_classes(experiments, limits_bytes) if len(each.times_s) >= least]
     incomplete = any(len(each.times_s) < each.count for each in found)
     several = {name: len({getattr(each, name) for each in found}) > 1 for name in ("experiment", "kernel", "group")}
     columns = ["experiment", "point", "algorithm", "kernel", "group", "sizes", "n", "completed"]

@@ -75,7 +75,8 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
         why = "the data were removed (keep: first)"
         if record.get(PACKED_AS) == "results":
             why = "records and tables were left out of the pack (--results)"
-        report.notes.append(f"its results cannot be recomputed: {why}; digests only")
+        passes = "which a number that was changed with its digest passes: 'howdah rerun' makes a run again"
+        report.notes.append(f"its results cannot be recomputed: {why}; digests only, {passes}")
     else:
         _compute(directory, record, report, place)
     return report

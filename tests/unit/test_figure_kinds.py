@@ -69,6 +69,9 @@ def test_every_figure_is_drawn_in_every_format_with_caption_and_data(written: Pa
     assert sum(1 for each in drawing.iter(f"{SVG}path") if each.get("d")) > 10, "axes and something in them"
     caption = file_of(written, name, "caption.txt").read_text(encoding="utf-8")
     assert caption.startswith("figured: ")
+    assert re.search(r"(sweep points|bottleneck, .* BDP\)); kernels? .*repetitions?\.$", caption), (
+        "where it was measured"
+    )
     assert len(caption.split()) > 3
     assert len(rows_of(written, name)) >= 2
 

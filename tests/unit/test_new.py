@@ -72,6 +72,7 @@ def test_sizes_that_are_drawn_become_groups(work: Path, capsys: pytest.CaptureFi
     Path("claimed.yaml").write_text(re.sub(r"^# (?=claims:|  )", "", Path("mine.yaml").read_text(), flags=re.MULTILINE))
     profile = load("claimed.yaml")
     assert [claim.id for claim in profile.claims] == ["fast-enough"]
+    assert profile.description == "Transfers of many sizes of cubic, reno over 100 Mbit/s and 100 ms"
     transfers, others = profile.points[0].scenario.groups
     assert (transfers.name, transfers.connections, transfers.arrivals) == ("transfers", 30, "poisson")
     assert transfers.sizes is not None

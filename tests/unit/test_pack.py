@@ -150,7 +150,11 @@ def test_results_alone_are_small_and_say_what_cannot_be_computed(
     file = tmp_path / "small.howdah.tar.zst"
     assert main(["pack", str(recorded.path.parent), "--results", "-o", str(file)]) == 0
     assert file.stat().st_size < 300_000
-    names = set(_bytes(file))
+    held = _bytes(file)
+    readme, names = held["small/README.txt"].decode(), set(held)
+    assert "its records were left out" in readme
+    assert "(compares digests; only 'howdah rerun' makes the numbers again)" in readme
+    assert "Parquet" not in readme, "there is none"
     run = "small/recorded/recorded"
     assert {f"{run}/{name}" for name in ("plan.json", "run.json", "metrics.json", "verdict.json")} < names
     assert {"small/recorded/report.html", "small/README.txt", "small/units.json"} < names

@@ -116,6 +116,17 @@ def test_a_request_is_sent_by_the_receiver(tmp_path: Path) -> None:
     assert (flow.request_bytes, flow.opener, flow.size_bytes) == (300, "receiver", 1_000_000)
 
 
+def test_each_request_of_a_connection_has_the_size_that_was_drawn_for_it(tmp_path: Path) -> None:
+    sizes = "sizes: {listed: [{size: 4 kB}, {size: 90 kB}]}"
+    more = "connections: 20, interval: 50 ms, request: 300 B, requests: 3, think: 50 ms"
+    flows = make_one(tmp_path, f"groups:\n- {{name: a, {more}, {sizes}}}\n").flows
+    answers = [flow.exchange.object_bytes for flow in flows if flow.exchange is not None]
+    assert set(answers) == {4000, 90_000}
+    assert [flow.size_bytes for flow in flows] == [3 * answer for answer in answers]
+    with pytest.raises(ProfileError, match="several requests need request, and the size of their answers: size or siz"):
+        make_one(tmp_path, f"groups:\n- {{name: a, {more}}}\n")
+
+
 def test_who_requests_something_connects(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="who requests something connects: leave opener out"):
         make_one(tmp_path, "groups:\n- {name: a, connections: 1, request: 300 B, size: 1 MB, opener: sender}\n")

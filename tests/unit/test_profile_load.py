@@ -125,6 +125,21 @@ def test_every_finding_is_reported_unknown_names_first(tmp_path: Path) -> None:
         ("path..rate=3", "expected FIELD=VALUE", None),
         ("path.rate.x=3", "path.rate is a single value and has no field 'x'", None),
         ("flows.2.start=1 s", "flows is a list; expected a number from 1 to 1", None),
+        (
+            "flows[0].start=1 s",
+            "'flows[0].start' is not the name of a field",
+            "members of lists count from 1, or have a name: flows.1.start",
+        ),
+        (
+            "flows[a].start=1 s",
+            "'flows[a].start' is not the name of a field",
+            "members of lists count from 1, or have a name: flows.a.start",
+        ),
+        (
+            "flows[…].start=1 s",
+            "'flows[…].start' is not the name of a field",
+            "members of lists count from 1, or have a name: flows.1.start",
+        ),
         ("flows.first.start=1 s", "flows: expected a list, not a mapping", None),
         ("algorithm=[cubic, cubik]", "there is no algorithm 'cubik'", "did you mean cubic?"),
         ("algorithm=[cubic", "this is not YAML", None),

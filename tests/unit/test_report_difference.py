@@ -97,6 +97,45 @@ def test_command_json_and_python_say_the_same(tmp_path: Path, capsys: pytest.Cap
     assert "" not in rows[0]
 
 
+def test_a_table_has_the_measures_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_experiment(tmp_path, Scenario(name="both", algorithms=("cubic", "reno"), repetitions=2, flows=1))
+    asked = ["--measure", LOST, "--measure", EXIT, "--format", "csv", "--runs", str(tmp_path)]
+    assert main(["table", "both", *asked]) == 0
+    (header, *rows) = csv.reader(io.StringIO(capsys.readouterr().out))
+    measures = [each for each in header if "spread" not in each]
+    assert measures == ["algorithm", "n", "flow", "retrans. (packets)", "exit cwnd (BDP)"]
+    assert len(rows) == 2
+    assert main(["table", "both", "--of", "differences", *asked]) == 0
+    (header, *rows) = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert {row[header.index("measure")] for row in rows} <= {"retransmissions", "window at the exit"}
+    assert rows
+    wrong = (
+        (["--measure", "exit_cwnd"], "did you mean exit_cwnd_"),
+        (["--measure", LOST, "--of", "completion"], "--measure is of results and differences"),
+        (["--measure", "exit_cause", "--of", "differences"], "its values are words"),
+    )
+    for options, what in wrong:
+        assert main(["table", "both", *options, "--runs", str(tmp_path)]) == 2
+        assert what in capsys.readouterr().err
+    assert main(["table", "both", "--measure", "think_time_s", "--runs", str(tmp_path)]) == 1
+    assert "no run that counts has a value of think_time_s" in capsys.readouterr().err
+
+
+def test_one_pair_of_several_repetitions_has_no_spread_and_no_winner(tmp_path: Path) -> None:
+    """Of what one repetition alone reached nobody knows how far it varies."""
+
+    def one(row: dict[str, Any]) -> object:
+        lacks = row["algorithm"] == "cubic" and row["repetition"]
+        return "none" if row["metric"] == LOST and lacks else numbers(row)
+
+    axes = ({"path.rate": RATES[0]},)
+    scenario = Scenario(name="one", algorithms=("cubic", "reno"), repetitions=3, flows=1, axes=axes)
+    said = subjects(results([made(tmp_path, scenario, one)], TableSource()))
+    (row,) = (row for row in difference_rows(differences(said)) if row.of.metric.name == LOST)
+    assert (row.difference, row.difference_apart, row.better) == ("+10", "one pair", "")
+    assert "+10 (one pair)" in difference_text(said)
+
+
 def test_only_some_tables_are_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_experiment(tmp_path, Scenario(name="both", algorithms=("cubic", "reno"), repetitions=1, flows=1))
     words = ["export", "both", "--runs", str(tmp_path), "--output", str(tmp_path / "out")]

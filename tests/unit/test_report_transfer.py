@@ -15,6 +15,7 @@ import pytest
 from howdah.command.main import main
 from howdah.library import load
 from howdah.measure.quantile import quantile
+from howdah.plan.traffic import Exchange
 from howdah.profile import load as load_profile
 from howdah.record.result import Experiment, Run, load_experiment
 from howdah.report.page import render
@@ -168,3 +169,43 @@ def test_the_command_the_library_and_json_have_it(tmp_path: Path, capsys: pytest
     assert len(load(root).completion) == 0
     assert main(["report", str(root), "--json", "--without-prometheus"]) == 0
     assert json.loads(capsys.readouterr().out)["completion"] == []
+
+
+def test_limits_make_classes_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A size that is a limit begins the next class."""
+    made = _experiment(tmp_path, "10 kB", "99 kB", "100 kB", "3 MB", "5 MB")
+    by_size = {each.words: each for each in size_classes([made])}
+    found = {each.words: each for each in size_classes([made], [1_000_000, 100_000])}
+    assert list(found) == ["below 100 kB", "100 kB … 1 MB", "from 1 MB", "all"]
+    assert (found["from 1 MB"].least_bytes, found["from 1 MB"].most_bytes) == (1_000_000, 5_000_000)
+    small = sorted(by_size["10 kB"].times_s + by_size["99 kB"].times_s)
+    assert found["below 100 kB"].times_s == small
+    assert found["100 kB … 1 MB"].times_s == by_size["100 kB"].times_s
+    assert main(["table", "transfers", "--of", "completion", "--limits", "1 parsec", "--runs", str(tmp_path)]) == 2
+    assert main(["table", "transfers", "--of", "completion", "--limits", "1 kB,1 kB", "--runs", str(tmp_path)]) == 2
+    assert main(["table", "transfers", "--limits", "1 kB", "--runs", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "--limits 1 parsec: expected a size" in said
+    assert "expected different sizes above 0" in said
+    assert "--limits is of completion times" in said
+
+
+def test_requests_of_a_closed_loop_are_transfers_of_their_own(tmp_path: Path) -> None:
+    """Think time is in no time, and a connection's requests have the size of an answer, not of all together."""
+    made = _experiment(tmp_path, "30 kB")
+    (run,) = made.runs
+    assert run.plan is not None
+    asking = [replace(run.plan.flows[0], exchange=Exchange(10_000, 300, 3, 500_000))]
+    second = 1_000_000_000
+    done = [
+        {"start_ns": 0, "end_ns": second, "bytes": 10_000},
+        {"start_ns": 5 * second, "end_ns": 7 * second, "bytes": 10_000},
+    ]
+    record = {"flows": [{"id": asking[0].id, "transactions": done}]}
+    run.directory.raw.mkdir(exist_ok=True)
+    (run.directory.raw / "agent.json").write_text(json.dumps(record), encoding="utf-8")
+    looped = replace(run, plan=replace(run.plan, flows=asking), connection_rows=run.connection_rows[:1])
+    (only,) = size_classes([replace(made, runs=[looped])])
+    assert (only.words, only.count, only.times_s) == ("10 kB", 3, [1, 2])
+    frames_s = (10_000 + 7 * (1514 - 1448)) * 8 / 10e6
+    assert only.slowdowns == sorted([1 / (0.070 + frames_s), 2 / (0.040 + frames_s)])

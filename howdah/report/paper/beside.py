@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from howdah.record.result import Experiment, without_controls
+from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import exit_of
+from howdah.report.drawing import path_label
 from howdah.report.paper.choice import Choice, chosen_runs
 from howdah.report.paper.figures import COURSES, NAMES, beside_of, is_plotted, lines_of, plotted_of
 from howdah.report.paper.plotted import declared_sections
@@ -24,9 +25,22 @@ def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
     """For the file beside the figure."""
     experiments = without_controls(experiments)
     names = ", ".join(each.name for each in experiments)
-    if not is_plotted(name):
-        return f"{names}: {NAMES[name]}.\n"
-    return f"{names}: {plotted_of(name, experiments, choice).caption}\n"
+    shown = plotted_of(name, experiments, choice).caption if is_plotted(name) else f"{NAMES[name]}."
+    return f"{names}: {shown} {_made(chosen_runs(experiments, choice, with_data=False))}\n"
+
+
+def _made(runs: list[Run]) -> str:
+    """On which path, by which kernels and how often it was measured."""
+    paths = {run.point: path_label(run.plan) for run in reversed(runs) if run.plan}
+    kernels = list(dict.fromkeys(run.kernel for run in runs))
+    repetitions = len({run.repetition for run in runs})
+    return "; ".join(
+        (
+            f"{len(paths)} sweep points" if len(paths) > 1 else next(iter(paths.values())),
+            f"kernel{'' if len(kernels) == 1 else 's'} {', '.join(kernels)}",
+            "one repetition." if repetitions == 1 else f"{repetitions} repetitions.",
+        )
+    )
 
 
 def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[list[str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError, UsageError, explain
+from howdah.extra import install_extra
 from howdah.record.directory import write_whole
 from howdah.report.plot.scale import Scale, ticks
 
@@ -91,7 +92,7 @@ def drawing() -> Any:
     try:
         import matplotlib as mpl
     except ModuleNotFoundError as error:
-        raise HowdahError("figures are drawn with matplotlib", hint="pip install 'howdah[figures]'") from error
+        raise HowdahError("figures are drawn with matplotlib", hint=install_extra("figures")) from error
     return mpl
 
 
