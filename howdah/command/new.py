@@ -214,7 +214,8 @@ def _checked(question: _Question, written: str) -> Any:
     try:
         return question.check(written)
     except ProfileError as error:
-        raise ProfileError(error.what, where=f"--{_option(question)} {written}", hint=error.hint) from None
+        line = str(error.where).removeprefix(written) if str(error.where).startswith(f"{written}:") else ""
+        raise ProfileError(error.what, where=f"--{_option(question)} {written}{line}", hint=error.hint) from None
 
 
 def _check_like(text: str) -> str:

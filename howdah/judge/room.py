@@ -26,7 +26,7 @@ def room_check(name: str, what: str, samples: Samples, room: tuple[int, int], en
     dropped, peak = np.diff(drops), int(held.max())
     most = held[1:] + np.diff(sent)  # what left, and what is left
     total = int(dropped.sum())
-    has = f"{limit} packets" if least == limit else f"{limit} packets, {least} of one flow"
+    has = f"{limit} packets" if least == limit else f"{limit} packets, {least} of one flow or priority"
     message = f"{what} has room for {has}, held at most {peak} and dropped {total}"
     early = np.flatnonzero((dropped > 0) & (most < least))
     wrong = ""

@@ -15,7 +15,7 @@ BASE_MEMORY_BYTES = 256 << 20  # kernel, tmpfs, agent
 # What the agent holds of a flow: its part of plan.json, as text and read (5 kB), its driver and record (1.5 kB), its
 # sockets in TIME_WAIT. The base has room for some.
 FLOW_MEMORY_BYTES, FLOWS_IN_BASE = 8000, 2000
-CAPTURE_MEMORY_BYTES = CAPTURE_BUFFER_BYTES + (16 << 20)  # and the program; what it writes goes to this machine
+CAPTURE_MEMORY_BYTES = CAPTURE_BUFFER_BYTES + (16 << 20)  # and the program; files are the engine's
 LEAST_BUFFER_MAXIMUM_BYTES = 268435456
 LARGEST_SYSCTL = 2**31 - 1
 

@@ -17,7 +17,6 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.gaps import MOST_OPPORTUNITIES
 from howdah.profile.measured_rate import MeasuredRates, rates_of_csv, rates_of_iperf3
 from howdah.profile.not_a_trace import IPERF3, what_it_is
-from howdah.quantity import QuantityError, parse_duration
 
 FORMS = (
     "a link's trace has one time in milliseconds on each line (Mahimahi's), or is a .csv of time and rate, or a .json "
@@ -85,35 +84,28 @@ def _text(content: bytes, file: Path, where: str) -> str:
 
 
 def _times_us(text: str, name: str) -> array[int]:
-    """Of Mahimahi's lines. Empty ones are passed over."""
+    """Of Mahimahi's lines, as mm-link takes them: whole milliseconds, blanks before them, no line without."""
     times = array("q")
     last = 0
     for number, line in enumerate(io.StringIO(text), start=1):  # a list of all would take ten times the file
-        written = line.rstrip("\n")
+        written = line.rstrip("\n").lstrip(" \t")
         # A trace has up to ten million lines, almost always whole milliseconds.
         if written.isdecimal() and written.isascii() and len(written) <= _DIGITS:
             time_us = 1000 * int(written)
-        elif not written.strip():
-            continue
+        elif not written:
+            raise ProfileError("the line is empty", where=f"{name}:{number}", hint="mm-link takes none; remove it")
         else:
-            time_us = _time_us(written.strip(), f"{name}:{number}")
+            what = f"expected a time in whole milliseconds, not {written[:40]!r}"
+            raise ProfileError(what, where=f"{name}:{number}", hint=FORMS)
         if time_us < last:
-            what = f"{written.strip()[:20]} ms is before the time of the line above"
+            what = f"{written[:20]} ms is before the time of the line above"
             raise ProfileError(what, where=f"{name}:{number}", hint="sort the lines by time")
         if time_us > _LONGEST_US:
-            what = f"{written.strip()[:20]} ms is later than a day"
+            what = f"{written[:20]} ms is later than a day"
             raise ProfileError(what, where=f"{name}:{number}", hint="times are milliseconds from 0")
         times.append(time_us)
         last = time_us
     return times
-
-
-def _time_us(written: str, line: str) -> int:
-    try:
-        return parse_duration(f"{written} ms")
-    except QuantityError:
-        what = f"expected a time in milliseconds, not {written[:40]!r}"
-        raise ProfileError(what, where=line, hint=FORMS) from None
 
 
 def _of_times(times_us: array[int], name: str, duration_us: int, digest: str) -> Opportunities:

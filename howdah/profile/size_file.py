@@ -54,14 +54,15 @@ def _read(file: Path, _stamp: tuple[int, int], where: str) -> WeightedSizes | Si
         raise ProfileError(f"{file} is not a CSV", where=where, hint=FORMS) from None
     if len(found) < 2:
         raise ProfileError(f"{file} has no row of sizes", where=where, hint=FORMS)
-    header, *body = found
+    (first, names), *body = found
+    header = first, [name.lower() for name in names]
     other_name = _second(*header)
     columns = header[1].index(_SIZE), header[1].index(other_name)
     values: list[_Row] = []
     for line, cells in body:
         if len(cells) != len(header[1]):
             what = f"{len(cells)} values under {len(header[1])} columns"
-            raise ProfileError(what, where=line, hint="give each row one value for each column")
+            raise ProfileError(what, where=line, hint="commas stand between values alone; decimals have a point")
         values.append((line, cells[columns[0]], cells[columns[1]]))
     return _weighted(values, str(file)) if other_name == _WEIGHT else _distribution(values)
 
@@ -76,6 +77,9 @@ def _second(line: str, names: list[str]) -> str:
         raise ProfileError("it has both weight and cdf; one of them says how often", where=line, hint=FORMS)
     if _SIZE in names and there:
         return there[0]
+    if len(names) == 1 and (other := next((sign for sign in ";\t" if sign in names[0]), None)):
+        what = f"its values are separated by {'semicolons' if other == ';' else 'tabs'}, a CSV's by commas"
+        raise ProfileError(what, where=line, hint=FORMS)
     lacks = _SIZE if _SIZE not in names else f"{_WEIGHT} or {_CDF}"
     close = next(
         (near for name in names if (near := nearest(name, (_SIZE, _WEIGHT, _CDF))) and near not in names), None
@@ -123,7 +127,7 @@ def _weight(text: str) -> float:
     try:
         weight = float(text)
     except ValueError:
-        raise QuantityError(f"expected a weight, not {text[:40]!r}") from None
+        raise QuantityError(f"expected a weight, a number without a unit, not {text[:40]!r}") from None
     if not (math.isfinite(weight) and 0 <= weight <= _LARGEST_WEIGHT):
         raise QuantityError(f"a weight of {text[:40]}; weights are from 0 to {_LARGEST_WEIGHT:g}")
     return weight

@@ -125,6 +125,13 @@ def test_a_file_of_weights_is_a_list(tmp_path: Path) -> None:
     assert [flow.size_bytes for flow in of_file.flows] == [flow.size_bytes for flow in of_list.flows]
 
 
+def test_a_file_may_be_that_of_a_spreadsheet(tmp_path: Path) -> None:
+    """With a byte order mark, capitals, and lines that end as those of Windows."""
+    (tmp_path / "sizes.csv").write_bytes(b"\xef\xbb\xbfSize,Weight\r\n4 kB,1\r\n")
+    plan = make_one(tmp_path, group("{file: sizes.csv}"))
+    assert {flow.size_bytes for flow in plan.flows if flow.group} == {4000}
+
+
 def test_a_file_of_shares_is_a_distribution(tmp_path: Path) -> None:
     """A share at the first size and a step are connections of just that size; between rows sizes are spread evenly."""
     table(tmp_path, "size,cdf\n1 kB,10 %\n2 kB,0.3\n2 kB,0.5\n10 kB,1\n")
@@ -174,15 +181,19 @@ def test_every_published_distribution_can_be_asked_for() -> None:
     [
         ("size,count\n1,1\n", 1, "no column weight or cdf"),
         ("bytes,cdf\n1,1\n", 1, "no column size"),
+        ("size;cdf\n1;1\n", 1, "separated by semicolons, a CSV's by commas"),
+        ("size\tcdf\n1\t1\n", 1, "separated by tabs, a CSV's by commas"),
         ("sise,cdf\n1,1\n", 1, "no column size\n  did you mean size"),
         ("size,weight,cdf\n1,1,1\n", 1, "both weight and cdf"),
         ("size,size,cdf\n1,1,1\n", 1, "given twice"),
         ("size,weight\n1,1\n2,-1\n", 3, "a weight of -1; weights are from 0"),
         ("size,weight\n1,nan\n", 2, "a weight of nan"),
-        ("size,weight\n1,many\n", 2, "expected a weight, not 'many'"),
+        ("size,weight\n1,many\n", 2, "a number without a unit, not 'many'"),
         ("size,weight\n0,1\n", 2, "a size of 0 bytes"),
         ("size,weight\n1 ms,1\n", 2, "expected a size"),
         ("size,weight\n1\n", 2, "1 values under 2 columns"),
+        ("size,weight\n2,5 kB,1\n", 2, "3 values under 2 columns\n  commas stand between values alone"),
+        ("size,weight\n2 kB,30 %\n", 2, "expected a weight, a number without a unit, not '30 %'"),
         ("size,weight\n1,0\n2,0\n", None, "all weights are 0: no size can be drawn"),
         ("size,cdf\n1,0.5\n2,0.4\n3,1\n", 3, "cdf falls from 0.5 to 0.4"),
         ("size,cdf\n2,0.5\n1,1\n", 3, "the size falls from 2 to 1 bytes"),

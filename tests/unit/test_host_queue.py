@@ -14,6 +14,7 @@ from howdah.errors import ProfileError
 from howdah.judge.accounting import Snapshots
 from howdah.judge.host_queue import _account
 from howdah.linux.netlink.discipline.fq import Fq
+from howdah.linux.netlink.discipline.pfifo_fast import PfifoFast
 from howdah.linux.netlink.message import parse_attributes, u32
 from howdah.linux.netlink.qdisc import TCMSG, qdisc_request
 from howdah.measure.cause import CONGESTION_SIGNAL, INITIAL_SSTHRESH, exit_cause
@@ -56,6 +57,11 @@ def test_limits_are_what_the_kernel_says() -> None:
     assert Fq.limits(request[2]) == {"limit_packets": 700, "flow_limit_packets": 60}
     assert Fq.limits(u32(1, 5)) == {"limit_packets": 5}
     assert Fq.causes(struct.pack("=7Q", 0, 0, 0, 8, 3, 0, 0)) == {"of_one_flow": 3, "throttled": 8}
+
+
+def test_each_priority_has_a_queue_in_pfifo_fast() -> None:
+    """So that a full one drops while the others may fill."""
+    assert PfifoFast(100).room_packets == (100, 300)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,12 @@ def test_sizes_that_nobody_knows_are_refused(options: list[str], what: str, caps
     assert what in capsys.readouterr().err
 
 
+def test_a_file_of_sizes_is_refused_with_its_line(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "odd.csv").write_text("size,weight\n2 kilobytes,1\n", encoding="utf-8")
+    assert main(["new", "mine", "--sizes", "odd.csv"]) != 0
+    assert "--sizes odd.csv:2: expected a size" in capsys.readouterr().err
+
+
 def test_a_draft_that_cannot_run_is_not_written_and_no_line_of_it_named(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

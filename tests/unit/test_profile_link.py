@@ -111,7 +111,7 @@ def test_a_million_opportunities_are_cheap_to_plan(tmp_path: Path) -> None:
 
 def test_a_trace_may_be_as_large_as_the_largest_public_ones(tmp_path: Path) -> None:
     """Ten minutes at 220 Mbit/s are 77 MB; blanks are passed over faster than lines are read."""
-    assert times_us(plan_of(tmp_path, b" " * (80 << 20) + b"\n1\n2\n2\n3000\n")) == [1000, 2000, 2000, 3_000_000]
+    assert times_us(plan_of(tmp_path, b" " * (80 << 20) + b"1\n2\n2\n3000\n")) == [1000, 2000, 2000, 3_000_000]
     with pytest.raises(ProfileError, match="larger than 128 MiB"):
         plan_of(tmp_path, b" " * (129 << 20))
 
@@ -161,12 +161,17 @@ def test_a_result_of_iperf3_and_a_table_of_starlink_are_links(tmp_path: Path) ->
 
 
 REFUSED = [
-    ("negative", "-5\n10\n", "t:1", "expected a time in milliseconds, not '-5'", "one time in milliseconds"),
+    ("negative", "-5\n10\n", "t:1", "expected a time in whole milliseconds, not '-5'", "one time in milliseconds"),
     ("backward", "0\n7\n5\n", "t:3", "5 ms is before the time of the line above", "sort the lines"),
     ("empty", "", "t", "the trace is empty", "one time in milliseconds"),
-    ("blank", "\n \n", "t", "the trace is empty", "one time in milliseconds"),
+    ("blank", "\n \n", "t:1", "the line is empty", "remove it"),
+    ("blank between", "1\n2\n\n3\n", "t:3", "the line is empty", "remove it"),
+    ("blank at the end", "1\n2\n \t\n", "t:3", "the line is empty", "remove it"),
+    ("half", "0\n1.5\n", "t:2", "expected a time in whole milliseconds, not '1.5'", "one time in milliseconds"),
+    ("blank behind", "0\n15 \n", "t:2", "expected a time in whole milliseconds, not '15 '", "one time in milliseconds"),
+    ("unit", "0\n15 ms\n", "t:2", "expected a time in whole milliseconds", "one time in milliseconds"),
     ("zero loop", "0\n0\n", "t", "ends at 0 ms, where it would begin again without end", "its last line is its length"),
-    ("words", "0\n5\nfive\n", "t:3", "expected a time in milliseconds, not 'five'", "one time in milliseconds"),
+    ("words", "0\n5\nfive\n", "t:3", "expected a time in whole milliseconds, not 'five'", "one time in milliseconds"),
     ("huge", f"0\n{'9' * 5000}\n", "t:2", "", "milliseconds"),
     ("late", "0\n90000000\n", "t:2", "is later than a day", "milliseconds from 0"),
     ("infinite", "0\nnan\n", "t:2", "expected a time", "one time in milliseconds"),

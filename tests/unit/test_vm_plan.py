@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.engine.vm.engine import recorded_bytes
 from howdah.errors import ProfileError
 from howdah.linux import progress_port
 from howdah.plan.compile import compile_plan
@@ -39,6 +40,13 @@ def test_virtual_time_is_the_default_and_says_nothing_new(tmp_path: Path) -> Non
     for name in ("real_time", "own_kernel"):
         assert name not in json.loads(plan.to_json())
     assert traits("vm").virtual_clock
+
+
+def test_captures_have_room_until_the_end_of_the_run(tmp_path: Path) -> None:
+    """In the machine's memory and on the disk that delivers them: 144 bytes of each of 1651 packets and of its ACK."""
+    plain = recorded_bytes(plan_of(tmp_path))
+    captured = recorded_bytes(plan_of(tmp_path, "collect.pcap=['s1:s1-eth0', 'r1:r1-eth0']"))
+    assert captured - plain == 2 * 2 * 1651 * 144
 
 
 def test_a_slower_processor_has_more_time_to_put_records_away(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ _CLOCK_SLACK_S = 600
 _TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
 _DELIVERY_BYTES = 1 << 30
 _RAW_BYTES_PER_PACKET = 120  # what is recorded stays in memory until the end
+_CAPTURED_BYTES = 144  # of a packet in a file of tcpdump: the 128 that it keeps, and a header
 _REAL_TIME_SLACK = 2
 _REAL_TIME_SILENCE_S = 60.0  # there a machine says something each second
 _SLOWDOWN = 40  # emulated instructions against those of a user-mode kernel, at the least
@@ -179,8 +180,8 @@ class VmEngine:
                 kernel=built.kernel.image,
                 first=(built.packed, built.kernel.modules_archive, own),
                 command=_COMMAND,
-                memory_bytes=plan.guest_memory_bytes + _TREE_BYTES + _recorded_bytes(plan),
-                delivery_bytes=_DELIVERY_BYTES + _recorded_bytes(plan),
+                memory_bytes=plan.guest_memory_bytes + _TREE_BYTES + recorded_bytes(plan),
+                delivery_bytes=_DELIVERY_BYTES + recorded_bytes(plan),
                 raw=directory.raw,
                 console=directory.console,
                 speed=speed,
@@ -219,9 +220,11 @@ def _chosen(built: _Built, plan: Plan) -> list[Module]:
     return built.module_set.choose(plan.required_modules)
 
 
-def _recorded_bytes(plan: Plan) -> int:
+def recorded_bytes(plan: Plan) -> int:
+    """Of packets and their ACKs, in the trace and in each capture, which records both."""
     packets = plan.path.rate_bits_per_second * plan.duration_us // 8_000_000 // plan.path.frame_bytes
-    return 2 * packets * _RAW_BYTES_PER_PACKET
+    captured = len(plan.collect.pcap) * _CAPTURED_BYTES
+    return 2 * packets * (_RAW_BYTES_PER_PACKET + captured)
 
 
 def _pack_run(target: Path, init: Path, share: Path) -> None:

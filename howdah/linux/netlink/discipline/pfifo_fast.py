@@ -8,6 +8,8 @@ from typing import ClassVar, Self
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.discipline import HostQueue, Parameters, Words, asked
 
+_QUEUES = 3
+
 
 @planned
 class PfifoFastParameters(Parameters):
@@ -32,7 +34,8 @@ class PfifoFast(HostQueue):
 
     @property
     def room_packets(self) -> tuple[int, int]:
-        return self.limit_packets, self.limit_packets
+        """A program that sets a DSCP (IP_TOS), and so a priority, fills another of its queues."""
+        return self.limit_packets, _QUEUES * self.limit_packets
 
     def encode(self) -> bytes:
         return b""
