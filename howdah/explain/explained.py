@@ -24,6 +24,7 @@ from howdah.measure.held import Holding
 from howdah.quantity import bdp_bytes
 
 _ROUNDS_AFTER_EXIT = 2
+_FEW_BLOCKS = 3
 
 
 @dataclass(frozen=True)
@@ -302,6 +303,11 @@ def _say(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTr
         )
     if seen.copies:
         found.notes.append(f"{seen.copies} segments are in the capture twice; each counts once")
+    if seen.unsent_blocks >= _FEW_BLOCKS:
+        found.notes.append(
+            f"{seen.unsent_blocks} blocks of SACK name bytes that were not sent: something on the path changes the "
+            "numbers of segments and not those of blocks, so that the sender cannot use them"
+        )
     if seen.missing_bytes:
         found.notes.append(f"the capture lost {seen.missing_bytes} bytes that were acknowledged")
     if connection.backward_stamps:

@@ -57,7 +57,8 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
     known_window = window >= 0
     full = known_window & (window - flight < 2 * mss)
     repaired = repairs(course)
-    timeouts = (lasts >= base + _LEAST_TIMEOUT_NS) & (course.una < course.nxt)
+    before_again = np.isin(np.arange(count) - 1, np.maximum(course.again, 0))
+    timeouts = (lasts >= base + _LEAST_TIMEOUT_NS) & (course.una < course.nxt) & before_again
     ended = course.nxt >= int(course.nxt[-1])
     idle = (flight < mss) & ~(known_window & (window < mss))
     at_rate = _at_rate(course, trips, path)

@@ -11,10 +11,12 @@ import numpy as np
 
 from howdah.explain.bucket import Bucket, Departures, no_bucket, policer_of, policer_words, shallow_queue
 from howdah.explain.course import SenderCourse
-from howdah.explain.delay import SENDER, Reals, RoundTrips
+from howdah.explain.delay import RECEIVER, SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.rate import SeenRate, frame_share, rate_of
-from howdah.explain.seen import NEW, Seen
+from howdah.explain.rate import SeenRate, frame_share, of_frames, rate_of
+from howdah.explain.seen import AGAIN, NEW, Seen
+from howdah.explain.thrown import thrown_away
+from howdah.ingest.source import Integers
 from howdah.number import counted
 
 QUEUE, POLICER, RANDOM = "queue", "policer", "random"
@@ -27,7 +29,9 @@ _SAME_LEVEL = 0.15  # losses of one queue come at one level
 _FAR_BELOW, _FAR_SHARE, _AT_IT = 0.3, 0.25, 0.9  # of the fullest queue; of the losses; of the fullest queue
 _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
 _FRAME_BYTES = 1514
+_FILLED, _SPARE_FRAMES, _ROOM_FRAMES = 0.85, 3, 4  # of what the path holds with such a queue
 _SPACED = 4  # so many gaps must be like the gap behind them
+_STILL = 0.5  # of a queue's delay, without an ACK
 _SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be the path's own spacing
 
 
@@ -58,16 +62,20 @@ class SeenPath:
 def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     frame = frame_share(seen)
     found = rate_of(seen, course, trips)
-    rate = found.estimate
-    lost = max(seen.sent_again - seen.spurious, 0)
+    rate = of_frames(found.estimate, seen)
+    thrown = thrown_away(seen)
+    lost = max(seen.sent_again - seen.spurious - thrown.segments, 0)
     sent = max(int(((seen.sent.end - seen.sent.begin) / course.mss_bytes).sum()), 1)
-    levels, per_ack = _levels(course, trips), _per_ack(course)
+    levels, left = _levels(course, trips)
+    per_ack = _per_ack(course)
     by, words = _dropper(
         levels, trips, lost / sent, course, 3 * seen.mss_bytes * frame * 8e9 / rate.value if rate.value else 2e6
     )
     if trips.at != SENDER and not seen.has_stamps:
         by, words = None, "away from the sender, segments without time stamps do not tell the delay before the losses"
-    if by == QUEUE and 0 < lost < _FEW_LOSSES:
+    if by == QUEUE:
+        by, words = _doubted(by, words, levels, left, trips, rate, seen, course)
+    if by is not None and 0 < lost < _FEW_LOSSES:
         by, words = None, f"{words}; {counted(lost, 'packet')} may be chance's"
     policer = None
     passed = Departures.of(seen) if lost and seen.narrowed_bytes is None else None
@@ -75,11 +83,16 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
         by, words = None, f"from then on segments hold {seen.narrowed_bytes} bytes: the path took no larger ones"
     if passed is not None and rate.value is not None:
         policer = policer_of(passed, rate.value)
+    if by == QUEUE and passed is not None and rate.value and trips.at == SENDER and seen.connection.sack.size:
+        in_rows = _in_rows(passed, seen.mss_bytes * frame * 8e9 / rate.value)
+        by, words = (None, "packets were lost in rows, while the link let others out of its queue") if in_rows else (
+            by, words)  # fmt: skip
     if policer is not None:
         by, words = POLICER, policer_words(policer)
     elif (
         by is None
         and passed is not None
+        and lost >= _FEW_LOSSES
         and trips.at == SENDER
         and _at_any_level(levels, trips)
         and (
@@ -88,16 +101,25 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
         )
     ):
         by, words = RANDOM, "packets were lost at any delay and any rate: no queue and no bucket of tokens fits"
+    refused = int((seen.sent.kind == AGAIN).sum()) - seen.spurious - thrown.segments
+    if trips.at == RECEIVER and lost and refused > lost / 2:
+        by, policer = None, None
+        words = (
+            f"{counted(refused, 'segment')} had passed the tap: what dropped them is behind it, as a receiver's host"
+        )
+    if thrown.words:
+        words = f"{thrown.words}; {words}" if lost else thrown.words
+    by = by if lost else None
     return SeenPath(
         rate,
-        _buffer(levels, trips, found, by, per_ack),
+        _buffer(levels, trips, found, by, per_ack, _held_bytes(course, trips, rate, frame)),
         _interface(seen, trips, frame, rate),
         int(trips.queue_ns.max()) if trips.queue_ns.size else None,
         _variation(course, trips, rate, frame, per_ack),
         lost,
         lost / sent,
-        by if lost else None,
-        words if lost else "",
+        by,
+        words if lost or thrown.words else "",
         1 / frame,
         policer,
     )
@@ -130,16 +152,49 @@ def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: f
     return Estimate(most, float(excess.max()) - doubt, 2 * most, how)
 
 
-def _levels(course: SenderCourse, trips: RoundTrips) -> Reals:
-    """The queue, in ns, just before what was lost: that of segments right in front of it."""
+def _levels(course: SenderCourse, trips: RoundTrips) -> tuple[Reals, Integers]:
+    """The queue, in ns, just before what was lost: that of segments right in front of it. And the ACKs behind which
+    what was lost left."""
     if not course.again.size or not trips.ack.size:
-        return np.zeros(0)
+        return np.zeros(0), np.zeros(0, np.int64)
     begins = np.unique(course.again_begin)
     before = np.searchsorted(course.una_after[trips.ack], begins, side="right") - 1
     near = course.una_after[trips.ack[np.maximum(before, 0)]]
     # Else the queue at that time is not known.
     good = (before >= 0) & (begins - near <= 3 * course.mss_bytes)
-    return trips.queue_ns[before[good]].astype(np.float64)
+    left = np.minimum(np.searchsorted(course.nxt, begins[good]), len(course) - 1)
+    return trips.queue_ns[before[good]].astype(np.float64), left
+
+
+def _doubted(
+    by: str | None, words: str, levels: Reals, left: Integers, trips: RoundTrips, rate: Estimate, seen: Seen,
+    course: SenderCourse,
+) -> tuple[str | None, str]:  # fmt: skip
+    """A delay like a full queue's is none where less was in flight than it holds: the way became longer, or something
+    stood still. Nor do the last packets of a transfer tell, behind which nothing arrived."""
+    base = trips.base_ns.value
+    if rate.value is not None and base is not None:
+        frame = frame_share(seen)
+        before = np.searchsorted(course.time_ns, course.time_ns[left] - base, side="right") - 1
+        underway = (course.delivered[left] - course.delivered[np.maximum(before, 0)]) * frame
+        holds = rate.value * levels / 8e9 + np.minimum(underway, rate.value * base / 8e9)
+        flight = course.flight[left] * frame + _SPARE_FRAMES * _FRAME_BYTES
+        if float((flight < _FILLED * holds).mean()) > 0.5:
+            return None, "less was in flight than a queue as long as the delay before the losses holds"
+    first = max(int(course.again.min()), 0)
+    acks = seen.acks
+    told = acks.repeats[: first + 1].any() or (acks.sack_top[: first + 1] > acks.una[: first + 1]).any()
+    if not told and int(course.again_begin.max()) < int(course.nxt[first]):
+        return None, "what was lost left last, and nothing behind it arrived"
+    return by, words
+
+
+def _in_rows(passed: Departures, segment_ns: float) -> bool:
+    """Whether most losses came one behind the other while the link sent several packets: a full queue had room then."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], passed.lost.astype(np.int64), [0]])))
+    begins, ends = edges[::2], edges[1::2] - 1
+    long = passed.near_ns[ends] - passed.near_ns[begins] > _ROOM_FRAMES * segment_ns
+    return bool(begins.size) and int((ends - begins + 1)[long].sum()) > passed.lost.sum() / 2
 
 
 def _per_ack(course: SenderCourse) -> float:
@@ -209,7 +264,25 @@ def _at_flat_delay(course: SenderCourse, base_ns: int, share: float) -> tuple[st
     return None, "packets were lost at flat delay; whether a policer took them does not show"
 
 
-def _buffer(levels: Reals, trips: RoundTrips, found: SeenRate, by: str | None, per_ack: float) -> Estimate:
+def _held_bytes(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: float) -> float:
+    """The most that the queue may have held: what was delivered while a segment was on its way, beyond the BDP, and no
+    more than its delay lets through. Behind a link, or a receiver, that stood still a delay tells nothing."""
+    base = trips.base_ns.value
+    if rate.value is None or base is None or not trips.ack.size:
+        return float("inf")
+    left = np.searchsorted(course.time_ns, course.time_ns[trips.ack] - trips.rtt_ns, side="right") - 1
+    got = course.delivered[trips.ack] - np.where(left >= 0, course.delivered[np.maximum(left, 0)], course.una[0])
+    held = np.minimum(got * frame - (1 - _STEADY) * rate.value * base / 8e9, trips.queue_ns * rate.value / 8e9)
+    begin = np.searchsorted(course.time_ns, course.time_ns[trips.ack] - trips.queue_ns, side="right") - 1
+    edges = np.column_stack([np.minimum(np.maximum(begin, 0), trips.ack), trips.ack]).ravel()
+    still = np.maximum.reduceat(np.diff(course.time_ns, append=course.time_ns[-1:]), edges)[::2]
+    return max(float(held[still <= _STILL * trips.queue_ns].max(initial=0)), 0.0)
+
+
+def _buffer(
+    levels: Reals, trips: RoundTrips, found: SeenRate, by: str | None, per_ack: float, most_bytes: float
+) -> Estimate:
+    """``most_bytes``: the queue held no more of this flow."""
     rate = found.estimate
     most = float(trips.queue_ns.max()) if trips.queue_ns.size else 0.0
     if rate.value is None:
@@ -218,7 +291,7 @@ def _buffer(levels: Reals, trips: RoundTrips, found: SeenRate, by: str | None, p
     unsure_ns = 2 * trips.clock_ns + trips.up_doubt_ns
     if by != QUEUE:
         seen_ns = max(most - unsure_ns - found.wander_ns, 0.0)
-        least = max(seen_ns * (rate.low or 0.0) / 8e9 - 2 * _FRAME_BYTES, 0.0)
+        least = max(min(seen_ns * (rate.low or 0.0) / 8e9, most_bytes) - 2 * _FRAME_BYTES, 0.0)
         return absent("nothing was lost to a full queue: the buffer is at least what was in it", least)
     # Losses come in rows; each row begins with the queue full. The fullest that a sample saw is the best one.
     top = float(np.percentile(levels[levels >= (1 - 2 * _SAME_LEVEL) * levels.max()], 50))

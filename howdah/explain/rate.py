@@ -11,6 +11,7 @@ from howdah.explain.course import SenderCourse, repairs
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.seen import Flags, Seen
+from howdah.frame import TIME_STAMP_BYTES
 from howdah.ingest.source import Integers
 
 # Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
@@ -29,6 +30,7 @@ _AT_ONCE, _MOST = 0.25, 0.3  # of the time of a segment; of the ACKs
 _BUNCHES = "ACKs come in bunches, whose spacing is not the path's"
 _SURE = 0.999  # of a bound: clocks are no better
 _FRESH = 0.25  # of the round trip: older samples do not tell the queue
+_OF_ONE_SIZE, _LEAST_PART = 1.01, 0.005  # of the size of frames; of the bytes
 _MOST_WANDER = 0.1  # of the time that a stretch lasts
 
 
@@ -73,6 +75,8 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
     spaced, used = _dispersed(course, trips, queue, frame)
     if spaced is not None and _in_bunches(spaced, course, frame, used):
         spaced, reason = None, _BUNCHES
+    if spaced is not None and (spaced.high or 0.0) < (least or 0.0):
+        spaced, reason = None, "segments that left together came no faster than the flow was at another time"
     return SeenRate(spaced or absent(reason, least), wander_ns)
 
 
@@ -275,6 +279,22 @@ def busy_ns(trips: RoundTrips) -> float:
     if base is None:
         base = float(trips.rtt_ns.min()) if trips.rtt_ns.size else 0.0
     return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
+
+
+def of_frames(found: Estimate, seen: Seen) -> Estimate:
+    """With room for the headers of segments of other sizes than the usual, where there are many."""
+    said = [each.mss_bytes for each in seen.connection.options.values() if each is not None and each.mss_bytes]
+    full = max(seen.mss_bytes, min(said, default=0) - TIME_STAMP_BYTES * seen.has_stamps)
+    sizes, counts = np.unique(np.minimum(seen.sent.end - seen.sent.begin, full), return_counts=True)
+    many = sizes[(counts >= _BURSTS) & (sizes * counts >= _LEAST_PART * (sizes * counts).sum())]
+    if not many.size or found.value is None:
+        return found
+    extra, frame = float(np.median(seen.sent.extra_bytes)), frame_share(seen)
+    least, most = (1 + extra / float(size) for size in (many.max(), many.min()))
+    if most <= _OF_ONE_SIZE * least:
+        return found
+    low, high = (found.low or 0.0) * least / frame, (found.high or 0.0) * most / frame
+    return Estimate(found.value, low, high, f"{found.how}; segments differ in size")
 
 
 def frame_share(seen: Seen) -> float:

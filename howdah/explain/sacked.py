@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import bisect
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from howdah.ingest.source import Integers
 
 HALF = 1 << 31
 MOST_EVENTS = 300_000
+_SPARE_BYTES = 65_536
 Double = tuple[int, int, int]  # the ACK that reports bytes as received twice, and these
 
 
@@ -19,17 +21,38 @@ def signed(difference: int) -> int:
     return (int(difference) + HALF) % (1 << 32) - HALF
 
 
-def delivered_bytes(
-    connection: TapConnection, back: Integers, una: Integers, base: int
-) -> tuple[Integers, Integers, list[Double]]:
-    """Bytes that ACKs and SACK report together, the highest number that SACK reports, and the DSACKs."""
+@dataclass(frozen=True)
+class Reported:
+    """``delivered``: bytes that ACKs and SACK report together; ``top``: the highest number that SACK reports.
+
+    ``doubles`` are the DSACKs; ``reneged`` has rows (left, right), apart and in order, of what was reported and later
+    asked for. ``unsent`` counts blocks of bytes that nobody had sent.
+    """
+
+    delivered: Integers
+    top: Integers
+    doubles: list[Double]
+    reneged: Integers
+    unsent: int
+
+
+def reported(connection: TapConnection, back: Integers, una: Integers, base: int, sent_top: Integers) -> Reported:
+    """``sent_top`` is the end of what had been sent when each ACK came."""
     delivered, highest = una.copy(), una.copy()
     sack = connection.sack
+    nothing = np.zeros((0, 2), np.int64)
     if not sack.size:
-        return delivered, highest, []
+        return Reported(delivered, highest, [], nothing, 0)
     rows = np.searchsorted(back, sack[:, 0])
     good = (rows < back.size) & (back[np.minimum(rows, back.size - 1)] == sack[:, 0])
     rows, sack = rows[good], sack[good]
+    # Something on the way may change the numbers of segments and not those of blocks (RFC 2018 has none of that).
+    edges = una[rows]
+    lows = edges + ((sack[:, 1] - edges - base + HALF) % (1 << 32) - HALF)
+    highs = lows + ((sack[:, 2] - sack[:, 1]) & 0xFFFFFFFF)
+    real = (highs <= int(sent_top.max()) + _SPARE_BYTES) & (lows >= int(una[0]) - _SPARE_BYTES)
+    unsent = int((~real).sum())
+    rows, lows, highs = rows[real], lows[real], highs[real]
     blocks: list[tuple[int, int]] = []
     total, last = 0, -1
     doubles: list[Double] = []
@@ -37,12 +60,8 @@ def delivered_bytes(
     tops = np.zeros(back.size, np.int64)
     changed: list[int] = []
     previous: tuple[int, int] | None = None
-    for row, left, right in list(zip(rows.tolist(), sack[:, 1].tolist(), sack[:, 2].tolist(), strict=True))[
-        :MOST_EVENTS
-    ]:
+    for row, low, high in list(zip(rows.tolist(), lows.tolist(), highs.tolist(), strict=True))[:MOST_EVENTS]:
         edge = int(una[row])
-        low = edge + signed(left - (edge + base))
-        high = low + ((right - left) & 0xFFFFFFFF)
         is_first = row != last
         if is_first:
             last, previous = row, (low, high)
@@ -67,7 +86,21 @@ def delivered_bytes(
     known = latest >= 0
     delivered[known] = np.maximum(una[known], (una + extra)[latest[known]])
     highest[known] = np.maximum(una[known], tops[latest[known]])
-    return np.maximum.accumulate(delivered), np.maximum.accumulate(highest), doubles
+    reneged = _reneged(rows, lows, highs, una)
+    return Reported(np.maximum.accumulate(delivered), np.maximum.accumulate(highest), doubles, reneged, unsent)
+
+
+def _reneged(rows: Integers, lows: Integers, highs: Integers, una: Integers) -> Integers:
+    """Blocks within which a later ACK ends: a receiver that had kept them would have gone on to their end."""
+    until = np.searchsorted(una, highs)
+    lost = (highs > lows) & (lows > una[rows]) & (until - 1 > rows) & (np.searchsorted(una, lows) < until)
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(set(zip(lows[lost].tolist(), highs[lost].tolist(), strict=True))):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return np.array(found, np.int64).reshape(-1, 2)
 
 
 def _insert(blocks: list[tuple[int, int]], low: int, high: int) -> int:

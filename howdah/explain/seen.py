@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.explain.connection import TapConnection
-from howdah.explain.sacked import HALF, MOST_EVENTS, Double, delivered_bytes, signed
+from howdah.explain.sacked import HALF, MOST_EVENTS, Double, Reported, reported, signed
 from howdah.ingest.capture import ACK, FIN, RST, SYN
 from howdah.ingest.source import Integers
 from howdah.ingest.tcp_probe import unwrap
@@ -67,7 +67,9 @@ class Seen:
 
     ``missing_bytes`` were acknowledged and never seen: the capture lost them. ``spurious`` segments were sent again
     though the receiver had them (DSACK, or the echo of an earlier stamp), ``needless`` are those of them that are
-    known, as places in ``sent``. ``closed`` says whether a FIN or RST of the sender is there.
+    known, as places in ``sent``. ``closed`` says whether a FIN or RST of the sender is there. ``reneged_bytes`` has
+    rows (left, right) of what SACK reported and an ACK later asked for; ``unsent_blocks`` counts blocks of what was not
+    sent.
     """
 
     connection: TapConnection
@@ -82,6 +84,8 @@ class Seen:
     has_stamps: bool
     closed: bool
     mss_bytes: int
+    reneged_bytes: Integers
+    unsent_blocks: int
 
     @property
     def sent_again(self) -> int:
@@ -136,7 +140,9 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
     kind, missing = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
     mss = _segment_bytes(connection, payload[data])
     sent = SeenSent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
-    acks, doubles = _acks(connection, back, una, base, ack_stamp, sent)
+    told = reported(connection, back, una, base, _top_before(sent, back))
+    acks = _acks(connection, back, una, ack_stamp, sent, told)
+    doubles = told.doubles
     early = _answered_before(connection, sent, acks) if has_stamps else np.zeros(0, np.int64)
     needless = np.union1d(early, _sent_twice(sent, acks, doubles))
     closed = bool((flags[ours] & (FIN | RST)).any())
@@ -154,6 +160,8 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
         has_stamps,
         closed,
         mss,
+        told.reneged,
+        told.unsent,
     )
 
 
@@ -288,18 +296,17 @@ def _filling(
 
 
 def _acks(
-    connection: TapConnection, back: Integers, una: Integers, base: int, stamp: Integers, sent: SeenSent
-) -> tuple[SeenAcks, list[Double]]:
+    connection: TapConnection, back: Integers, una: Integers, stamp: Integers, sent: SeenSent, told: Reported
+) -> SeenAcks:
     time, window = connection.column("time_ns")[back], connection.column("window")[back]
     scale = _scale(connection)
-    delivered, sack_top, doubles = delivered_bytes(connection, back, una, base)
     before = np.concatenate([una[:1], una[:-1]])
     outstanding = _top_before(sent, back) > una
     payload = connection.column("payload_bytes")[back]
     repeats = (una == before) & outstanding & (payload == 0)
     repeats[0] = False
     scaled = window << scale if scale is not None else np.full(window.size, -1, np.int64)
-    return SeenAcks(back, time, una, scaled, stamp, delivered, repeats, sack_top), doubles
+    return SeenAcks(back, time, una, scaled, stamp, told.delivered, repeats, told.top)
 
 
 def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Integers:
@@ -311,7 +318,7 @@ def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Intege
     for row, left, right in doubles[:_MOST_DOUBLES]:
         first, stop = np.searchsorted(begins, (left, right)).tolist()
         mine = again[first : min(stop, first + _MOST_COPIES)]
-        mine = mine[sent.time_ns[mine] < acks.time_ns[row]]
+        mine = mine[sent.place[mine] < acks.place[row]]
         if mine.size:
             found.add(int(mine.max()))
     return np.array(sorted(found), np.int64)

@@ -18,7 +18,7 @@ from howdah.explain.dry import ran_dry
 from howdah.explain.hystart import Detections, detections
 from howdah.explain.pacing import drain_begin, is_paced, rate_stood, stays_empty
 from howdah.explain.repairs import RENO, repairs_of
-from howdah.explain.seen import Seen
+from howdah.explain.seen import AGAIN, FILLS, Seen
 from howdah.ingest.capture import CWR, ECE
 from howdah.ingest.source import Integers
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, CONGESTION_SIGNAL, DELAY, LOSS, RTO, UNKNOWN
@@ -34,6 +34,7 @@ _KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
 _TOGETHER_NS = 500_000
 _FEW_PACKETS, _FEW_ACKS = 8, 4
 _TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
+_UNDONE = 0.15  # of what was in flight
 _PASSED_OVER = 2  # trains of ACKs, each in another round: no delay that varies feigns them all
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
@@ -85,7 +86,7 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     if seen.opener is None:
         return _without(rounds, initial, paced, "the capture begins after the connection did")
     gain = (course.flight - (course.una - course.una[0])) / mss
-    first_again = max(int(course.again.min()), 0) if course.again.size else None
+    first_again = _first_again(seen, course, gain)
     end = _last_growth(gain, course, first_again)
     grown = _growth(rounds)
     if paced:
@@ -147,6 +148,9 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
             why = NO_DATA if ran_dry(seen, course, trips, end) else ENDED
         return _without(rounds, initial, paced, why, limit, end, grown)
     cause, sure, evidence = _detector(course, trips, found, end, mark)
+    if trips.at != SENDER and sure and _silence_follows(course, trips, end):
+        cause, sure = UNKNOWN, False
+        evidence = "growth ended before a timeout; what was lost in front of the tap may have ended it"
     if cause == UNKNOWN and trips.clock_ns > (trips.base_ns.value or 0) / 4:
         why = "the clock of the capture is too coarse to tell where growth ended"
         return _without(rounds, initial, paced, why, None, end, grown)
@@ -156,6 +160,33 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     return StartUp(
         rounds, grown, initial, end, course.round_of(end), cause, sure, evidence, "", None, end, paced, found
     )
+
+
+def _first_again(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
+    """The first repair that was not undone: a sender that learns that the first copy had arrived may go on as if
+    nothing had been (RFC 3522, RFC 5682)."""
+    again = np.flatnonzero(np.isin(seen.sent.kind, (AGAIN, FILLS)))
+    needed = ~np.isin(again, seen.needless)
+    at = np.maximum(course.again, 0)
+    places: list[int] = np.unique(at).tolist()
+    for place in places:
+        if needed[at == place].any():
+            return place
+        later = gain[int(np.searchsorted(course.una, course.nxt[place])) :]
+        if later.size < _FEW_ACKS or float(later.max()) < float(gain[place]) - _undone(course, place):
+            return place
+    return None
+
+
+def _undone(course: SenderCourse, at: int) -> float:
+    """By how many packets D may be less behind a repair that was undone: half of what reduces a window."""
+    return _FEW_PACKETS + _TOLD_PACKETS + _UNDONE * float(course.flight[at]) / course.mss_bytes
+
+
+def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
+    """Whether a timeout comes behind what was in flight at an ACK."""
+    until = int(np.searchsorted(course.una_after, course.nxt[at])) + _FEW_ACKS
+    return int(np.diff(course.time_ns[at : until + 1]).max(initial=0)) >= (trips.base_ns.value or 0) + _LEAST_TIMEOUT_NS
 
 
 def _left_before(

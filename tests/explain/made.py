@@ -19,7 +19,6 @@ MSS, HEADERS = 1448, 66
 _NS = 1_000_000_000
 _TIMEOUT_NS = 400_000_000
 _CLIENT, _SERVER = bytes([192, 0, 2, 1]), bytes([198, 51, 100, 2])
-_EPOCH_NS = 1_700_000_000 * _NS
 
 
 @dataclass
@@ -43,16 +42,22 @@ class Path:
     marked_at: int | None = None  # bytes acknowledged: there the sender halves its window by a mark of ECN
 
 
-class _Capture:
-    def __init__(self) -> None:
-        self.packets: list[Packet] = []
+class Written:
+    """Writes packets of one connection: ``stamps`` says whether they have time stamps of TCP."""
+
+    EPOCH_NS = 1_700_000_000 * _NS
+
+    def __init__(self, stamps: bool = True) -> None:
+        self._stamps = stamps
         self._idents = itertools.count(1)
 
-    def add(self, time_ns: int, ours: bool, seq: int, ack: int, payload: int, window: int, stamps: tuple[int, int],
-            *, flags: int = 0x10, sack: list[tuple[int, int]] | None = None) -> None:  # fmt: skip
-        options = b"\x01\x01\x08\x0a" + struct.pack(">II", *(each & 0xFFFFFFFF for each in stamps))
+    def packet(self, time_ns: int, ours: bool, seq: int, ack: int, payload: int, window: int, stamps: tuple[int, int],
+               *, flags: int = 0x10, sack: list[tuple[int, int]] | None = None) -> Packet:  # fmt: skip
+        said = struct.pack(">II", *(each & 0xFFFFFFFF for each in stamps))
+        options = b"\x01\x01\x08\x0a" + said if self._stamps else b""
         if flags & 2:
-            options = b"\x02\x04\x05\xb4\x04\x02\x08\x0a" + struct.pack(">II", *stamps) + b"\x01\x03\x03\x07"
+            clock = b"\x08\x0a" + said if self._stamps else b"\x01\x01"
+            options = b"\x02\x04\x05\xb4\x04\x02" + clock + b"\x01\x03\x03\x07"
         elif sack:
             options += struct.pack(">BBBB", 1, 1, 5, 2 + 8 * len(sack))
             options += b"".join(struct.pack(">II", a & 0xFFFFFFFF, b & 0xFFFFFFFF) for a, b in sack)
@@ -63,7 +68,19 @@ class _Capture:
         length = 20 + size + payload
         ip = struct.pack(">BBHHHBBH", 0x45, 0, length, next(self._idents) & 0xFFFF, 0x4000, 64, 6, 0) + addresses
         frame = b"\2\0\0\0\0\2\2\0\0\0\0\1\x08\x00" + ip + tcp + options
-        self.packets.append(Packet(_EPOCH_NS + time_ns, frame, 14 + length))
+        return Packet(self.EPOCH_NS + time_ns, frame, 14 + length)
+
+
+class _Capture:
+    def __init__(self) -> None:
+        self.packets: list[Packet] = []
+        self._written = Written()
+
+    def add(self, time_ns: int, ours: bool, seq: int, ack: int, payload: int, window: int, stamps: tuple[int, int],
+            *, flags: int = 0x10, sack: list[tuple[int, int]] | None = None) -> None:  # fmt: skip
+        self.packets.append(
+            self._written.packet(time_ns, ours, seq, ack, payload, window, stamps, flags=flags, sack=sack)
+        )
 
 
 def transfer(path: Path, first: int = 4_294_000_000, far: list[Packet] | None = None) -> list[Packet]:
@@ -80,7 +97,7 @@ def transfer(path: Path, first: int = 4_294_000_000, far: list[Packet] | None = 
         return 1000 + time_ns // 1_000_000
 
     def arrived(number: int, time_ns: int) -> None:
-        there.append(Packet(_EPOCH_NS + time_ns, seen.packets[number].data, seen.packets[number].wire))
+        there.append(Packet(Written.EPOCH_NS + time_ns, seen.packets[number].data, seen.packets[number].wire))
 
     start = shake  # the sender has its answer
     seen.add(shift, True, first - 1, 0, 0, 64240, (stamp(0), 0), flags=2)
