@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build bundle check lint lint-playbooks lint-workflows types unit decision fuzz guest browser kernels atlas nightly validate planted planted-faults advnet gaps breaks bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
+.PHONY: help setup setup-test setup-machines lab machines test build bundle check lint lint-playbooks lint-workflows types unit decision fuzz guest browser kernels atlas nightly validate planted planted-faults advnet samplers gaps breaks bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -107,6 +107,9 @@ planted-faults: setup-test ## plant ten faults in algorithms and let howdah sear
 
 advnet: setup-test ## search within AdvNet's bounds and compare with its logs; hours
 	@$(BIN)/python -m tests.bench.advnet
+
+samplers: setup-test ## which sampler of a search finds most for as many candidates; an hour
+	@$(BIN)/python -m tests.bench.samplers
 
 gaps: setup-test ## by how much each control of the kernel can do worse than each other one; a night
 	@$(BIN)/python -m tests.bench.gaps

@@ -18,7 +18,7 @@ _NUMBER_WITH_UNIT = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(.*?)\s*", 
 _LONGEST_TEXT = 64
 
 RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
-_LOWER_RATE_UNITS = {name.lower(): factor for name, factor in RATE_UNITS.items()}
+_RATE_UNITS_CALLED = {name.lower(): name for name in RATE_UNITS}
 DURATION_UNITS = {
     "ns": Fraction(1, 1000),
     "us": Fraction(1),
@@ -77,16 +77,23 @@ def _whole(value: Fraction, unit: str, text: object) -> int:
     return int(value)
 
 
-def parse_rate(text: object) -> int:
-    """Bits per second. ``400 Mbit/s``, ``400Mbit/s`` and ``400 Mbps`` are the same; bytes per second are refused."""
-    number, unit = _split(text, RATE_EXPECTED)
-    name = unit.lower()
+def unit_called(written: str) -> str:
+    """A unit by the name that it has here: Mbps is Mbit/s, and µs is us. Any other stays as it is."""
+    if written in ("µs", "μs"):
+        return "us"
+    name = written.lower()
     if name.endswith("bps"):
         name = f"{name[:-3]}bit/s"
     elif name.endswith("bit"):
         name += "/s"
     # The B of bytes and the b of bits differ only in case; 50 MBps must not become 50 Mbit/s.
-    scale = None if "B" in unit else _LOWER_RATE_UNITS.get(name)
+    return written if "B" in written else _RATE_UNITS_CALLED.get(name, written)
+
+
+def parse_rate(text: object) -> int:
+    """Bits per second. ``400 Mbit/s``, ``400Mbit/s`` and ``400 Mbps`` are the same; bytes per second are refused."""
+    number, unit = _split(text, RATE_EXPECTED)
+    scale = RATE_UNITS.get(unit_called(unit))
     if scale is None:
         raise QuantityError(f"expected {RATE_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
     return _whole(number * scale, "bit/s", text)
@@ -97,7 +104,7 @@ def parse_duration(text: object) -> int:
     number, unit = _split(text, DURATION_EXPECTED)
     if number == 0 and not unit:
         return 0
-    scale = DURATION_UNITS.get("us" if unit in ("µs", "μs") else unit)
+    scale = DURATION_UNITS.get(unit_called(unit))
     if scale is None:
         raise QuantityError(f"expected {DURATION_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
     return _whole(number * scale, "microseconds", text)
@@ -108,7 +115,7 @@ def parse_nanoseconds(text: object) -> int:
     number, unit = _split(text, DURATION_EXPECTED)
     if number == 0 and not unit:
         return 0
-    scale = DURATION_UNITS.get("us" if unit in ("µs", "μs") else unit)
+    scale = DURATION_UNITS.get(unit_called(unit))
     if scale is None:
         raise QuantityError(f"expected {DURATION_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
     return _whole(number * scale * 1000, "nanoseconds", text)

@@ -67,11 +67,21 @@ class Order:
     bundle: str
     again: bool
     store: str | None
+    patience_s: float | None = None
 
     @classmethod
     def of(cls, cell: PlannedRun, bundle: str, *, again: bool, store: str | None) -> Self:
-        places = cell.plan.parameter_places
-        return cls(cell.key, cell.directory_name, cell.plan.to_json(), places, cell.keep_data, bundle, again, store)
+        return cls(
+            cell.key,
+            cell.directory_name,
+            cell.plan.to_json(),
+            cell.plan.parameter_places,
+            cell.keep_data,
+            bundle,
+            again,
+            store,
+            cell.patience_s,
+        )
 
 
 @dataclass(frozen=True)

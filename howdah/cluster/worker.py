@@ -216,7 +216,7 @@ def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Fa
                 if other != str(bundle):
                     unused.end()
             makers = _makers.setdefault(str(bundle), Makers(environment={BUNDLE_VARIABLE: str(bundle)}))
-            making = _making[order.key] = makers.give(directory, keep_data=order.keep_data)
+            making = _making[order.key] = makers.give(directory, keep_data=order.keep_data, patience_s=order.patience_s)
         try:
             _listen(making, order.key, worker)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import get_args
@@ -30,7 +31,7 @@ from howdah.counterexample.sampler import Kind
 from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SearchResult, SearchSession, as_json
 from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
-from howdah.errors import ExitCode, ProfileError
+from howdah.errors import ExitCode, HowdahError, ProfileError, explain
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, significant
 from howdah.profile import load
@@ -76,6 +77,7 @@ def execute(options: argparse.Namespace) -> int:
         raise ProfileError("this profile has no section search:", where=str(file), hint=hint)
     space = read_space(file, options.overrides, profile.search)
     goal = read_goal(profile.search, profile.claims)
+    _check_corpus(options.corpus)
     with ExitStack() as locks, Display(quiet=options.json) as display:
         directory = hold(options.runs / f"{profile.name}-search", locks).path
         display.say(f"{profile.name}: looking for {goal.says}; {significant(space.size, 3)} candidates")
@@ -89,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
     kept = _keep(options.corpus, directory, profile.name, found)
     if options.json:
         paths = {"directory": str(directory), "page": str(page), "corpus": kept and str(kept)}
-        answer("search", {**paths, **as_json(found, goal.says)})
+        answer("search", {**paths, **as_json(found, goal.says, space.asked)})
     else:
         if found.proven is not None:
             said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
@@ -97,10 +99,25 @@ def execute(options: argparse.Namespace) -> int:
     return 0 if found.simplest is not None else ExitCode.INVALID
 
 
+def _check_corpus(corpus: Path | None) -> None:
+    """Raises HowdahError where nothing can be kept there, which a search should not end with."""
+    if corpus is None:
+        return
+    try:
+        corpus.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=corpus):
+            pass
+    except OSError as error:
+        raise HowdahError(
+            f"no counterexample can be kept there: {explain(error)}",
+            where=str(corpus),
+            hint="Name another directory with --corpus DIR.",
+        ) from error
+
+
 def _keep(corpus: Path | None, directory: Path, name: str, found: SearchResult) -> Path | None:
     if corpus is None or found.proven is None:
         return None
-    corpus.mkdir(parents=True, exist_ok=True)
     target = corpus / f"{name}-{found.proven.directory.removeprefix('c-').partition('-')[0]}.yaml"
     shutil.copyfile(directory / COUNTEREXAMPLE_NAME, target)
     return target

@@ -36,6 +36,7 @@ class Search(Shape):
     page: str
     corpus: str | None = Field(description="where --corpus keeps the profile")
     format: int
+    asked: str = Field(description="SHA-256 of the profile, apart from the budget")
     goal: str
     space: int = Field(description="candidates of the space, apart from constraints")
     tried: int

@@ -29,6 +29,7 @@ class Term:
     factor: Fraction
     field: str | None
     number: Number | None
+    text: str
 
     def value(self, values: Mapping[str, Number]) -> Number | None:
         found = self.number if self.field is None else values.get(self.field)
@@ -66,8 +67,8 @@ def _term(text: str, where: str) -> Term:
     text = text.strip()
     match = _TERM.fullmatch(text)
     if match is not None:
-        return Term(Fraction(match["factor"] or 1), match["field"], None)
+        return Term(Fraction(match["factor"] or 1), match["field"], None, match["field"])
     number = read_number(text)
     if number is None:
         raise ProfileError(f"{text!r} is neither a field nor a quantity", where=where)
-    return Term(Fraction(1), None, number)
+    return Term(Fraction(1), None, number, text)

@@ -9,23 +9,26 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from howdah.counterexample.corner import corners
 from howdah.counterexample.space import COUNT, Candidate, Space, slug
 from howdah.errors import HowdahError
 from howdah.extra import install_extra
 
 Kind = Literal["tpe", "genetic", "random"]
 BATCH = 8
-STARTING = 2 * BATCH  # drawn at random before a sampler chooses
+STARTING = 2 * BATCH  # corners, and what is drawn at random, before a sampler chooses
 ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
 
 
 class Sampler:
     """Asks for candidates that were not tried and meet the constraints, and learns from their scores.
 
+    The first are ``most_corners`` corners of the space at most. They take the place of what is drawn at random.
+
     Raises HowdahError where optuna is not installed.
     """
 
-    def __init__(self, space: Space, seed: int, kind: Kind = "tpe") -> None:
+    def __init__(self, space: Space, seed: int, kind: Kind = "tpe", most_corners: int = BATCH) -> None:
         try:
             import optuna
         except ImportError as error:
@@ -38,6 +41,7 @@ class Sampler:
         self.study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, kind, seed))
         self._known: dict[str, float | None] = {}
         self._trials: dict[str, Any] = {}
+        self._corners = corners(space, self._chance, most_corners)
 
     def ask(self, count: int) -> list[dict[str, Any]]:
         """At most so many candidates; fewer where the space has no more."""
@@ -69,6 +73,10 @@ class Sampler:
             return {}
 
     def _ask(self) -> dict[str, Any] | None:
+        while self._corners:
+            corner = self._corners.pop()
+            if self._is_new(corner):
+                return self._enqueued(corner)
         for _ in range(0 if self._is_flat else ASKED_AGAIN):
             trial = self.study.ask()
             candidate = self._suggested(trial)
@@ -91,16 +99,23 @@ class Sampler:
         return len(scores) >= STARTING and len(set(scores)) == 1
 
     def _drawn(self) -> dict[str, Any] | None:
-        """At random; the sampler learns its score, too."""
+        """At random."""
         for _ in range(50 * ASKED_AGAIN):
             candidate = self.space.draw(self._chance)
-            name = slug(candidate)
-            if self.space.allows(candidate) and name not in self._known and name not in self._trials:
-                chosen = {each.name: each.values.index(candidate[each.name]) for each in self.space.active(candidate)}
-                self.study.enqueue_trial(chosen)
-                self._trials[name] = trial = self.study.ask()
-                return self._suggested(trial)
+            if self._is_new(candidate):
+                return self._enqueued(candidate)
         return None
+
+    def _is_new(self, candidate: Candidate) -> bool:
+        name = slug(candidate)
+        return self.space.allows(candidate) and name not in self._known and name not in self._trials
+
+    def _enqueued(self, candidate: Candidate) -> dict[str, Any]:
+        """A candidate that the sampler did not choose; it learns its score, too."""
+        chosen = {each.name: each.values.index(candidate[each.name]) for each in self.space.active(candidate)}
+        self.study.enqueue_trial(chosen)
+        self._trials[slug(candidate)] = trial = self.study.ask()
+        return self._suggested(trial)
 
     def _tell(self, trial: Any, score: float | None) -> None:
         if score is None:

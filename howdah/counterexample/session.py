@@ -19,7 +19,7 @@ from howdah.counterexample.trial import Trials, Tried
 from howdah.counterexample.written import profile_text
 from howdah.errors import HowdahError
 from howdah.number import significant
-from howdah.record.directory import write_json, write_whole
+from howdah.record.directory import read_json, write_json, write_whole
 from howdah.work.display import HONEST_SHARE, left_words
 
 SEARCH_NAME = "search.json"
@@ -68,10 +68,12 @@ class SearchSession:
         self._begun = time.monotonic()
 
     def run(self, kind: Kind = "tpe") -> SearchResult:
-        """Raises HowdahError where the claim fails as the profile is written, or no run says anything."""
+        """Raises HowdahError where optuna is missing, and where the profile as it is written has no whole run, or its
+        claim fails there."""
         search = self.space.search
-        self._check_default()
         sampler = Sampler(self.space, search.seed, kind)
+        self._leave_another()
+        self._check_default()
         found = SearchResult([], self.space.size)
         while len(found.tried) < search.budget.candidates and not self._is_late() and not self._is_enough(found):
             asked = sampler.ask(min(BATCH, search.budget.candidates - len(found.tried)))
@@ -81,6 +83,8 @@ class SearchSession:
             for each in self.trials.screen(asked):
                 sampler.tell(each.candidate, each.score.value)
                 found.tried.append(each)
+                if each.failure:
+                    self.say(f"no whole run of {words(each.candidate)}: {each.failure}")
             self._tell(found)
             self.write(found)
         found.importances = sampler.importances()
@@ -90,10 +94,24 @@ class SearchSession:
 
     def write(self, found: SearchResult) -> None:
         """search.json of what there is now."""
-        write_json(self.trials.directory / SEARCH_NAME, as_json(found, self.goal.says))
+        write_json(self.trials.directory / SEARCH_NAME, as_json(found, self.goal.says, self.space.asked))
+
+    def _leave_another(self) -> None:
+        """What another search found in this directory is not of this one."""
+        before = self.trials.directory / SEARCH_NAME
+        if before.exists() and read_json(before).get("asked") != self.space.asked:
+            self.say(f"{before}: the profile, or its seed, has changed since; this is another search")
+            before.unlink()
+            (self.trials.directory / COUNTEREXAMPLE_NAME).unlink(missing_ok=True)
 
     def _check_default(self) -> None:
         base = self.trials.screen([{}])[0]
+        if base.failure:
+            raise HowdahError(
+                f"there is no whole run of the profile as it is written: {base.failure}",
+                where=str(self.trials.directory / base.directory),
+                hint="A search begins there: change the profile until 'howdah run' runs it.",
+            )
         if isinstance(self.goal, Falsify) and base.score.found:
             raise HowdahError(
                 f"the claim {self.goal.claim.id} fails already as the profile is written: {base.score.text}",
@@ -185,10 +203,11 @@ def _worth(each: Tried) -> float:
     return -math.inf if each.score.value is None else each.score.value
 
 
-def as_json(found: SearchResult, says: str) -> dict[str, Any]:
-    """A search as search.json has it; ``says`` is its goal."""
+def as_json(found: SearchResult, says: str, asked: str) -> dict[str, Any]:
+    """A search as search.json has it; ``says`` is its goal, and ``asked`` that of its space."""
     return {
         "format": FORMAT,
+        "asked": asked,
         "goal": says,
         "space": found.size,
         "tried": len(found.tried),

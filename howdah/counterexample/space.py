@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import math
 import random
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from howdah.counterexample.constraint import Constraint, Term, read_constraint
 from howdah.counterexample.values import Number, read_number, values_of
 from howdah.errors import ProfileError
 from howdah.profile import Profile, load
+from howdah.profile.dotted import canonical
 from howdah.profile.experiment import SECTIONS
 from howdah.profile.override import apply_override, field_value, set_field
 from howdah.profile.profile import to_yaml
@@ -27,7 +29,11 @@ from howdah.scratch import scratch
 COUNT = "steps"  # the variable that says how many steps there are
 LASTS = "lasts"
 BASE_TIME = "us"
+DRAWN = 2000  # candidates, to see whether constraints leave any
 _FURTHER = tuple(name for name in SECTIONS if name != "claims")
+# No run differs by these; and these a search sets for what it screens.
+_ABOUT = {*SECTIONS, "howdah", "name", "description", "sources", "keep", "cross_check"}
+_SET = {"repetitions", "calibrate", "collect.ss"}
 
 Candidate = Mapping[str, Any]  # variable: value, as a profile writes it
 
@@ -52,9 +58,7 @@ class Space:
         self.directory = file.resolve().parent
         self.variables = self._variables()
         self.constraints = [self._constraint(index, text) for index, text in enumerate(search.constraints)]
-        if not any(self.allows(each) for each in self._some()):
-            where = document.place(("search", "constraints"))
-            raise ProfileError("no candidate meets the constraints", where=where, hint="leave one out")
+        self._check_constraints()
 
     @property
     def size(self) -> int:
@@ -66,6 +70,13 @@ class Space:
         count = self.search.steps.count
         counts = range(count.least, count.most + 1)  # a variable where there are several
         return free // len(counts) * sum(int(one**each) for each in counts)
+
+    @property
+    def asked(self) -> str:
+        """SHA-256 of the profile, apart from the budget: two searches with the same one try the same candidates."""
+        data = copy.deepcopy(self._document.data)
+        data.get("search", {}).pop("budget", None)
+        return hashlib.sha256(json.dumps(data, sort_keys=True, default=str).encode()).hexdigest()
 
     def active(self, candidate: Candidate) -> list[Variable]:
         """The variables that a candidate has. What it leaves out is as in the profile; further steps are none."""
@@ -86,14 +97,15 @@ class Space:
         """Whether it meets the constraints."""
         return all(each.holds(self._value_of(candidate, each)) for each in self.constraints)
 
-    def draw(self, chance: random.Random) -> dict[str, Any]:
-        """A candidate at random, constraints apart."""
+    def draw(self, chance: random.Random, chosen: Candidate | None = None) -> dict[str, Any]:
+        """A candidate at random, constraints apart; what is ``chosen`` has these values."""
         found: dict[str, Any] = {}
         fixed = self.search.steps.count.most if self.search.steps is not None else 0
         for each in self.variables.values():  # the number of steps comes before the steps
             count = found.get(COUNT, fixed)
             if each.step is None or each.step <= count:
-                found[each.name] = chance.choice(each.values)
+                at = (chosen or {}).get(each.name)
+                found[each.name] = chance.choice(each.values) if at is None else at
         return found
 
     def place(self, *path: str | int) -> str:
@@ -175,13 +187,27 @@ class Space:
 
     def _variables(self) -> dict[str, Variable]:
         found: dict[str, Variable] = {}
+        called: dict[str, str] = {}
         for field, variable in self.search.space.items():
+            self._check_once(field, called)
+            if field in _SET or field.split(".")[0] in _ABOUT:
+                why = "a search sets it itself" if field in _SET else "no path, host or flow differs by it"
+                raise ProfileError(f"{field} cannot be searched: {why}", where=self.place("space", field))
             values = tuple(self._values(variable, "space", field))
             found[field] = Variable(field, field, values, variable.values is None)
         steps = self.search.steps
         if steps is not None:
             self._add_steps(found, steps)
         return found
+
+    def _check_once(self, field: str, called: dict[str, str]) -> None:
+        """``called`` has the fields before it, by the name that counts members of lists."""
+        name = canonical(self._document.data, field)
+        for before, other in called.items():
+            if f"{name}.".startswith(f"{before}.") or f"{before}.".startswith(f"{name}."):
+                same = "is the field" if name == before else "has something in common with"
+                raise ProfileError(f"{field} {same} {other}, which is in space too", where=self.place("space", field))
+        called[name] = field
 
     def _add_steps(self, found: dict[str, Variable], steps: StepsSection) -> None:
         for field in ("path.rate", "path.rtt", "path.schedule", "duration"):
@@ -199,6 +225,21 @@ class Space:
                     values = tuple(self._values(variable, "steps", field))
                     found[name] = Variable(name, field, values, variable.values is None, step)
 
+    def _check_constraints(self) -> None:
+        """Raises ProfileError where they leave nothing, at the one that does it by itself, if there is one."""
+        chance = random.Random(0)
+        some = [self.draw(chance) for _ in range(DRAWN if self.constraints else 0)]
+        if not some or any(self.allows(each) for each in some):
+            return
+        alone = [not any(one.holds(self._value_of(each, one)) for each in some) for one in self.constraints]
+        at = alone.index(True) if any(alone) else 0
+        which = f"the constraint {self.search.constraints[at]}" if any(alone) else "all constraints together"
+        raise ProfileError(
+            f"none of {DRAWN} candidates drawn at random meets {which}",
+            where=self.place("constraints", at),
+            hint="widen the space, or leave the constraint out" if any(alone) else "leave one out",
+        )
+
     def _values(self, variable: VariableSection, *place: str) -> list[Any]:
         return values_of(variable, lambda name: self._document.place(("search", *place, name)))
 
@@ -211,16 +252,25 @@ class Space:
                 raise ProfileError(what, where=where)
         left, right = self._kinds(found.left), self._kinds(found.right)
         if not left & right:
-            raise ProfileError(f"the constraint compares two units that have nothing in common: {text}", where=where)
+            units = " and ".join(f"{side.text} has {self._unit(side)}" for side in (found.left, found.right))
+            what = f"the constraint compares two units that have nothing in common: {text}"
+            raise ProfileError(what, where=where, hint=units)
         return found
 
     def _kinds(self, term: Term) -> set[int | str]:
         """What the numbers of one side of a constraint are of: rates, times, sizes, or a unit."""
+        return {each.kind for each in self._numbers(term)}
+
+    def _unit(self, term: Term) -> str:
+        return next((each.unit for each in self._numbers(term)), "") or "none"
+
+    def _numbers(self, term: Term) -> list[Number]:
+        """All that one side of a constraint may be, factors apart."""
         if term.field in self.variables:
             some = [read_number(value) for value in self.variables[term.field].values]
         else:
             some = [term.number if term.field is None else self._number(term.field, {})]
-        return {each.kind for each in some if each is not None}
+        return [each for each in some if each is not None]
 
     def _value_of(self, candidate: Candidate, constraint: Constraint) -> dict[str, Number]:
         found = {field: self._number(field, candidate) for field in constraint.fields}
@@ -229,10 +279,6 @@ class Space:
     def _number(self, field: str, candidate: Candidate) -> Number | None:
         settings = self.settings(candidate) if candidate else {}
         return read_number(settings.get(field, field_value(self._document.data, field)))
-
-    def _some(self) -> list[dict[str, Any]]:
-        chance = random.Random(0)
-        return [self.draw(chance) for _ in range(2000 if self.constraints else 1)]
 
 
 def read_space(file: Path, overrides: list[str], search: SearchSection) -> Space:

@@ -13,27 +13,38 @@ from howdah.claim.claims import field_of
 from howdah.counterexample.goal import CandidateScore, Goal
 from howdah.counterexample.space import Candidate, Space, slug
 from howdah.engine.engine import Engine
-from howdah.errors import HowdahError, ProfileError
+from howdah.errors import EngineUnavailableError, HowdahError, ProfileError
+from howdah.plan.plan import Plan
 from howdah.profile.profile import Profile
+from howdah.record.directory import RunDirectory
+from howdah.record.reading import read_record
 from howdah.work.batch import Listener
 from howdah.work.compiled import compile_plans
+from howdah.work.cost import expected_core_s
 from howdah.work.executor import Executor
+from howdah.work.experiment import ExperimentDirectory
 from howdah.work.prepared import Build, Prepared, hold, make, prepare
 from howdah.work.results import Tell
 
 PROVEN, CONFIRMED = "proven", "confirmed"
 # What a candidate is tried with: one repetition, and the checks during its flows alone, without processes of tools.
 SCREENED = {"repetitions": 1, "calibrate": False, "collect.ss": False}
+# A run hangs when so many times what whole runs of the search take passes without simulated time.
+PATIENCE, LEAST_PATIENCE_S = 10, 2.0
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate with its score; ``directory`` is its experiment, below that of the search."""
+    """A candidate with its score; ``directory`` is its experiment, below that of the search.
+
+    ``failure`` says why it could not be run, or not to its end.
+    """
 
     candidate: Candidate
     score: CandidateScore
     directory: str
     runs: int
+    failure: str = ""
 
 
 @dataclass
@@ -49,6 +60,8 @@ class Trials:
     tell: Tell
     executor: Executor | None = None
     engines: dict[str, Engine] = field(default_factory=dict, init=False)  # prepared once for all candidates
+    # The most that a run took of what its plan lets expect (howdah/work/cost.py); 0: none has been made.
+    _slowness: float = field(default=0.0, init=False)
 
     def screen(self, candidates: Sequence[Candidate], more: Mapping[str, Any] | None = None) -> list[Tried]:
         """One repetition of each, of which the results alone are kept."""
@@ -69,45 +82,67 @@ class Trials:
         ready: dict[str, Prepared] = {}
         with ExitStack() as locks:
             for name, candidate in unique.items():
+                experiment = hold(self.directory / name, locks)
                 try:
-                    ready[name] = self._prepared(candidate, name, more, locks, keep)
-                except ProfileError as error:
+                    ready[name] = self._prepared(candidate, experiment, more, keep)
+                except EngineUnavailableError:
+                    raise
+                except HowdahError as error:  # it is none that can be run, or what it needs does not build
+                    if not candidate and not isinstance(error, ProfileError):
+                        raise  # nor is that of any other
                     refused[name] = error.what
-            for name, broken in self._make(list(ready.values())).items():
-                refused.setdefault(name, broken.what)
+            broken = self._make(list(ready.values()), refused)
             found = {
-                name: Tried(candidate, CandidateScore(None, False, refused[name]), "", 0)
+                name: Tried(candidate, CandidateScore(None, False, refused[name]), "", 0, refused[name])
                 if name in refused
-                else Tried(candidate, self._score(self.directory / name), name, len(ready[name].cells))
+                else Tried(
+                    candidate,
+                    self._score(self.directory / name),
+                    name,
+                    len(ready[name].cells),
+                    broken.get(name, ""),
+                )
                 for name, candidate in unique.items()
             }
         return [found[name] for name in named]
 
-    def _make(self, ready: list[Prepared]) -> dict[str, HowdahError]:
-        """The first error of each experiment that has one, by its name."""
+    def _make(self, ready: list[Prepared], refused: dict[str, str]) -> dict[str, str]:
+        """By experiment, why its first broken run ended; of one that was not made the reason is in ``refused``."""
+        broken: dict[str, str] = {}
         if not ready:
-            return {}
+            return broken
         outcomes = make(
             ready, self.workers, False, self.listen, keep_going=True, tell=self.tell, executor=self.executor
         )
-        errors: dict[str, HowdahError] = {}
         for outcome in outcomes:
+            experiment = outcome.job.experiment.path
             if outcome.error is not None:
-                errors.setdefault(outcome.job.experiment.path.name, outcome.error)
-        return errors
+                refused.setdefault(experiment.name, outcome.error.what)
+                continue
+            record = read_record(RunDirectory(experiment / outcome.cell.directory_name))
+            if outcome.failed:
+                broken.setdefault(experiment.name, record["error"].partition("\n")[0])
+                continue
+            taken = sum(each["core_s"] for each in record["stages"] if each["stage"] == "engine")
+            self._slowness = max(self._slowness, taken / outcome.job.expected_core_s)
+        return broken
+
+    def _patience_s(self, plan: Plan) -> float | None:
+        if not self._slowness:
+            return None
+        return max(PATIENCE * self._slowness * expected_core_s(plan), LEAST_PATIENCE_S)
 
     def _prepared(
-        self, candidate: Candidate, name: str, more: dict[str, Any], locks: ExitStack, keep: bool
+        self, candidate: Candidate, experiment: ExperimentDirectory, more: dict[str, Any], keep: bool
     ) -> Prepared:
-        place = self.directory / name
-        data = {**self.space.document(candidate, more), "name": name}
+        data = {**self.space.document(candidate, more), "name": experiment.path.name}
         if not keep:
             data["keep"] = "first"
-        profile: Profile = self.space.profile(data, place / "profile.yaml")
-        prepared = prepare(hold(place, locks), profile, compile_plans(profile), self.build, self.engines)
-        if not keep:
-            for cell in prepared.cells:
-                cell.keep_data = False
+        profile: Profile = self.space.profile(data, experiment.path / "profile.yaml")
+        prepared = prepare(experiment, profile, compile_plans(profile), self.build, self.engines)
+        for cell in prepared.cells:
+            cell.keep_data &= keep
+            cell.patience_s = self._patience_s(cell.plan)
         return prepared
 
     def _score(self, experiment: Path) -> CandidateScore:

@@ -12,7 +12,7 @@ from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.profile.search import VariableSection
-from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS
+from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, unit_called
 
 MOST_VALUES = 100_000
 PARTS = 100  # of a linear range without a step
@@ -59,7 +59,7 @@ class Number:
 def read_number(written: object) -> Number | None:
     """The number that a profile has, or None for another text."""
     match = None if isinstance(written, bool) else _NUMBER.fullmatch(str(written))
-    return Number(Fraction(match[1]), match[2]) if match else None
+    return Number(Fraction(match[1]), unit_called(match[2])) if match else None
 
 
 def decimal(value: Fraction) -> str:
@@ -96,6 +96,9 @@ def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[An
         step = Fraction(max(1, math.ceil(step)))  # of a field that counts
     if step <= 0 < high.number - low.number:
         raise ProfileError("a step is more than 0", where=where("step"))
+    if step > high.number - low.number > 0:
+        what = f"a step of {variable.step} is longer than the range, which has one value then"
+        raise ProfileError(what, where=where("step"))
     count = int((high.number - low.number) / step) + 1 if step else 1
     if count > MOST_VALUES:
         what = f"the range has {count} values, more than {MOST_VALUES}"

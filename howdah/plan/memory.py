@@ -33,6 +33,10 @@ TRANSFER_SLOWDOWN, LINGER_US = 20, 10_000_000
 # Nor longer than until the path, at half of its rate, has carried what was asked for before it, and so long after that.
 SHORT_LINGER_US, SHORT_LINGER_RTTS = 2_000_000, 16
 
+# Hybla multiplies its window each round trip by 2 to the power of RTT / 25 ms (net/ipv4/tcp_hybla.c), up to its bound,
+# before it hears of a loss. Below this RTT what is there for every flow has been enough.
+HYBLA, HYBLA_LONG_US, HYBLA_MOST_PACKETS = "hybla", 125_000, 65_535
+
 LEAST_TRACE_BYTES, LARGEST_TRACE_BYTES = 4 << 20, 64 << 20
 
 
@@ -69,7 +73,7 @@ def sizes(
     ``fixed_send_buffers``: a send buffer has its largest size from the beginning, and a sender that always has data
     fills it.
     """
-    windows = [largest_window_packets(path, flow.rtt_us + added_us) for flow in flows]
+    windows = [_largest_window_packets(path, flow, added_us) for flow in flows]
     window = max(windows)
     together = _together(path, flows, windows)
     truesize = path.frame_bytes + SEGMENT_OVERHEAD_BYTES
@@ -98,6 +102,12 @@ def sizes(
         trace_buffer_bytes=trace,
         guest_memory_bytes=_round_up(BASE_MEMORY_BYTES + socket_bytes + network_bytes + trace + held, 16 << 20),
     )
+
+
+def _largest_window_packets(path: Path, flow: Flow, added_us: int) -> int:
+    rtt_us = flow.rtt_us + added_us
+    bursts = flow.kernel_algorithm == HYBLA and rtt_us >= HYBLA_LONG_US
+    return max(largest_window_packets(path, rtt_us), HYBLA_MOST_PACKETS if bursts else 0)
 
 
 def _together(path: Path, flows: list[Flow], windows: list[int]) -> int:

@@ -81,6 +81,8 @@ class ClaimCheck:
                     raise self._error(f"{selector.metric} is a text, which is not large or small", "metric")
                 if other.dimension != metric.dimension:
                     raise self._error(f"{metric.name} and {other.name} have different units", "than")
+        if than == value:
+            raise self._error("both sides are the same: than gives nothing that differs", "than")
         pretended = ClaimSection(id="goal", says="goal", value=value, expect=ExpectSection(at_least="0"))
         self._axes(pretended, value, than)
 

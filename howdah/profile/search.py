@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from howdah.profile.claim import Quantity, SelectorSection, Slug, ThanSection
-from howdah.profile.field import Duration, FieldError, Section, ShortSection, fixed
+from howdah.profile.field import FieldError, PositiveDuration, Section, ShortSection, fixed
 
 MOST_STEPS = 20
 
@@ -16,6 +16,8 @@ MOST_STEPS = 20
 def _choices(value: object) -> object:
     if isinstance(value, list) and any(isinstance(each, list | dict) or each is None for each in value):
         raise ValueError("expected single values")
+    if value == []:
+        raise ValueError("a field has one value at least")
     return value
 
 
@@ -95,6 +97,12 @@ class GoalSection(SelectorSection):
     than: ThanSection | None = fixed(None, description="the other side: what is looked for is value against than")
     by: Literal["difference", "ratio"] = fixed("difference", description="how both sides compare")
 
+    @model_validator(mode="after")
+    def _two_sides(self) -> GoalSection:
+        if self.than is None and "by" in self.model_fields_set:
+            raise FieldError("by says how two sides compare; give than as well", "by")
+        return self
+
     @property
     def sides(self) -> tuple[SelectorSection, SelectorSection | None]:
         """Both numbers; what ``than`` does not give it has from the first."""
@@ -112,7 +120,9 @@ class BudgetSection(Section):
     counterexamples: Annotated[int, Field(ge=1)] | None = fixed(
         None, description="how many candidates on which the claim fails are enough"
     )
-    time: Duration | None = fixed(None, description="how long it may take; what is found then depends on the machine")
+    time: PositiveDuration | None = fixed(
+        None, description="how long it may take; what is found then depends on the machine"
+    )
 
 
 class SearchSection(Section):

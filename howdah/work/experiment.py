@@ -44,12 +44,14 @@ from howdah.work.trust import signed_plan
 class PlannedRun:
     """One run that the profile asks for: its plan, its key and its directory.
 
-    Without ``keep_data`` only its results stay when it is done (see ``run/retention.py``).
+    Without ``keep_data`` only its results stay when it is done (see ``run/retention.py``). ``patience_s`` is processor
+    time that it may use without simulated time passing; None: what its engine allows.
     """
 
     plan: Plan
     key: str
     keep_data: bool = True
+    patience_s: float | None = None
     number: int = 0  # its place in a long sweep
 
     @property

@@ -41,7 +41,8 @@ class LocalExecutor:
 
     def give(self, job: Job) -> None:
         try:
-            making = self._makers.give(job.experiment.begin(job.cell), keep_data=job.cell.keep_data)
+            directory, cell = job.experiment.begin(job.cell), job.cell
+            making = self._makers.give(directory, keep_data=cell.keep_data, patience_s=cell.patience_s)
         except OSError as error:
             for partial in job.experiment.path.glob(f"{PARTIAL}{job.cell.directory_name}-{os.getpid()}"):
                 shutil.rmtree(partial, ignore_errors=True)

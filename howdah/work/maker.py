@@ -63,13 +63,13 @@ class Makers:
         self._idle: list[Process] = []
         self._started: list[Process] = []
 
-    def give(self, directory: RunDirectory, *, keep_data: bool = True) -> Making:
+    def give(self, directory: RunDirectory, *, keep_data: bool = True, patience_s: float | None = None) -> Making:
         """Start the run in ``directory``. A process writes errors of its own to the log of its first run.
 
-        ``keep_data`` is false where the caller removes the data of a run that counts. Raises OSError where no process
-        can be started.
+        ``keep_data`` is false where the caller removes the data of a run that counts, ``patience_s`` that of
+        ``PlannedRun``. Raises OSError where no process can be started.
         """
-        order = {"run": str(directory.path), "keep_data": keep_data}
+        order = {"run": str(directory.path), "keep_data": keep_data, "patience_s": patience_s}
         with directory.log.open("w") as errors:
             while self._idle:
                 process = self._idle.pop()

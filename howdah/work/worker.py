@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker: ``python -m howdah.work.worker PARENT`` reads runs from its standard input, each a JSON object on a line of
-its own: ``run`` is the directory, ``keep_data`` whether its data stay. A command forks it instead (``work/maker.py``).
+its own: ``run`` is the directory, ``keep_data`` whether its data stay, ``patience_s`` when it hangs (``patience.py``).
+A command forks it instead (``work/maker.py``).
 
 Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
 goes to standard output as one JSON object a line; the last one of a run is ``{"verdict": …}``, ``{"error": …}`` or, of
@@ -22,10 +23,12 @@ from howdah.metric import known_metrics
 from howdah.record import reading
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.kernel_log import in_use
 from howdah.record.provenance import analysis_sha256
 from howdah.unloaded import collect_rarely, leave_pandas_out
 from howdah.work.parent import be_called, die_with_parent
-from howdah.work.stage import execute, load
+from howdah.work.patience import Patience
+from howdah.work.stage import execute, load, read_plan
 
 NAME = "howdah-worker"
 
@@ -35,10 +38,14 @@ def _say(**message: object) -> None:
     sys.stdout.flush()
 
 
-def _run(directory: RunDirectory, keep_data: bool) -> None:
-    def progress(phase: str, done_us: int, of_us: int) -> None:
+def _run(directory: RunDirectory, keep_data: bool, patience_s: float | None) -> None:
+    def tell(phase: str, done_us: int, of_us: int) -> None:
         _say(phase=phase, done_us=done_us, of_us=of_us)
 
+    def modules() -> str:
+        return in_use(read_plan(directory).modules_in_use)
+
+    progress = tell if patience_s is None else Patience(tell, patience_s, modules)
     try:
         verdict = execute(directory, progress, keep_data=keep_data)
     except HowdahError as error:
@@ -49,7 +56,7 @@ def _run(directory: RunDirectory, keep_data: bool) -> None:
         _say(verdict=verdict, failed=read_json(directory.provenance)["status"] != "finished")
 
 
-def _fork(directory: RunDirectory, keep_data: bool) -> None:
+def _fork(directory: RunDirectory, keep_data: bool, patience_s: float | None) -> None:
     """Make the run in a child. This process has only one thread, so a fork is safe.
 
     Errors of the run and of the worker go to the run's log, because the log of the run before is complete.
@@ -62,7 +69,7 @@ def _fork(directory: RunDirectory, keep_data: bool) -> None:
         status = 1
         try:
             die_with_parent(worker)
-            _run(directory, keep_data)
+            _run(directory, keep_data, patience_s)
             status = 0
         except BaseException:  # noqa: BLE001 - whatever it is, the worker must not go on as a second one
             sys.excepthook(*sys.exc_info())
@@ -91,7 +98,7 @@ def serve(parent: int) -> None:
     gc.freeze()  # none of it is garbage: no run looks through it
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
-        _fork(RunDirectory(Path(order["run"])), order["keep_data"])
+        _fork(RunDirectory(Path(order["run"])), order["keep_data"], order["patience_s"])
 
 
 def main() -> int:

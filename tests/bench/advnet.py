@@ -43,9 +43,9 @@ def lost(tried: Tried) -> float:
     return 1 + tried.score.value * PAYLOAD
 
 
-def search(control: str, steps: int, candidates: int, seed: int, place: Path, jobs: int) -> tuple[Tried, Tried] | None:
-    """The best candidate with all checks, as it was screened and so; None where no run said anything."""
-    overrides = [f"algorithm={control}", f"search.steps.count={steps}", f"search.seed={seed}", "repetitions=1"]
+def trials_of(control: str, steps: int, place: Path, jobs: int) -> Trials:
+    """One repetition of each candidate, in a directory of its own."""
+    overrides = [f"algorithm={control}", f"search.steps.count={steps}", "repetitions=1"]
     profile = load(PROFILE, overrides)
     assert profile.search is not None
     space, goal = read_space(PROFILE, overrides, profile.search), read_goal(profile.search, profile.claims)
@@ -55,14 +55,22 @@ def search(control: str, steps: int, candidates: int, seed: int, place: Path, jo
     def quiet(*_said: object) -> None:
         """A line for each search is enough."""
 
-    trials, sampler = Trials(space, goal, directory, jobs, quiet, quiet, quiet), Sampler(space, seed)
+    return Trials(space, goal, directory, jobs, quiet, quiet, quiet)
+
+
+def screened(trials: Trials, sampler: Sampler, candidates: int) -> list[Tried]:
+    """So many candidates, the best first, without those that have no score."""
     found: list[Tried] = []
     while len(found) < candidates:
         for each in trials.screen(sampler.ask(min(BATCH, candidates - len(found)))):
             sampler.tell(each.candidate, each.score.value)
             found.append(each)
-    scored = [each for each in found if each.score.value is not None]
-    best = sorted(scored, key=lost, reverse=True)[:BATCH]
+    return sorted((each for each in found if each.score.value is not None), key=lost, reverse=True)
+
+
+def search(trials: Trials, candidates: int, seed: int) -> tuple[Tried, Tried] | None:
+    """The best candidate with all checks, as it was screened and so; None where no run said anything."""
+    best = screened(trials, Sampler(trials.space, seed), candidates)[:BATCH]
     proven = trials.confirm([each.candidate for each in best]) if best else []
     both = [pair for pair in zip(best, proven, strict=True) if pair[1].score.value is not None]
     return max(both, key=lambda pair: lost(pair[1]), default=None)
@@ -90,7 +98,8 @@ def main() -> int:
     for control in options.controls:
         for steps in options.steps:
             begun, used = time.monotonic(), _core_s()
-            best = search(control, steps, options.candidates, options.seed, options.runs, options.jobs)
+            trials = trials_of(control, steps, options.runs, options.jobs)
+            best = search(trials, options.candidates, options.seed)
             logs, published = LOGS[control][steps - 2], PUBLISHED.get((control, steps))
             behind += best is None or lost(best[1]) <= logs
             here = "– | –" if best is None else f"{lost(best[0]):.3f} | {lost(best[1]):.3f}"

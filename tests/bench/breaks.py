@@ -5,7 +5,8 @@ The paths are tried in the order of their size: first how much sets them apart f
 delay that does not vary), then their BDP. So the first path on which a start-up breaks is the smallest of them. Each
 path is a try for all start-ups that have not broken in all three ways. An interrupted command goes on. Prints the table
 for docs/search.md. ``--write DIR`` writes an experiment of the atlas for each path that is kept: three repetitions with
-all checks, and a claim for each number. ``--proven RUNS``, after they were run, leaves out what they do not show.
+all checks, and a claim for each number. ``--proven RUNS``, after they were run, leaves out what they do not show, and
+remembers it: a claim that was left out is in no later run of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from howdah.counterexample.goal import read_goal
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Trials
 from howdah.profile import load
-from howdah.record.directory import read_json
+from howdah.record.directory import read_json, write_json
 from howdah.unloaded import collect_rarely, leave_pandas_out
 from tests.bench.breaks_path import (
     EARLY,
@@ -162,10 +163,18 @@ def search(trials: Trials, names: Sequence[str], some: Sequence[Place]) -> Break
     return found
 
 
-def failed_in(runs: Path) -> dict[str, set[str]]:
-    """The claims that fail in the experiments that ``--write`` makes, by profile."""
-    files = {file.parent.name: read_json(file)["claims"] for file in runs.glob("breaks-*/claims.json")}
-    return {name: {each["id"] for each in rows if each["verdict"] != PASS} for name, rows in files.items()}
+def refuted_in(runs: Path, remembered: Path) -> dict[str, set[str]]:
+    """The claims that fail in the experiments that ``--write`` makes, by profile, and those that failed before.
+
+    ``remembered`` is the file that has them. A claim that is in no experiment any more stays as it was.
+    """
+    found = {name: set(ids) for name, ids in (read_json(remembered) if remembered.exists() else {}).items()}
+    for file in runs.glob("breaks-*/claims.json"):
+        before = found.setdefault(file.parent.name, set())
+        for each in read_json(file)["claims"]:
+            (before.discard if each["verdict"] == PASS else before.add)(each["id"])
+    write_json(remembered, {name: sorted(ids) for name, ids in sorted(found.items())})
+    return found
 
 
 def main() -> int:
@@ -193,7 +202,7 @@ def main() -> int:
     found = search(trials, names, places()[: options.paths])
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     core_s = sum(each.ru_utime + each.ru_stime for each in used)
-    failed = failed_in(options.proven) if options.proven else {}
+    failed = refuted_in(options.proven, options.runs / "refuted.json") if options.proven else {}
     found.drop(failed)
     for place, some in found.by_place().items() if options.write else ():
         name = profile_name(place)

@@ -16,7 +16,7 @@ from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
 from howdah.profile import load
 from tests.bench.advnet import LOGS, lost
-from tests.bench.breaks import Breaks
+from tests.bench.breaks import Breaks, refuted_in
 from tests.bench.breaks_path import EARLY, OVER, SLOW, places
 from tests.bench.breaks_written import ALL_OVERSHOOT, profile_name, profile_text
 from tests.bench.gaps import CONTROLS, METRIC, OVERRIDES, PROFILE, Gaps, changed, shares
@@ -85,3 +85,17 @@ def test_a_start_up_breaks_on_the_smallest_path_and_what_repetitions_refute_is_d
     assert "two-leaves-early" in profile_text(small, found.by_place()[small])
     found.drop({profile_name(small): {"two-leaves-early", ALL_OVERSHOOT}})
     assert set(found.found) == {("two", SLOW), ("lost", SLOW)}
+
+
+def test_what_was_refuted_stays_so_when_it_is_not_claimed_any_more(tmp_path: Path) -> None:
+    runs, remembered = tmp_path / "runs", tmp_path / "refuted.json"
+
+    def judged(**verdicts: str) -> dict[str, set[str]]:
+        (runs / "breaks-a").mkdir(parents=True, exist_ok=True)
+        rows = [{"id": name, "verdict": verdict} for name, verdict in verdicts.items()]
+        (runs / "breaks-a/claims.json").write_text(json.dumps({"claims": rows}))
+        return refuted_in(runs, remembered)
+
+    assert judged(early="fail", late="pass", why="fail") == {"breaks-a": {"early", "why"}}
+    assert judged(early="fail", late="pass") == {"breaks-a": {"early", "why"}}, "why was left out of the profile"
+    assert judged(early="pass", late="fail") == {"breaks-a": {"late", "why"}}

@@ -145,7 +145,7 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)
     found = {"first_bad": "0" * 40, "candidates": [], "steps": [], "log": "bisect.log"}
     answer("bisect", found)
-    answer("search", {**as_json(SearchResult([], 1), "x"), "directory": "d", "page": "p", "corpus": None})
+    answer("search", {**as_json(SearchResult([], 1), "x", "0" * 64), "directory": "d", "page": "p", "corpus": None})
     assert set(ALL_VERSIONS) == SEEN
 
     rows = {(row["algorithm"], row["flow"], row["metric"]): row for row in said["compare"]["rows"]}

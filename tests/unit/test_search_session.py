@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,12 @@ WORKER = """
         log.write(directory.parent.name + "\\n")
     early = path["rtt_us"] > 100_000 and path["rate_bits_per_second"] > 5_000_000
     value = 0.1 + 0.01 * (path["buffer_bytes"] > 3 * path["bdp_bytes"]) if early else 1.0
+    if BROKEN and (early or BROKEN == "always"):
+        (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": "invalid", "checks": []}))
+        record |= {"status": "failed", "error": "the run hangs\\n  Last lines:"}
+        (directory / "run.json").write_text(json.dumps(record))
+        print(json.dumps({"verdict": "invalid", "failed": True}))
+        raise Ended
     if WITHOUT and early:
         value = None
     row = {"run": plan["run"], "flow": 1, "metric": "exit_cwnd_bdp", "value": value, "unit": "ratio"}
@@ -62,9 +69,10 @@ class _Bench:
     monkeypatch: pytest.MonkeyPatch
     said: list[str] = field(default_factory=list)
 
-    def world(self, *, disproved: bool = False, without: bool = False) -> None:
+    def world(self, *, disproved: bool = False, without: bool = False, broken: str = "") -> None:
         text = WORKER.replace("ANALYSIS", repr(analysis_sha256())).replace("LOG", repr(str(self.root / "log")))
         text = text.replace("DISPROVED", str(disproved)).replace("WITHOUT", str(without))
+        text = text.replace("BROKEN", repr(broken))
         self.monkeypatch.setattr(prepared, "WORKER", stand_in(self.root / "worker.py", text))
         self.monkeypatch.setattr(prepared, "find_engine", lambda _name: _Engine())
 
@@ -102,12 +110,12 @@ def test_what_fails_is_found_made_simple_and_proven(bench: _Bench) -> None:
     found = session.run()
     assert found.simplest is not None
     assert found.proven is not None
-    # Rate and buffer are as in the profile, the round trip the roundest above 100 ms, and the other flow is gone.
-    assert found.simplest.candidate == {"path.rtt": "200 ms"}
+    # Rate and buffer are as in the profile, the round trip is that of a corner, and the other flow is gone.
+    assert found.simplest.candidate == {"path.rtt": "300 ms"}
     assert found.simplest.more == {"background": [], "duration": "1 s"}
     assert found.proven.runs == 2
     assert found.proven.score.value == pytest.approx((0.5 - 0.1) / 0.5)
-    assert [name for name, _ in found.neighbours] == ["path.rtt 199 ms", "path.rtt 201 ms"]
+    assert [name for name, _ in found.neighbours] == ["path.rtt 299 ms"]
     assert all(each.score.found for _, each in found.neighbours)
     profile = load(session.trials.directory / COUNTEREXAMPLE_NAME)
     assert profile.claims[0].id == "high"
@@ -144,6 +152,54 @@ def test_a_claim_that_fails_as_the_profile_is_written_is_told_at_once(bench: _Be
     assert len(bench.made) == 1
 
 
+def test_a_profile_that_does_not_run_as_it_is_written_is_told_at_once(bench: _Bench) -> None:
+    bench.world(broken="always")
+    with pytest.raises(HowdahError, match=r"as it is written: the run hangs\n"):
+        bench.session().run()
+    assert len(bench.made) == 1
+
+
+def test_a_candidate_that_hangs_is_told_and_the_search_goes_on(bench: _Bench) -> None:
+    bench.world(broken="early")
+    found = bench.session().run()
+    assert found.count("none") > 0
+    assert len(found.tried) == 16
+    told = [line for line in bench.said if line.startswith("no whole run of ")]
+    assert len(told) == found.count("none")
+    assert all(line.endswith(": the run hangs") and "path.rtt" in line for line in told)
+
+
+def test_optuna_is_missed_before_the_first_run(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(HowdahError, match="a search needs optuna") as raised:
+        bench.session().run()
+    assert raised.value.hint == "pip install 'howdah[search]'"
+    assert not (bench.root / "log").exists()
+
+
+def test_what_another_search_found_is_not_shown_as_of_this_one(bench: _Bench) -> None:
+    found = bench.session().run()
+    kept = bench.root / "runs/sought-search" / COUNTEREXAMPLE_NAME
+    assert kept.exists()
+    assert bench.session(overrides=["search.budget.candidates=24"]).run().tried[:16] == found.tried[:16]
+    assert not any("changed" in line for line in bench.said)
+    assert bench.session(bound="0.05").run().simplest is None
+    assert any("search.json: the profile, or its seed, has changed since" in line for line in bench.said)
+    assert not kept.exists()
+
+
+def test_a_corpus_that_cannot_be_written_is_told_before_the_first_run(
+    bench: _Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = bench.root / "sought.yaml"
+    file.write_text(PROFILE.replace("BOUND", "0.5"), encoding="utf-8")
+    assert main(["search", str(file), "--runs", str(bench.root / "runs"), "--corpus", str(file / "corpus")]) != 0
+    said = capsys.readouterr().err
+    assert f"{file / 'corpus'}: no counterexample can be kept there" in " ".join(said.split())
+    assert "--corpus DIR" in said
+    assert not (bench.root / "log").exists()
+
+
 def test_what_is_not_proven_is_dropped_and_told(bench: _Bench) -> None:
     bench.world(disproved=True)
     found = bench.session().run()
@@ -170,7 +226,7 @@ def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureF
     answered = json.loads(capsys.readouterr().out)
     assert answered["shape"] == "search/1"
     assert answered["tried"] == 16 == answered["failed"] + answered["held"] + answered["without_value"]
-    assert answered["counterexample"]["values"]["path.rtt"] == "200 ms"
+    assert answered["counterexample"]["values"]["path.rtt"] == "300 ms"
     page = Path(answered["page"]).read_text(encoding="utf-8")
     assert page.count('class="way ') == 2 * (16 + 1), "wide, and for a phone"
     assert answered["counterexample"]["experiment"] in page
@@ -180,7 +236,7 @@ def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureF
     assert written["candidates"] == answered["candidates"]
     assert main(arguments) == 0
     said = capsys.readouterr().out
-    assert "200 ms" in said
+    assert "300 ms" in said
     assert str(kept) in said
 
 

@@ -153,6 +153,14 @@ def test_a_candidate_that_leaves_a_field_out_has_that_of_the_profile(tmp_path: P
 _GOAL = "minimise: {metric: link_utilisation}"
 
 
+def test_a_unit_may_be_written_as_profiles_may_write_it(tmp_path: Path) -> None:
+    search = "search: {space: {path.rate: {from: 1 Mbps, to: 2 mbit}}, constraints: [path.rate > 1500 kbps], GOAL}"
+    space = space_of(tmp_path, search.replace("GOAL", _GOAL))
+    assert space.variables["path.rate"].values[0] == "1 Mbit/s"
+    assert space.variables["path.rate"].values[-1] == "2 Mbit/s"
+    assert [space.allows({"path.rate": rate}) for rate in ("1.5 Mbps", "1.6 Mbit/s")] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("search", "line", "what"),
     [
@@ -163,7 +171,23 @@ _GOAL = "minimise: {metric: link_utilisation}"
         ("search: {space: {path.rtt: [1 ms]}}", 6, "give one of falsify, maximise and minimise"),
         ("search: {space: {path.rtt: [1 ms]}, GOAL, budget: {counterexamples: 2}}", 6, "without falsify"),
         ("search: {space: {path.rtt: [1 ms]}, GOAL, falsify: x}", 6, "give one of"),
-        ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.rtt > 2 ms]\n  GOAL", 8, "no candidate meets"),
+        ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.rtt > 2 ms]\n  GOAL", 8,
+         "meets the constraint path.rtt > 2 ms"),
+        ("search:\n  space: {path.rtt: [1 ms, 9 ms]}\n  constraints: [path.rtt > 2 ms, path.rtt < 5 ms]\n  GOAL", 8,
+         "meets all constraints together"),
+        ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.rtt > 2]\n  GOAL", 8,
+         "path.rtt has ms and 2 has none"),
+        ("search: {space: {path.rtt: []}, GOAL}", 6, "one value at least"),
+        ("search: {space: {path.rtt: {from: 1 ms, to: 2 ms, step: 1 s}}, GOAL}", 6, "longer than the range"),
+        ("search: {space: {name: [a, b]}, GOAL}", 6, "no path, host or flow differs by it"),
+        ("search: {space: {repetitions: [1, 2]}, GOAL}", 6, "a search sets it itself"),
+        ("flows: [{name: one}]\nsearch:\n  space:\n    flows.1.size: [1 MB]\n    flows.one.size: [2 MB]\n  GOAL", 10,
+         "flows.one.size is the field flows.1.size"),
+        ("search: {space: {path.rtt: [1 ms]}, GOAL, budget: {time: 0 s}}", 6, "longer than 0"),
+        ("search: {space: {path.rtt: [1 ms]}, GOAL, budget: {candidates: 0}}", 6, "greater than or equal to 1"),
+        ("search:\n  space: {path.rtt: [1 ms]}\n  minimise: {metric: utilisation, than: {}}", 8, "the same"),
+        ("search:\n  space: {path.rtt: [1 ms]}\n  minimise: {metric: utilisation, by: ratio}", 8,
+         "give than as well"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.loss > 2 ms]\n  GOAL", 8, "names path.loss"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  constraints: [path.rtt > path.rate]\n  GOAL", 8, "in common"),
         ("search:\n  space: {path.rtt: [1 ms]}\n  minimise: {metric: link_utilization}", 8, "link_utilisation"),

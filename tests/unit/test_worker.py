@@ -34,7 +34,7 @@ sys.exit(worker.main())
 
 
 def _order(place: Path, keep_data: bool = True) -> str:
-    return json.dumps({"run": str(place), "keep_data": keep_data}) + "\n"
+    return json.dumps({"run": str(place), "keep_data": keep_data, "patience_s": None}) + "\n"
 
 
 def _answers(places: list[Path], keep_data: bool = True) -> list[dict[str, Any]]:
