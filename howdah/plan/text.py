@@ -19,6 +19,7 @@ from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
 
+_MOST_OFFSETS = 8  # that are named one by one
 _CHANGES_SHOWN = 2
 
 
@@ -49,7 +50,10 @@ def _pairs(rows: list[tuple[str, object]]) -> Iterator[str]:
 
 def _run(plan: Plan) -> Iterator[str]:
     perturbation = plan.perturbation
-    offsets = ", ".join(format_duration(offset) for offset in perturbation["start_offset_us"])
+    each = perturbation["start_offset_us"]
+    offsets = ", ".join(format_duration(offset) for offset in each)
+    if len(each) > _MOST_OFFSETS:
+        offsets = f"{format_duration(min(each))} to {format_duration(max(each))}, each of {len(each)} flows by its own"
     perturbed = "none (one repetition)"
     if perturbation["applied"]:
         perturbed = f"RTT x {perturbation['rtt_factor']:.6f}; starts later by {offsets}"
