@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -11,13 +13,14 @@ from xml.sax.saxutils import escape
 from markupsafe import Markup
 
 from howdah.counterexample.session import SearchResult
-from howdah.counterexample.space import Space, Variable, words
+from howdah.counterexample.space import Candidate, Space, Variable
 from howdah.counterexample.trial import Tried
 from howdah.place import REPORTS
 from howdah.record.directory import write_whole
 from howdah.report.drawing import line, svg, text
 from howdah.report.plot.canvas import Canvas, Size
-from howdah.report.plot.scale import Tick
+from howdah.report.plot.scale import LETTER_PIXELS, Tick
+from howdah.report.plot.swept import field_name, place_words
 from howdah.report.template import framed, templates_of
 
 PAGE_NAME = "search.html"
@@ -25,11 +28,13 @@ _BEST = 20
 _STYLES = tuple(
     REPORTS / "css" / name for name in ("tokens.css", "page.css", "chart.css", "table.css", "print.css", "search.css")
 )
-_SIZES = (Size(1100, 380, "wide"), Size(360, 360, "narrow"))
-_PLANES = (Size(900, 400, "wide"), Size(360, 320, "narrow"))
+_WIDE, _NARROW = Size(1160, 380, "wide"), Size(360, 360, "narrow")
+_PLANES = (Size(1160, 420, "wide"), Size(360, 320, "narrow"))
 _EDGE, _TOP, _BOTTOM = 70.0, 46.0, 26.0  # around the fields that stand side by side
 _LETTER = 7.2
-_ROW, _SIDE = 64.0, 16.0  # of a field that lies below another, and beside it
+_ROW, _WORDS, _SIDE = 72.0, 124.0, 12.0  # of a field that lies below another: height, width of its name, and its end
+_LINE = 15.0
+_SPACE = 18.0  # between two names
 
 
 def write_page(found: SearchResult, space: Space, says: str, said: list[str], directory: Path) -> Path:
@@ -43,13 +48,13 @@ def write_page(found: SearchResult, space: Space, says: str, said: list[str], di
         title=f"Search: {says}",
         said=said,
         found=found,
-        values=list({**simplest.candidate, **simplest.more}.items()) if simplest is not None else [],
+        values=_named({**simplest.candidate, **simplest.more}) if simplest is not None else [],
         proven=found.proven.directory if found.proven is not None else "",
-        ways=Markup("".join(_ways(found, rails, size) for size in _SIZES)),
+        ways=Markup(_side_by_side(found, rails) + _below_each_other(found, rails)),
         section=Markup("".join(_section(found, *plane, size) for size in _PLANES)) if plane is not None else "",
-        section_title=f"{plane[0].name} and {plane[1].name}, which matter most" if plane is not None else "",
-        neighbours=found.neighbours,
-        best=[(words(each.candidate), each) for each in best[:_BEST]],
+        section_title=_title(*plane) if plane is not None else "",
+        neighbours=[(_changed(change, space), each) for change, each in found.neighbours],
+        best=[(place_words(each.candidate), each) for each in best[:_BEST]],
         **framed(_STYLES),
     )
     target = directory / PAGE_NAME
@@ -62,32 +67,75 @@ def _value(each: Tried) -> float:
     return each.score.value
 
 
-def _ways(found: SearchResult, rails: list[Variable], size: Size) -> str:
-    """Fields side by side, or on a phone below each other; each candidate is a line from one to the next."""
-    upright = size.css == "wide"
-    height = size.height if upright else _ROW * len(rails) + _BOTTOM
-    gap = (size.width - 2 * _EDGE) / max(len(rails) - 1, 1)
+def _named(values: Candidate) -> list[tuple[str, Any]]:
+    return [(field_name(name), value) for name, value in values.items()]
+
+
+def _title(one: Variable, other: Variable) -> str:
+    words = f"{field_name(one.name)} and {field_name(other.name)}, which matter most"
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _changed(change: str, space: Space) -> str:
+    """``path.rtt 40 ms`` in words."""
+    name = next((each for each in space.variables if change.startswith(f"{each} ")), "")
+    return f"{field_name(name)}{change[len(name) :]}" if name else change
+
+
+def _side_by_side(found: SearchResult, rails: list[Variable]) -> str:
+    """Fields side by side; each candidate is a line from one to the next."""
+    width, bottom = _WIDE.width, _WIDE.height - _BOTTOM
+    gap = (width - 2 * _EDGE) / max(len(rails) - 1, 1)
+    names = [textwrap.wrap(field_name(each.name), max(int((gap - _SPACE) / _LETTER), 1)) for each in rails]
+    top = _TOP + _LINE * (max(map(len, names), default=1) - 1)
 
     def at(number: int, share: float) -> tuple[float, float]:
-        if upright:
-            return _EDGE + gap * number, height - _BOTTOM - share * (height - _BOTTOM - _TOP)
-        return _SIDE + share * (size.width - 2 * _SIDE), _ROW * (number + 0.5)
+        return _EDGE + gap * number, bottom - share * (bottom - top)
+
+    parts = []
+    for number, (each, name) in enumerate(zip(rails, names, strict=True)):
+        x, _ = at(number, 0)
+        parts.append(line(x, bottom, x, top, "rail"))
+        parts += [text(x, bottom + 16, str(each.values[0]), "note"), text(x, top - 8, str(each.values[-1]), "note")]
+        half = _LETTER * max(map(len, name)) / 2
+        middle = max(half, min(x, width - half))
+        parts += [text(middle, top - 26 - _LINE * up, part, "name") for up, part in enumerate(reversed(name))]
+    return _ways(found, rails, at, parts, _WIDE)
+
+
+def _below_each_other(found: SearchResult, rails: list[Variable]) -> str:
+    """The same on a phone: a field is a row, with its name and its ends left of the lines."""
+
+    def at(number: int, share: float) -> tuple[float, float]:
+        return _WORDS + share * (_NARROW.width - _WORDS - _SIDE), _ROW * (number + 0.5)
 
     parts = []
     for number, each in enumerate(rails):
-        (x, y), (end, top) = at(number, 0), at(number, 1)
-        parts.append(line(x, y, end, top, "rail"))
-        least, most = str(each.values[0]), str(each.values[-1])
-        if upright:
-            parts += [text(x, y + 16, least, "note"), text(x, top - 8, most, "note")]
-            half = _LETTER * len(each.name) / 2
-            parts.append(text(max(half, min(x, size.width - half)), top - 26, each.name, "name"))
-        else:
-            parts += [
-                text(x, y + 16, least, "note over-curves", "start"),
-                text(end, y + 16, most, "note over-curves", "end"),
-            ]
-            parts.append(text(x, y - 10, each.name, "name over-curves", "start"))
+        (x, y), (end, _) = at(number, 0), at(number, 1)
+        parts.append(line(x, y, end, y, "rail"))
+        letters = int((_WORDS - _SIDE) / LETTER_PIXELS)
+        named = [(part, "name") for part in textwrap.wrap(field_name(each.name), letters)]
+        ends = [(part, "note") for part in textwrap.wrap(_ends(each), letters)]
+        first = y + _LINE * (0.7 - (len(named) + len(ends)) / 2)
+        parts += [text(0, first + _LINE * down, part, css, "start") for down, (part, css) in enumerate(named + ends)]
+    return _ways(found, rails, at, parts, replace(_NARROW, height=int(_ROW * len(rails))))
+
+
+def _ends(rail: Variable) -> str:
+    """``1 to 20 Mbit/s``."""
+    least, most = str(rail.values[0]), str(rail.values[-1])
+    number, _, unit = least.partition(" ")
+    return f"{number if unit and most.endswith(f' {unit}') else least} to {most}"
+
+
+def _ways(
+    found: SearchResult,
+    rails: list[Variable],
+    at: Callable[[int, float], tuple[float, float]],
+    on: list[str],
+    size: Size,
+) -> str:
+    """A line for each candidate through its values; ``on`` is drawn over them."""
 
     def way(candidate: Mapping[str, Any], kind: str, each: Tried) -> str:
         points = [
@@ -99,15 +147,15 @@ def _ways(found: SearchResult, rails: list[Variable], size: Size) -> str:
         return _linked(each, candidate, f'<path class="way {kind}" d="M{path}"/>') if points else ""
 
     ordered = sorted(found.tried, key=lambda each: each.score.found)
-    parts = [way(each.candidate, "shows" if each.score.found else "", each) for each in ordered] + parts
+    parts = [way(each.candidate, "shows" if each.score.found else "", each) for each in ordered] + on
     if found.simplest is not None and found.proven is not None:
         parts.append(way(found.simplest.candidate, "simplest", found.proven))
     label = f"{len(found.tried)} candidates"
-    return svg(size.width, height, label, parts, f"chart candidates ways {size.css}", "group")
+    return svg(size.width, size.height, label, parts, f"chart candidates ways {size.css}", "group")
 
 
 def _linked(each: Tried, candidate: Mapping[str, Any], drawn: str) -> str:
-    said = f"{words(candidate)}: {each.score.text}"
+    said = f"{place_words(candidate)}: {each.score.text}"
     name = escape(said, {'"': "&quot;"})
     return f'<a href="{escape(each.directory)}/" aria-label="{name}"><title>{escape(said)}</title>{drawn}</a>'
 
@@ -124,8 +172,8 @@ def _most_important(found: SearchResult, rails: list[Variable]) -> tuple[Variabl
 def _section(found: SearchResult, across: Variable, up: Variable, size: Size) -> str:
     """The plane of two fields, with a dot for each candidate; values stand at equal steps."""
     ends = (-0.05, 1.05, False)
-    canvas = Canvas(size, ends, ends, (across.name, up.name), _places(up, 5))
-    canvas.ground(_places(across, 5))
+    canvas = Canvas(size, ends, ends, (field_name(across.name), field_name(up.name)), _places(up, 5))
+    canvas.ground(_places(across, 5 if size.css == "wide" else 3))
     for each in sorted(found.tried, key=lambda each: each.score.found):
         if each.score.value is None or across.name not in each.candidate or up.name not in each.candidate:
             continue
@@ -133,7 +181,7 @@ def _section(found: SearchResult, across: Variable, up: Variable, size: Size) ->
         css = "shows" if each.score.found else "other"
         dot = f'<circle cx="{canvas.x.at(x):.1f}" cy="{canvas.y.at(y):.1f}" r="5" class="{css}"/>'
         canvas.parts.append(_linked(each, each.candidate, dot))
-    label = f"{across.name} against {up.name}"
+    label = f"{field_name(up.name)} against {field_name(across.name)}"
     return svg(size.width, size.height, label, canvas.parts, f"chart candidates {size.css}", "group")
 
 

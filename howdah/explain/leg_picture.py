@@ -13,7 +13,7 @@ from howdah.explain.seen import Flags
 from howdah.ingest.source import Integers
 from howdah.report.plot.canvas import Canvas, Size
 
-LEG_SIZES = (Size(900, 240, "wide"), Size(400, 240, "narrow"))
+LEG_SIZES = (Size(1160, 240, "wide"), Size(400, 240, "narrow"))
 _MOST_POINTS = 2500
 _SQUARE, _CROSS = "m-0.9 -0.9h1.8v1.8h-1.8z", "m-3 -3l6 6m0 -6l-6 6"
 _LEAST_MS = 0.1  # the smallest delay that fills a picture

@@ -24,7 +24,7 @@ from howdah.report.template import framed, templates_of
 _PLACE = REPORTS / "explain"
 _SHARED = ("tokens.css", "page.css", "chart.css", "table.css", "print.css")
 _STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/explain.css")
-_SIZES = (Size(900, 260, "wide"), Size(400, 260, "narrow"))
+_SIZES = (Size(1160, 260, "wide"), Size(400, 260, "narrow"))
 _SCALES = {"in_flight_packets": (1.0, "packets"), "acknowledged_bytes": (1e-6, "MB"), "rtt_s": (1e3, "ms")}
 
 

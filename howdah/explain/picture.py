@@ -15,7 +15,7 @@ from howdah.report.drawing import line
 from howdah.report.plot.canvas import Canvas, Size
 
 START_UP, WHOLE = "start-up", "whole"
-SIZES = (Size(900, 360, "wide"), Size(400, 330, "narrow"))
+SIZES = (Size(1160, 400, "wide"), Size(400, 330, "narrow"))
 _MOST_POINTS = 2500
 _AFTER_EXIT = 4  # round trips
 # By the class of what is drawn: a sample of it, and its name.

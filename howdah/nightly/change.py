@@ -98,8 +98,15 @@ def change_text(each: Comparison) -> str:
     unit = f" {each.unit}" if each.unit and each.unit != "ratio" else ""
     apart = ""
     if each.low is not None and each.high is not None:
-        apart = f" ({each.spread_words}: {each.low:+.4g} to {each.high:+.4g})"
-    return f"{each.name}: {each.baseline:.4g} to {each.tonight:.4g}{unit}, {each.difference:+.4g}{apart}{sure}"
+        apart = f" ({each.spread_words}: {_digits(each.low, '+')} to {_digits(each.high, '+')})"
+    change = f"{_digits(each.baseline or 0.0)} to {_digits(each.tonight or 0.0)}{unit}, {_digits(each.difference, '+')}"
+    return f"{each.name}: {change}{apart}{sure}"
+
+
+def _digits(value: float, sign: str = "") -> str:
+    """Four significant digits in ASCII, without an exponent: ``1823000``."""
+    text = f"{value:{sign}.4g}"
+    return f"{float(text):{sign}.12f}".rstrip("0").rstrip(".") if "e" in text else text
 
 
 def compare_measure(name: str, unit: str, values: Pairs) -> list[Comparison]:

@@ -27,8 +27,10 @@ from howdah.report.source import TableSource
 from howdah.report.subject import subjects
 from howdah.report.table import Table
 
-_TOLD: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed", "unproven")
+_WORSE: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed")
+_TOLD: tuple[Outcome, ...] = (*_WORSE, "unproven")
 _BETTER: tuple[Outcome, ...] = ("improvement",)
+_SIGNS = (("-", "worse", _WORSE), ("?", "not proven", ("unproven",)), ("+", "better", _BETTER))
 _STAT_COLUMNS = 40  # of signs in the summary
 
 
@@ -110,24 +112,19 @@ def _table(night: Night) -> list[str]:
 
 
 def _stat(night: Night) -> list[str]:
-    """As ``git diff --stat``: of each cell how many measures are worse (-) and better (+), and their sum."""
-    counts = [
-        (cell, len(cell.of(*_TOLD)), len(cell.of(*_BETTER)), len(cell.comparisons))
-        for cell in sorted(night.cells, key=_order)
-    ]
-    most = max((worse + better for _cell, worse, better, _all in counts), default=0)
-    scale = min(1.0, _STAT_COLUMNS / most) if most else 1.0
-    width = max((len(cell.id) for cell, *_counts in counts), default=0)
+    """As ``git diff --stat``: of each cell how many measures are worse, not proven and better, and their sum."""
+    cells = sorted(night.cells, key=_order)
+    counts = [tuple(len(cell.of(*outcomes)) for _sign, _word, outcomes in _SIGNS) for cell in cells]
+    scale = min(1.0, _STAT_COLUMNS / max((*map(sum, counts), 1)))
+    width = max((len(cell.id) for cell in cells), default=0)
     lines = []
-    for cell, worse, better, compared in counts:
-        signs = "-" * math.ceil(worse * scale) + "+" * math.ceil(better * scale)
-        if worse or better:
-            lines.append(f" {cell.id:<{width}} | {worse + better:>3} of {compared} {signs}")
-    worse, better, compared = (
-        (sum(column) for column in zip(*(each[1:] for each in counts), strict=True)) if counts else (0, 0, 0)
-    )
-    cells = counted(len(counts), "cell")
-    return [*lines, f" {cells}, {compared} comparisons, {worse} worse or unproven (-), {better} better (+)"]
+    for cell, numbers in zip(cells, counts, strict=True):
+        signs = "".join(sign * math.ceil(count * scale) for (sign, *_), count in zip(_SIGNS, numbers, strict=True))
+        if signs:
+            lines.append(f" {cell.id:<{width}} | {sum(numbers):>3} of {len(cell.comparisons)} {signs}")
+    compared = sum(len(cell.comparisons) for cell in cells)
+    sums = [f"{sum(each[at] for each in counts)} {word} ({sign})" for at, (sign, word, _) in enumerate(_SIGNS)]
+    return [*lines, f" {', '.join([counted(len(cells), 'cell'), f'{compared} comparisons', *sums])}"]
 
 
 def _section(title: str, lines: list[str]) -> list[str]:

@@ -19,8 +19,8 @@ from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
 
+_MOST_OFFSETS = 8  # that are named one by one
 _CHANGES_SHOWN = 2
-_MOST_OFFSETS = 8
 
 
 def render(plan: Plan, *, every_change: bool = False) -> str:
@@ -53,7 +53,7 @@ def _run(plan: Plan) -> Iterator[str]:
     later = perturbation["start_offset_us"]
     offsets = ", ".join(format_duration(offset) for offset in later)
     if len(later) > _MOST_OFFSETS:
-        offsets = f"{format_duration(min(later))} to {format_duration(max(later))}"
+        offsets = f"{format_duration(min(later))} to {format_duration(max(later))}, each of {len(later)} by its own"
     perturbed = "none (one repetition)"
     if perturbation["applied"]:
         perturbed = f"RTT x {perturbation['rtt_factor']:.6f}; starts later by {offsets}"

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 from howdah.measure.difference import PairedDifference, difference
 from howdah.metric import Metric, known_metrics
+from howdah.number import significant
 from howdah.report.completion import is_transfer
 from howdah.report.completion import metric_of as completion_metric
 from howdah.report.repeated import DONE, DONE_MEDIAN, EXIT, EXIT_NOW, LOST, LOST_SHARE, NINETY, UTILISATION
 from howdah.report.startup import has_start
 from howdah.report.subject import Subject, places, sides
+
+_DIGITS = 3
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,21 @@ class Contrast:
     def is_of_one(self) -> bool:
         """Whether a single pair of several repetitions has the measure on both sides: it has no spread."""
         return self.of.is_paired and self.of.differences.count == 1 < self.repetitions
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether it can be drawn on an axis of ratios: neither side is 0."""
+        return self.of.ratios is not None and self.of.ratios.median > 0
+
+    @property
+    def placed(self) -> str:
+        return f"{self.side} ({self.place})" if self.place else self.side
+
+    @property
+    def against(self) -> str:
+        """Both numbers, in the unit shown: ``5 against 0``."""
+        both = (significant(value * self.metric.factor, _DIGITS) for value in (self.of.mine, self.of.other))
+        return " against ".join(both)
 
     @property
     def better(self) -> str:

@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a measure is distributed over the connections of a group, as inline SVG: share of the connections that have at
-most so much. It needs no script."""
+"""How a measure is distributed over the connections of a group or the repetitions of a transfer, as inline SVG: the
+share that has at most so much. It needs no script."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
 import numpy as np
 
 from howdah.number import significant
+from howdah.plan.plan import BACKGROUND
 from howdah.record.axis import swept
-from howdah.record.result import Experiment
+from howdah.record.result import Experiment, Run
 from howdah.report.plot.canvas import Canvas, Size
 from howdah.report.plot.cdf import steps
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 
-# Measure of each connection, what the axis says, whether it is logarithmic.
+# Measure of each connection, what the axis says, its unit in that of metrics.json, whether it is logarithmic.
 MEASURES = (
-    ("completion_time_s", "completion time (s)", True),
-    ("retransmission_ratio", "share of segments that were retransmissions", False),
+    ("completion_time_s", "completion time (s)", 1.0, True),
+    ("retransmission_ratio", "segments that were retransmissions (%)", 100.0, False),
 )
 _LEAST_DECADE = 10  # below it, equal steps of a logarithmic axis look like a linear one with odd numbers
 _LEAST_CONNECTIONS = 5
@@ -31,7 +33,7 @@ _WIDE, _NARROW = Size(1232, 274, "wide"), Size(340, 274, "narrow")  # as a page 
 @dataclass(frozen=True)
 class Distribution:
     """One measure of one group at one sweep point: sorted values of all repetitions that count, by variant. ``counted``
-    are what the values are of."""
+    are what the values are of, and ``ends`` the least and the largest value that the axis has to show."""
 
     point: str
     group: str
@@ -39,26 +41,33 @@ class Distribution:
     logarithmic: bool
     curves: list[tuple[int, str, list[float]]]
     counted: str = "connections"
+    ends: tuple[float, float] | None = None
 
 
 def distributions(experiments: list[Experiment], variants: Variants) -> list[Distribution]:
-    """Of every group with some connections that were measured one by one."""
+    """Of every group with some connections that were measured one by one, and of flows of a fixed size that were
+    repeated as often. Those of a measure have one axis."""
     found: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    of_flows: set[str] = set()
     for experiment in experiments:
         for run in experiment.runs:
             if not run.counts:
                 continue
             measured = run.connections()
             for group in measured.groups:
-                for metric, _words, _logarithmic in MEASURES:
-                    measures = measured.of(metric, group).values
+                for metric, _words, factor, _logarithmic in MEASURES:
+                    measures = measured.of(metric, group).values * factor
                     key = (place_words(swept(run.axes)), group, metric)
                     found.setdefault(key, {}).setdefault(variants.key(run), []).extend(
                         measures[~np.isnan(measures)].tolist()
                     )
+            for name, measure, value in _of_flows(run):
+                key = (place_words(swept(run.axes)), name, measure)
+                found.setdefault(key, {}).setdefault(variants.key(run), []).append(value)
+                of_flows.add(name)
     result = []
     for point, group in dict.fromkeys((point, group) for point, group, _ in found):
-        for measure, words, logarithmic in MEASURES:
+        for measure, words, _factor, logarithmic in MEASURES:
             values = found.get((point, group, measure), {})
             curves = [
                 (index, variant.label, sorted(values[variant.key]))
@@ -66,13 +75,28 @@ def distributions(experiments: list[Experiment], variants: Variants) -> list[Dis
                 if len(values.get(variant.key, [])) >= _LEAST_CONNECTIONS
             ]
             if curves and max(curve[2][-1] for curve in curves) > 0:
-                result.append(Distribution(point, group, words, logarithmic, curves))
-    return result
+                counted = "transfers" if group in of_flows else "connections"
+                result.append(Distribution(point, group, words, logarithmic, curves, counted))
+    of_measure: dict[str, list[float]] = {}
+    for each in result:
+        of_measure.setdefault(each.words, []).extend(_ends(each))
+    return [replace(each, ends=(min(of_measure[each.words]), max(of_measure[each.words]))) for each in result]
+
+
+def _of_flows(run: Run) -> Iterator[tuple[str, str, float]]:
+    """Name, measure and value of its single transfers: how long they took."""
+    flows = {flow.id: flow for flow in run.plan.flows if flow.group is None} if run.plan is not None else {}
+    for row in run.metrics:
+        flow = flows.get(row["flow"])
+        if flow is None or flow.size_bytes is None or flow.role == BACKGROUND or row["metric"] != MEASURES[0][0]:
+            continue
+        if isinstance(row["value"], int | float):
+            yield flow.name, row["metric"], float(row["value"])
 
 
 def _ends(shown: Distribution) -> tuple[float, float]:
     values = [curve[2] for curve in shown.curves]
-    return min(curve[0] for curve in values), max(curve[-1] for curve in values)
+    return shown.ends or (min(curve[0] for curve in values), max(curve[-1] for curve in values))
 
 
 def is_logarithmic(shown: Distribution) -> bool:

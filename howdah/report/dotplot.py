@@ -23,7 +23,9 @@ _LEAST_SPAN = 1.25  # a scale that shows less makes equal things look different
 _ROW, _TALL_ROW = 26, 46
 _HEAD, _FOOT = 58, 42
 _LETTER = 7.0
+_LINE = 14  # from one text of a row to the next
 _NUMBERS = 150  # pixels of a ratio with its spread
+_BOTH = 130  # of two numbers without a ratio, and the mark of their side
 _WIDTH, _NARROW = 1232, 340
 
 
@@ -49,6 +51,14 @@ class _Panel:
     styles: dict[str, Style]
     has_numbers: bool
 
+    def without_a_dot(self, row: list[Contrast]) -> list[Contrast]:
+        """Those of several sides that have no ratio; with one side its numbers stand there in any case."""
+        return [] if self.has_numbers else [each for each in row if not each.has_ratio]
+
+    @property
+    def most_without(self) -> int:
+        return max((len(self.without_a_dot(row)) for row in self.rows), default=0)
+
 
 def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
     """Of the measures that answer the profile; None where there is nothing to compare. ``linked`` are the runs that
@@ -62,12 +72,12 @@ def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
     kept = places
     if len(places) > MOST_ROWS:
         kept = [places[number * (len(places) - 1) // (MOST_ROWS - 1)] for number in range(MOST_ROWS)]
-    looks = styles(names)
+    looks = side_styles(shown)
     panels = []
     for name in metrics:
         of_metric = [each for each in found if each.metric.name == name]
         rows = [[each for each in of_metric if each.place == place] for place in kept]
-        if any(each.of.ratios for row in rows for each in row):
+        if any(rows):
             panels.append(_panel(rows, looks, has_numbers=len(names) == 2))
     if not panels:
         return None
@@ -75,15 +85,22 @@ def dot_plot(said: list[Subject], linked: frozenset[str]) -> DotPlot | None:
     title = f"{whose} against {names[0]}{f' at each of {len(places)} sweep points' if len(places) > 1 else ''}"
     legend = [(looks[name], name) for name in names[1:]] if len(names) > 2 else []
     narrow = [_narrow(panel, kept, linked) for panel in panels]
-    return DotPlot(title, _note(names, len(places) - len(kept)), _wide(panels, kept, linked), narrow, legend)
+    return DotPlot(title, _note(names, found, len(places) - len(kept)), _wide(panels, kept, linked), narrow, legend)
 
 
-def _note(names: list[str], left_out: int) -> str:
+def side_styles(said: list[Subject]) -> dict[str, Style]:
+    """Of the sides; variants have the colours of their curves."""
+    return styles(sides(said), {each.side: each.algorithm for each in said if each.side == each.variant})
+
+
+def _note(names: list[str], found: list[Contrast], left_out: int) -> str:
     sentences = [
         f"A dot is the median of the ratios to {names[0]}, repetition by repetition;"
         " its line spans what stands in brackets in the text above.",
         "A dot opens the curves of the run in the middle.",
     ]
+    if any(not each.has_ratio for each in found):
+        sentences.append("Where there is no ratio, because one of both is 0, both numbers stand beside the line.")
     if left_out:
         sentences.append(f"{left_out} more points are in the table.")
     return " ".join(sentences)
@@ -103,31 +120,33 @@ def _panel(rows: list[list[Contrast]], looks: dict[str, Style], *, has_numbers: 
 
 def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> str:
     longest = max(map(len, places))
+    pitch = max([_ROW, *(_LINE * panel.most_without + 6 for panel in panels)])
     left = min(330.0, 16 + _LETTER * longest) if longest else 10.0
     step = (_WIDTH - left) / len(panels)
     parts = []
     for number, place in enumerate(_named(places)):
-        middle = _HEAD + _ROW * (number + 0.5)
+        middle = _HEAD + pitch * (number + 0.5)
         most = int((left - 16) / _LETTER)
         short = place if len(place) <= most else place[: most - 1] + "…"
         parts.append(f"<g>{text(left - 14, middle + 4.5, short, 'name', 'end')}<title>{escape(place)}</title></g>")
     for number, panel in enumerate(panels):
         begin = left + step * number
-        parts += _drawn(panel, begin + 4, begin + step - 20, _ROW, linked)
+        parts += _drawn(panel, begin + 4, begin + step - 20, pitch, linked)
     words = ", ".join(_called(panel.metric) for panel in panels)
     return svg(
-        _WIDTH, _HEAD + _ROW * len(places) + _FOOT, f"Ratios of {words} at each point", parts, "chart wide", "group"
+        _WIDTH, _HEAD + pitch * len(places) + _FOOT, f"Ratios of {words} at each point", parts, "chart wide", "group"
     )
 
 
 def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
     parts = []
+    pitch = _TALL_ROW + _LINE * max(panel.most_without - 1, 0)
     for number, place in enumerate(_named(places)):
         most = int((_NARROW - 110) / _LETTER)
         short = place if len(place) <= most else place[: most - 1] + "…"
-        parts.append(text(8, _HEAD + _TALL_ROW * number + 15, short, "name", "start"))
-    parts += _drawn(panel, 8, _NARROW - 10, _TALL_ROW, linked)
-    height = _HEAD + _TALL_ROW * len(places) + _FOOT
+        parts.append(text(8, _HEAD + pitch * number + 15, short, "name", "start"))
+    parts += _drawn(panel, 8, _NARROW - 10, pitch, linked, tall=True)
+    height = _HEAD + pitch * len(places) + _FOOT
     return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow", "group")
 
 
@@ -139,10 +158,12 @@ def _called(metric: Metric) -> str:
     return metric.label or metric.header or metric.name.replace("_", " ")
 
 
-def _drawn(panel: _Panel, begin: float, end: float, pitch: float, linked: frozenset[str]) -> list[str]:
+def _drawn(
+    panel: _Panel, begin: float, end: float, pitch: float, linked: frozenset[str], *, tall: bool = False
+) -> list[str]:
     """Between the pixels ``begin`` and ``end``; in tall rows numbers stand above the line, else behind it."""
-    tall = pitch == _TALL_ROW
-    right = end - (0 if tall or not panel.has_numbers else _NUMBERS)
+    beside = _NUMBERS if panel.has_numbers else _BOTH if panel.most_without else 0
+    right = end - (0 if tall else beside)
     scale = Scale(panel.least, panel.most, begin + 8, right - 8, logarithmic=True)
     bottom = _HEAD + pitch * len(panel.rows)
     parts = [text(begin, 14, _title(panel.metric), "value", "start")]
@@ -160,7 +181,8 @@ def _drawn(panel: _Panel, begin: float, end: float, pitch: float, linked: frozen
             parts.append(text(at, bottom + 17, tick.text, "note"))
     for number, row in enumerate(panel.rows):
         top = _HEAD + pitch * number
-        parts += _row(row, panel, scale, top + pitch * (0.72 if tall else 0.5), pitch, (begin, end), linked)
+        middle = top + (pitch - 13 if tall else pitch / 2)
+        parts += _row(row, panel, scale, middle, tall, end, linked)
     return parts
 
 
@@ -184,17 +206,18 @@ def _row(
     panel: _Panel,
     scale: Scale,
     middle: float,
-    pitch: float,
-    ends: tuple[float, float],
+    tall: bool,
+    end: float,
     linked: frozenset[str],
 ) -> list[str]:
-    one, half = scale.at(1.0), min(pitch / 2, 13)
+    one, half = scale.at(1.0), 13
     parts = [line(scale.first, middle, scale.last, middle, "rail")]
     parts.append(line(one, middle - half, one, middle + half, "limit"))
-    apart = min(6.0, (pitch - 10) / max(len(row), 1))
+    apart = min(6.0, ((_TALL_ROW if tall else _ROW) - 10) / max(len(row), 1))
     for number, each in enumerate(row):
         y = middle + (number - (len(row) - 1) / 2) * apart
         about, ratios = each.of.around, each.of.ratios
+        without = panel.without_a_dot(row)
         words = _words(each)
         style = panel.styles[each.side]
         drawn = ""
@@ -203,6 +226,11 @@ def _row(
                 low, high = (scale.at(max(value, panel.least)) for value in (about.low, about.high))
                 drawn = f'<path d="M{low:.1f} {y:.1f}H{high:.1f}" class="whisker"/>'
             drawn += mark(scale.at(ratios.median), y, style.shape, words, size=5.0)
+        elif each in without:
+            down = _LINE * (without.index(each) - (len(without) - 1 if tall else (len(without) - 1) / 2))
+            level = down + (middle - 22 if tall else middle)
+            drawn = mark(end - _BOTH + 18, level, style.shape, words, size=5.0)
+            drawn += text(end, level + 4, _number(each), "note", "end")
         group = f"<g {style.attributes}>{drawn}</g>"
         if each.run in linked:
             label = escape(f"{words}: curves of {each.run}", {'"': "&quot;"})
@@ -210,9 +238,8 @@ def _row(
             group = f'<a href="#figures" data-run="{run}" aria-label="{label}">{group}</a>'
         parts.append(group)
         if panel.has_numbers:
-            tall = pitch == _TALL_ROW
             shown = _number(each)
-            parts.append(text(ends[1], middle - 18 if tall else middle + 4.5, shown, "note", "end"))
+            parts.append(text(end, middle - 18 if tall else middle + 4.5, shown, "note", "end"))
     if not row:
         parts.append(text(scale.first, middle - 5, "not measured on both sides", "note", "start"))
     return parts
@@ -220,9 +247,8 @@ def _row(
 
 def _number(each: Contrast) -> str:
     """``0.872 (0.821 … 0.913)``; where the ratio does not exist both numbers: ``5 against 0``."""
-    if each.of.ratios is None:
-        both = (significant(value * each.metric.factor, _DIGITS) for value in (each.of.mine, each.of.other))
-        return " against ".join(both)
+    if each.of.ratios is None or not each.has_ratio:
+        return each.against
     if each.of.is_alike:
         return "the same"
     about = each.of.around

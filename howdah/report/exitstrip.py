@@ -23,6 +23,7 @@ _FAR = 20  # times the least share: beyond it the marks of a linear axis crowd a
 _MOST_ROWS_IN_ONE = 40
 _MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
 _LONGEST_LABEL = 52
+_NONE_SEEN = "no exit seen"
 
 
 @dataclass(frozen=True)
@@ -194,11 +195,14 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
     for number, row in enumerate(strip.rows):
         middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
         if narrow:
-            parts.append(text(frame.x.first, middle - 15, row.label, "name over", "start"))
+            label = row.label if row.marks else f"{row.label}: {_NONE_SEEN}"
+            parts.append(text(frame.x.first, middle - 15, label, "name over", "start"))
         else:
             parts.append(text(frame.x.first - 10, middle + 4.5, _short(row.label), "name", "end"))
         parts.append(line(frame.x.first, middle, frame.x.last, middle, "rail"))
         parts += _marks(row, frame, middle)
+        if not row.marks and not narrow:
+            parts.append(text(frame.x.first + 6, middle - 4, _NONE_SEEN, "note over", "start"))
     label = "Window at which each flow left slow start, as a share of the BDP"
     label += f", {strip.title}" if strip.title else ""
     height = frame.bottom + (38 if titled else 22)
@@ -246,8 +250,6 @@ def _ticks(frame: _StripFrame, wanted: int, *, titled: bool) -> Iterator[str]:
 
 def _marks(row: ExitRow, frame: _StripFrame, middle: float) -> list[str]:
     """Repetitions lie a little above each other, so that equal exits are still counted by eye."""
-    if not row.marks:
-        return [text(frame.x.first + 6, middle - 4, "no exit seen", "note", "start")]
     parts = []
     repetitions = sorted({mark.repetition for mark in row.marks})
     pitch = min(4.0, 16 / max(1, len(repetitions) - 1))

@@ -2,8 +2,9 @@
 """What sentences speak of: one flow or group of one side of the comparison at one place of the sweep.
 
 The *sides* are the variants. Where there is one alone they are the values of a swept field that changes what is done
-rather than where or with how much: a sysctl, an initial window, a receiver. The rest of the sweep point is the *place*:
-sides are compared within one place and nowhere else.
+rather than where or with how much: a sysctl, an initial window, a receiver. Where several kernels or experiments have
+the same algorithms, the sides are these kernels or experiments, because each algorithm has its counterpart. The rest of
+the sweep point is the *place*: sides are compared within one place and nowhere else.
 """
 
 from __future__ import annotations
@@ -67,7 +68,17 @@ def subjects(table: Table) -> list[Subject]:
     contrast = None
     if len({block.variant.key for block in blocks}) == 1:
         contrast = next((name for name in swept if not _is_place(name)), None)
-    return [subject for block in blocks for subject in _of_block(block, swept, contrast)]
+    by_home = _have_counterparts(blocks)
+    return [subject for block in blocks for subject in _of_block(block, swept, contrast, by_home)]
+
+
+def _have_counterparts(blocks: list[Block]) -> bool:
+    """Whether several kernels or experiments have the same algorithms, and more than one."""
+    of_home: dict[str, set[str]] = {}
+    for block in blocks:
+        of_home.setdefault(block.variant.home, set()).add(block.variant.algorithm)
+    first, *others = of_home.values() or [set()]
+    return len(first) > 1 and bool(others) and all(each == first for each in others)
 
 
 def _swept(blocks: list[Block]) -> list[str]:
@@ -84,10 +95,13 @@ def _is_place(name: str) -> bool:
     return section == "path" or name in _OWN or rest.rpartition(".")[2] in _OF_THE_PLACE or name in _OF_THE_PLACE
 
 
-def _of_block(block: Block, swept: list[str], contrast: str | None) -> Iterator[Subject]:
-    place = ", ".join(_value(name, block) for name in swept if name != contrast and name in block.axes)
+def _of_block(block: Block, swept: list[str], contrast: str | None, by_home: bool) -> Iterator[Subject]:
+    place = ", ".join(
+        [block.variant.algorithm] * by_home
+        + [_value(name, block) for name in swept if name != contrast and name in block.axes]
+    )
     rows = [row for row in block.rows if row.planned is not None and row.planned.role != BACKGROUND]
-    side = _side(block, rows) if contrast is None else _value(contrast, block)
+    side = _value(contrast, block) if contrast else block.variant.home if by_home else _side(block, rows)
     for row in rows:
         assert row.planned is not None and block.path is not None
         if row.of.numbers or row.of.texts or row.of.absent:

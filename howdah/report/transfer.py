@@ -19,6 +19,7 @@ from howdah.record.agent import read_agent
 from howdah.record.axis import swept
 from howdah.record.digest import check
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.report.plot.swept import place_words
 from howdah.report.tabular import Tabular
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
@@ -214,7 +215,7 @@ def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes
     rows = []
     for each in found:
         said = {name: str(getattr(each, name)) if several[name] else "" for name in several}
-        point = ", ".join(f"{key}={value}" for key, value in each.point.items() if key != "algorithm")
+        point = place_words({key: value for key, value in each.point.items() if key != "algorithm"})
         head = [said["experiment"], point, each.algorithm, said["kernel"], said["group"], each.words]
         counts = [str(each.count), str(len(each.times_s)) if incomplete else ""]
         slowed = each.slowed()

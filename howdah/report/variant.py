@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from howdah.record.result import Experiment, Run
 from howdah.report.palette import Colour, colours
 
+_BETWEEN = " · "
+
 
 @dataclass(frozen=True)
 class Variant:
-    """One column of the comparison. ``label`` names what tells it from the others."""
+    """One column of the comparison. ``label`` names what tells it from the others, ``home`` the kernel and the
+    experiment of it."""
 
     key: str
     label: str
     algorithm: str
     colour: Colour
+    home: str = ""
 
 
 class Variants:
@@ -34,7 +38,10 @@ class Variants:
         for run in runs:
             labels.setdefault(self.key(run), run.algorithm)
         chosen = colours(list(labels.items()))
-        self.all = [Variant(key, key, algorithm, chosen[key]) for key, algorithm in labels.items()]
+        self.all = [
+            Variant(key, key, algorithm, chosen[key], key.removeprefix(algorithm).removeprefix(_BETWEEN))
+            for key, algorithm in labels.items()
+        ]
 
     def key(self, run: Run) -> str:
         """The key and label of the variant a run belongs to."""
@@ -46,4 +53,4 @@ class Variants:
             parts.append(kernel)
         if self.with_experiment:
             parts.append(experiment)
-        return " · ".join(parts)
+        return _BETWEEN.join(parts)

@@ -15,6 +15,7 @@ import pytest
 
 from howdah.command import nightly as command
 from howdah.command.main import main
+from howdah.nightly.change import Comparison, change_text
 from howdah.nightly.ktap import ktap
 from howdah.nightly.mail import mail, regression_lines
 from howdah.nightly.night import Night
@@ -176,7 +177,7 @@ def test_the_mail_names_regressions_cells_and_commands(tmp_path: Path) -> None:
     text = str(message.get_payload())
     assert f"{NAME}/cubic  {_lost(44.5)}" in text.splitlines()
     assert f" {NAME}/cubic |   2 of 6 --" in text.splitlines()
-    assert " 2 cells, 12 comparisons, 2 worse or unproven (-), 0 better (+)" in text.splitlines()
+    assert " 2 cells, 12 comparisons, 2 worse (-), 0 not proven (?), 0 better (+)" in text.splitlines()
     assert f"{NAME}  debian-6.12" in text.splitlines()
     assert f"fails  regression  {NAME}/cubic" in text.splitlines()
     assert f"       equal       {NAME}/reno" in text.splitlines()
@@ -195,6 +196,29 @@ def test_the_mail_says_of_what_fails_what_its_report_says(tmp_path: Path) -> Non
     assert lines[begin : begin + len(sentences)] == sentences
     made.runs = tmp_path / "nowhere"
     assert "What was found" not in mail(made)
+
+
+def test_the_summary_tells_what_is_worse_from_what_is_not_proven(tmp_path: Path) -> None:
+    def tonight(slug: str, number: int) -> dict[str, Value]:
+        return changed(slug, number, retransmitted_packets__1=40.0, exit_time_s__1=0.5 + 4.0 * (number % 2))
+
+    made = night(tmp_path, sheet(NAME, usual), sheet(NAME, tonight))
+    worse, unproven = len(made.cells[0].of("regression")), len(made.cells[0].of("unproven"))
+    assert worse
+    assert unproven
+    (line,) = [line for line in mail(made).splitlines() if line.startswith(f" {NAME}/cubic |")]
+    assert line.endswith(" " + "-" * worse + "?" * unproven)
+    assert f"{worse} worse (-), {unproven} not proven (?), 0 better (+)" in mail(made)
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(1_823_000.0, "1823000"), (2e-5, "0.00002"), (0.0, "0"), (75.1667, "75.17")]
+)
+def test_numbers_of_a_change_have_no_exponent(size: float, said: str) -> None:
+    each = Comparison("receive_window_peak_bytes", "1", "bytes", 6, size, 2 * size, size, -size, 3 * size)
+    first, _, rest = change_text(each).partition(": ")[2].partition(" to ")
+    assert first == said
+    assert "e" not in rest.replace("bytes", "")
 
 
 def test_a_green_mail_has_no_regressions(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.plan.perturbation import derived_seed
+from howdah.plan.text import render
 from tests.unit.profile_factory import make_one, make_plans, operations
 
 THREE = "repetitions: 3\nflows: [{}, {start: 1 s}]\n"
@@ -97,3 +98,13 @@ def test_each_repetition_loses_other_packets_the_same_for_every_algorithm(tmp_pa
     assert {len(of_algorithms) for of_algorithms in seeds.values()} == {1}
     drawn = [seed for of_algorithms in seeds.values() for seed in next(iter(of_algorithms))]
     assert len(drawn) == len(set(drawn)) >= 2 * 3, "before and after the change, in three repetitions"
+
+
+def test_the_plan_names_the_starts_of_few_flows_and_the_range_of_many(tmp_path: Path) -> None:
+    few, many = (
+        next(line for line in render(make_plans(tmp_path, text)[0]).splitlines() if "starts later by" in line)
+        for text in (THREE, "repetitions: 3\ngroups:\n- {name: web, connections: 50, size: 10 kB}\n")
+    )
+    assert few.count("ms") == 2
+    assert len(many) < 120
+    assert many.endswith("each of 50 flows by its own")

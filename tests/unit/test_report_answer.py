@@ -83,11 +83,39 @@ def test_a_dot_is_drawn_for_each_ratio_and_numbers_where_there_is_none(said: lis
     assert plot.wide.count('class="mark"') == 1 + 2 + 2  # losses at one point; exits and time to 90 % at both
 
 
+def test_of_several_sides_numbers_stand_where_one_has_no_ratio(said: list[Subject]) -> None:
+    """One mark at 1 for a side that lost nothing, and none for those that lost packets, reads as no difference."""
+    third = [replace(each, side="bbr") for each in said if each.side == "reno"]
+    plot = dot_plot([*said, *third], frozenset())
+    assert plot is not None
+    assert plot.title == "Each against cubic at each of 2 sweep points"
+    for drawing in (plot.wide, "".join(plot.narrow)):
+        assert drawing.count(">7 against 0<") == 2
+    assert plot.wide.count('class="mark"') == 2 * (2 + 2 + 2), "a mark for each side, with a dot or numbers"
+    assert "both numbers stand beside the line" in plot.note
+
+
+def test_a_measure_that_the_first_side_has_none_of_is_shown(said: list[Subject]) -> None:
+    fast = [each for each in said if each.place == said[-1].place]
+    plot = dot_plot(fast, frozenset())
+    assert plot is not None
+    assert "Retransmissions, ratio" in plot.wide
+    assert ">7 against 0<" in plot.wide
+
+
+def test_sides_have_the_colours_of_the_report(said: list[Subject]) -> None:
+    named = [replace(each, side=f"{each.side} · quick", variant=f"{each.side} · quick") for each in said]
+    plain, longer = dot_plot(said, frozenset()), dot_plot(named, frozenset())
+    assert plain is not None
+    assert longer is not None
+    assert re.findall(r"--on-light:[^;]+", longer.wide) == re.findall(r"--on-light:[^;]+", plain.wide)
+
+
 def test_a_spread_has_as_many_digits_as_its_ratio() -> None:
     """``0.984 (0.93 … 1)`` stood below a sentence that ended at 1.03."""
     around = SimpleNamespace(low=0.9341766757596366, high=1.0331450673691644)
     of = SimpleNamespace(ratios=SimpleNamespace(median=0.9836608715644005), is_alike=False, around=around)
-    assert _number(cast(Contrast, SimpleNamespace(of=of))) == "0.984 (0.934 … 1.03)"
+    assert _number(cast(Contrast, SimpleNamespace(of=of, has_ratio=True))) == "0.984 (0.934 … 1.03)"
 
 
 def test_many_points_are_thinned_and_say_so(said: list[Subject]) -> None:

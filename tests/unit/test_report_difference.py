@@ -163,3 +163,24 @@ def test_forms_of_a_table() -> None:
     assert "| who | p50 (s) | p50 (s), interval |" in FORMS["markdown"](spread)
     assert FORMS["csv"](spread).splitlines()[0] == 'who,p50 (s),"p50 (s), interval"'
     assert list(csv.reader(io.StringIO(FORMS["csv"](used)))) == [["who", "n"], ["50 % of_x", "-1234.5"], ["b|c", "+2"]]
+
+
+def test_two_experiments_of_the_same_algorithms_are_compared_algorithm_by_algorithm(tmp_path: Path) -> None:
+    def losses(factor: int) -> Any:
+        def of(row: dict[str, Any]) -> object:
+            return {EXIT: 0.5, LOST: factor * (10 if row["algorithm"] == "reno" else 3)}.get(row["metric"])
+
+        return of
+
+    before, after = (
+        made(tmp_path / name, Scenario(name=name, algorithms=("cubic", "reno"), repetitions=2, flows=1), losses(factor))
+        for name, factor in (("before", 1), ("after", 2))
+    )
+    rows = difference_data(subjects(results([before, after], TableSource())))
+    of_losses = [
+        (row["place"], row["side"], row["other"], row["others"], row["mine"]) for row in rows if row["metric"] == LOST
+    ]
+    assert of_losses == [("cubic", "after", "before", 3.0, 6.0), ("reno", "after", "before", 10.0, 20.0)]
+    alone = made(tmp_path / "alone", Scenario(name="after", algorithms=("cubic",), repetitions=2, flows=1), losses(2))
+    rows = difference_data(subjects(results([before, alone], TableSource())))
+    assert {row["other"] for row in rows} == {"cubic · before"}, "an algorithm without a counterpart is a side"

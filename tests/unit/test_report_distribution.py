@@ -4,8 +4,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 
-from howdah.report.distribution import Distribution, distribution_drawing
+import pytest
+
+from howdah.record.result import Experiment, load_experiment
+from howdah.report.distribution import Distribution, distribution_drawing, distributions
+from howdah.report.variant import Variants
+from tests.experiment_factory import Scenario, make_experiment
 
 LEFT = 34.4  # of the plot, in pixels: "100" stands beside it
 
@@ -48,3 +55,30 @@ def test_less_than_a_decade_has_a_linear_axis_and_a_logarithmic_one_says_so() ->
     assert "logarithmic" not in near
     far = distribution_drawing(Distribution("", "a", "s", True, [(0, "cubic", [0.4, 40.0])]), narrow=False)
     assert "s, logarithmic" in far
+
+
+def _sized(tmp_path: Path, repetitions: int) -> Experiment:
+    axes = ({"path.rate": 20_000_000}, {"path.rate": 40_000_000})
+    scenario = Scenario(
+        name="sized", algorithms=("cubic",), repetitions=repetitions, flows=1, duration_s=2.0, axes=axes
+    )
+
+    experiment = load_experiment(make_experiment(tmp_path, scenario))
+    runs = []
+    for run in experiment.runs:
+        assert run.plan is not None
+        flows = [replace(flow, size_bytes=1_000_000) for flow in run.plan.flows]
+        value = (0.5 if run.axes["path.rate"] == axes[0]["path.rate"] else 0.1) + 0.01 * run.repetition
+        row = {"flow": flows[0].id, "metric": "completion_time_s", "value": value}
+        runs.append(replace(run, plan=replace(run.plan, flows=flows), metrics=[*run.metrics, row]))
+    return replace(experiment, runs=runs)
+
+
+def test_repeated_transfers_of_a_flow_have_a_distribution_and_one_axis(tmp_path: Path) -> None:
+    experiment = _sized(tmp_path, 5)
+    slow, fast = distributions([experiment], Variants([experiment]))
+    assert (slow.counted, slow.words) == ("transfers", "completion time (s)")
+    assert slow.curves[0][2] == pytest.approx([0.5, 0.51, 0.52, 0.53, 0.54])
+    assert slow.ends == fast.ends == pytest.approx((0.1, 0.54))
+    few = _sized(tmp_path / "few", 4)
+    assert distributions([few], Variants([few])) == []

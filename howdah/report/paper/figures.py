@@ -103,7 +103,7 @@ NAMES: dict[str, str] = {
     "queue": "the backlog of the bottleneck",
     "goodput": "mean goodput of each round trip",
     "difference": "each side against the first at each point, as ratios over pairs of equal repetitions",
-    "completion": "completion time and retransmissions of the connections of groups, as distributions",
+    "completion": "completion time of transfers and retransmissions of the connections of groups, as distributions",
     "exits": "the windows at the exits over all runs, as a distribution",
     "map": "the median of a measure over two axes of the sweep",
     "receivers": "what the receivers did: ACKs, SACK blocks and offered windows",

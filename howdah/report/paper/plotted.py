@@ -15,6 +15,7 @@ from howdah.profile.experiment import sections_of_experiment
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment
 from howdah.report.contrast import contrasts, leading
+from howdah.report.dotplot import side_styles
 from howdah.report.ending import results
 from howdah.report.paper.legend import broken, columns, entries
 from howdah.report.paper.line import DASHES, MARKS
@@ -23,11 +24,10 @@ from howdah.report.plot.cdf import distributions
 from howdah.report.plot.draw import title_of
 from howdah.report.plot.grid import counts_of, gather
 from howdah.report.plot.measure import measure_of
-from howdah.report.plot.style import styles
 from howdah.report.plot.swept import place_title
 from howdah.report.plot.timeline import drawn_ends, grounds, time_lines
 from howdah.report.source import TableSource
-from howdah.report.subject import sides, subjects
+from howdah.report.subject import subjects
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -210,11 +210,12 @@ def _time(section: FigureSection, experiment: Experiment) -> Plotted:
 def difference_figure(experiments: list[Experiment]) -> Plotted:
     """A dot for each side at each point: its ratio to the first one. Raises HowdahError where nothing is compared."""
     said, metrics = leading(subjects(results(experiments, TableSource())))
-    found = [each for each in contrasts(said, metrics) if each.of.ratios]
+    everything = contrasts(said, metrics)
+    found = [each for each in everything if each.has_ratio]
     if not found:
         raise HowdahError("there are no two sides to compare")
     places = list(dict.fromkeys(each.place for each in found))[:_MOST_ROWS]
-    looks = styles(sides(said))
+    looks = side_styles(said)
     panels = []
     for metric in dict.fromkeys(each.metric.name for each in found):
         mine = [each for each in found if each.metric.name == metric and each.place in places]
@@ -236,6 +237,12 @@ def difference_figure(experiments: list[Experiment]) -> Plotted:
         f"Ratios to {found[0].other} at each point: medians over pairs of equal repetitions, with the least and the "
         "largest of few pairs, else the 95 % interval."
     )
+    lacking = [
+        f"{each.metric.label or each.metric.header}, {each.placed}: {each.against}"
+        for each in everything
+        if not each.has_ratio
+    ]
+    caption += f" Without a ratio: {'; '.join(lacking)}." if lacking else ""
     return Plotted("Differences", panels, caption)
 
 

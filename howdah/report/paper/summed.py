@@ -25,13 +25,14 @@ MOST_FIELDS = 20  # along an axis of the map, as on the page; beyond it neighbou
 
 
 def completion_figure(experiments: list[Experiment]) -> Plotted:
-    """Of every group: completion time and retransmissions. Raises HowdahError where none has enough connections."""
+    """Of every group completion time and retransmissions, of a transfer completion time. Raises HowdahError where none
+    has enough of them."""
     variants = Variants(experiments)
     found = distributions(experiments, variants)
     if not found:
-        raise HowdahError("no run that counts has a group of connections that were measured one by one")
-    caption = "Share of the connections of all repetitions that have at most so much."
-    return Plotted("Connections of groups", [_steps(each, variants) for each in found], caption)
+        raise HowdahError("no run that counts has a group with data of each connection, nor five of a transfer")
+    caption = "Share of the connections or transfers of all repetitions that have at most so much."
+    return Plotted("Transfers", [_steps(each, variants) for each in found], caption)
 
 
 def exits_figure(experiments: list[Experiment]) -> Plotted:
@@ -49,7 +50,7 @@ def _steps(shown: Distribution, variants: Variants) -> PlottedPanel:
     for number, label, values in shown.curves:
         shares = [100 * (place + 1) / len(values) for place in range(len(values))]
         lines.append(PlottedLine(label, variants.all[number].colour.light, values, shares))
-    title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted == "connections" else ""
+    title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted != "flows" else ""
     log = "x" if is_logarithmic(shown) else ""
     return PlottedPanel(title, shown.words, f"{shown.counted} (%)", lines, "steps", log=log)
 

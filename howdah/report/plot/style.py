@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
@@ -30,9 +31,12 @@ class Style:
         return f' stroke-dasharray="{" ".join(map(str, self.dash))}"' if self.dash else ""
 
 
-def styles(labels: list[str]) -> dict[str, Style]:
-    """One for each line. With all algorithms of an experiment, in the order of its runs, the colours of its report."""
-    chosen = colours([(label, label) for label in labels])
+def styles(labels: list[str], algorithms: Mapping[str, str] | None = None) -> dict[str, Style]:
+    """One for each line. With all algorithms of an experiment, in the order of its runs, the colours of its report.
+
+    ``algorithms`` has those of labels that are not called by theirs.
+    """
+    chosen = colours([(label, (algorithms or {}).get(label, label)) for label in labels])
     return {
         label: Style(chosen[label], number % _SHAPES, flow_dash(chosen[label].dashes))
         for number, label in enumerate(labels)

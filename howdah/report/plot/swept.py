@@ -33,6 +33,7 @@ _NUMBERED = {
     "flows.initial_window": "initial window of flow",
     "groups.initial_window": "initial window",
 }
+_PATH = "path."
 _SYSCTLS, _SYSCTLS_OF_TCP = ".sysctls.", "net.ipv4."
 _DURATIONS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
@@ -67,10 +68,12 @@ class Swept:
 
 
 def field_name(name: str) -> str:
-    """A swept field in words: ``path.rtt`` is the round-trip time; others are called as in the profile, sysctls as
-    people call them: ``tcp_sack``, ``net.core.rmem_max``."""
+    """A swept field in words: ``path.rtt`` is the round-trip time, ``path.reverse_rate`` the reverse rate; others are
+    called as in the profile, sysctls as people call them: ``tcp_sack``, ``net.core.rmem_max``."""
     if name in _NAMES:
         return _NAMES[name]
+    if name.startswith(_PATH):
+        return name.removeprefix(_PATH).replace("_", " ").replace(".", " ")
     if _SYSCTLS in name:
         return name.partition(_SYSCTLS)[2].removeprefix(_SYSCTLS_OF_TCP)
     section, number, rest = ([*name.split(".", 2), "", ""])[:3]
