@@ -65,13 +65,10 @@ def page() -> str:
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
     lines.append("")
     _, definitions = raw_schema()
-    chosen: set[type[BaseModel]] = set()
-    for path, description, model in _places(Scenario, "", ""):
-        if issubclass(model, QueueSection):  # which hops have, too
-            if model in chosen:
-                continue
-            chosen.add(model)
-        lines += [f"## `{path}`" if path else "## The profile", "", description, ""] if path else ["## The profile", ""]
+    for model, paths in _sections().items():
+        named = paths[:1] if issubclass(model, QueueSection) else paths  # which hops have, too
+        title = ", ".join(f"`{path}`" for path in named)
+        lines += [f"## {title}", "", _text(model), ""] if paths[0] else ["## The profile", ""]
         lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
         properties = definitions[model.__name__]["properties"]
         lines += [_row(name, info, properties[name]) for name, info in fields_of(model, whole=True)]
@@ -97,8 +94,16 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tuple[str, str, type[BaseModel]]]:
-    yield path, description, model
+def _sections() -> dict[type[BaseModel], list[str]]:
+    """Each model with the places that take it."""
+    found: dict[type[BaseModel], list[str]] = {}
+    for path, model in _places(Scenario, ""):
+        found.setdefault(model, []).append(path)
+    return found
+
+
+def _places(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    yield path, model
     for name, info in fields_of(model, whole=True):
         shape, inner = shape_of(info.annotation)
         suffix = ""
@@ -107,9 +112,9 @@ def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tup
             shape, inner = shape_of(inner)
         if shape == "choice":
             for kind, one in inner.items():
-                yield from _places(one, f"{path}.{name}{suffix}: {kind}".lstrip("."), _text(one))
+                yield from _places(one, f"{path}.{name}{suffix}: {kind}".lstrip("."))
         if shape == "section":
-            yield from _places(inner, f"{path}.{name}{suffix}".lstrip("."), _text(inner))
+            yield from _places(inner, f"{path}.{name}{suffix}".lstrip("."))
 
 
 def _text(model: type[BaseModel]) -> str:
