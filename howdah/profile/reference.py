@@ -65,14 +65,21 @@ def page() -> str:
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
     lines.append("")
     _, definitions = raw_schema()
-    for model, paths in _sections().items():
+    sections = _sections()
+    for model, paths in sections.items():
         named = paths[:1] if issubclass(model, QueueSection) else paths  # which hops have, too
         title = ", ".join(f"`{path}`" for path in named)
         lines += [f"## {title}", "", _text(model), ""] if paths[0] else ["## The profile", ""]
-        lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
+        base = next((base for base in model.__bases__ if base in sections), None)
         properties = definitions[model.__name__]["properties"]
-        lines += [_row(name, info, properties[name]) for name, info in fields_of(model, whole=True)]
-        lines.append("")
+        rows = [_row(name, info, properties[name]) for name, info in fields_of(model, whole=True)]
+        if base is not None:
+            known = definitions[base.__name__]["properties"]
+            told = {_row(name, info, known[name]) for name, info in fields_of(base, whole=True)}
+            rows = [row for row in rows if row not in told]
+            lines += [f"It takes what `{sections[base][0]}` takes{', and:' if rows else '.'}", ""]
+        if rows:
+            lines += ["| field | value | default | meaning |", "|---|---|---|---|", *rows, ""]
     lines += ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
     for algorithm in ALGORITHMS.values():
         parameters = ", ".join(f"`{algorithm.module}.{key}={value}`" for key, value in algorithm.parameters.items())
