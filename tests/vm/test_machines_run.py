@@ -16,7 +16,7 @@ import pytest
 from howdah.engine.machines.engine import MachinesEngine
 from howdah.errors import RunFailedError
 from howdah.ingest.run import ingest
-from howdah.judge.accounting import accounting_checks
+from howdah.judge.accounting import accounting_checks, read_snapshots
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import Plan
 from howdah.record import table as store
@@ -102,7 +102,7 @@ def test_a_plan_runs_on_three_machines(machines: NamespaceFleet, tmp_path: Path)
         measured = read_json(run.raw / f"calibration-{stage}.json")
         assert measured["buffer_dropped_packets"] > 0, "the buffer was filled"
         assert measured["targets"][0]["forward_delay_ns"] and measured["round_trips"][0]["received"] == 21
-    checks = {check.name: check for check in accounting_checks(plan, read_json(run.raw / "accounting.json"), REAL)}
+    checks = {check.name: check for check in accounting_checks(plan, read_snapshots(run.raw), REAL)}
     for name in ("packets forward", "packets reverse", "silence"):
         assert checks[name].ok, checks[name].message
     assert ingest(run).all_problems == []
