@@ -16,7 +16,7 @@ from howdah.record import raw as raw_module
 from howdah.record.digest import MANIFEST, mismatches, seal
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
 from howdah.record.raw import read_raw_bytes
-from howdah.record.run import read_record
+from howdah.record.run import EngineReport, read_record
 from howdah.record.table import equal
 from howdah.verify.run import verify_run
 from howdah.work import again, stage
@@ -97,13 +97,13 @@ class _Engine:
     def prepare(self, _plans: object, _progress: object) -> dict[str, Any]:
         return {}
 
-    def run(self, directory: RunDirectory, _plan: object, _progress: object) -> dict[str, Any]:
+    def run(self, directory: RunDirectory, _plan: object, _progress: object) -> EngineReport:
         with TemporaryDirectory() as place:
             made = make_recorded_run(Path(place))
             shutil.copytree(made.raw, directory.raw, dirs_exist_ok=True)
         counters = directory.raw / "counters.jsonl"
         counters.write_text(counters.read_text().replace(": 23", f": {self.retransmitted}"))
-        return {}
+        return EngineReport()
 
 
 @pytest.mark.parametrize(("retransmitted", "differs"), [(23, False), (24, True)])

@@ -14,7 +14,7 @@ import pytest
 from howdah.errors import EngineUnavailableError
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import first_record
-from howdah.record.run import write_record
+from howdah.record.run import EngineReport, write_record
 from howdah.work import stage
 from tests.unit.recorded_run import recorded_plan
 
@@ -30,10 +30,10 @@ def directory(tmp_path: Path) -> RunDirectory:
 
 
 def _execute(directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, *, engine: Any = None, analysis: Any) -> str:
-    def run(*_arguments: object) -> dict[str, Any]:
+    def run(*_arguments: object) -> EngineReport:
         if engine is not None:
             raise engine
-        return {}
+        return EngineReport()
 
     def analyse(*_arguments: object) -> None:
         raise analysis

@@ -40,7 +40,7 @@ from howdah.record.digest import check as digest_check
 from howdah.record.directory import RunDirectory, parse_json
 from howdah.record.raw import read_raw_bytes
 from howdah.record.result import load_experiment
-from howdah.record.run import read_record
+from howdah.record.run import HostMachine, read_record
 from howdah.record.table import opened
 from howdah.report.kernelsaid import said_runs
 from howdah.scratch import scratch
@@ -138,7 +138,7 @@ def test_a_pack_that_would_write_a_verdict_shows_its_name(tmp_path: Path, capsys
         assert main([*words, *(["--runs", str(tmp_path)] if words[0] != "unpack" else [])]) != 0
     run = make_recorded_experiment(tmp_path / "recorded")
     (run.raw / name).write_text("x")
-    seal(run, read_record(run).but(host={"cpu": name}))
+    seal(run, read_record(run).but(host=HostMachine(cpu=name)))
     (run.raw / name).unlink()
     main(["verify", str(run.path)])
     said = capsys.readouterr()
