@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
+from howdah.linux.accounting import CounterState, NodeCounters
 from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.qdisc import qdiscs
 
 
-def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> dict[str, Any]:
+def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> CounterState:
     """One state S of accounting.json (docs/data-format.md); the loopback interface is left out."""
-    nodes = {}
+    nodes: dict[str, NodeCounters] = {}
     netstat = {}
     for name, namespace in namespaces.items():
         found = {link.index: link for link in links(namespace.netlink) if link.name != "lo"}

@@ -157,4 +157,4 @@ class RunFailedError(HowdahError):
 
     def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(what, where=where, hint=hint)
-        self.known: dict[str, Any] = {}
+        self.known: Any = None

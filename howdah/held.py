@@ -48,28 +48,10 @@ class HeldBy(StrEnum):
         """The metric that has its share of a flow's time."""
         return f"held_{self.stem}_share"
 
-    @property
-    def trat(self) -> str | None:
-        """What T-RAT calls it; None where it has no such limit."""
-        return _TRAT.get(self)
-
 
 # What every flow meets, and what its client chose: no fault of an end.
 ORDINARY = frozenset({HeldBy.CONGESTION_WINDOW, HeldBy.BANDWIDTH, HeldBy.THINK})
 RECEIVE_WINDOW = (HeldBy.RECEIVE_BUFFER, HeldBy.AUTOTUNING, HeldBy.HANDSHAKE_WINDOW)
-
-_TRAT = {
-    HeldBy.CONGESTION_WINDOW: "transport limited",
-    HeldBy.BANDWIDTH: "bandwidth limited",
-    **dict.fromkeys(RECEIVE_WINDOW, "receiver window limited"),
-    HeldBy.SEND_BUFFER: "sender window limited",
-    HeldBy.APPLICATION: "application limited",
-    HeldBy.THINK: "application limited",
-    HeldBy.TIMEOUT: "congestion limited",
-    HeldBy.RECOVERY: "congestion limited",
-    HeldBy.WINDOW_CUT: "congestion limited",
-    HeldBy.UNKNOWN: "unknown",
-}
 
 _WORDS = {
     HeldBy.CONGESTION_WINDOW: "the congestion window, still growing, held it back",

@@ -27,6 +27,7 @@ from howdah.agent.settings import JOURNAL, Settings
 from howdah.agent.traffic import make_flow
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.wiring import Wiring, make_wiring
+from howdah.linux.accounting import Accounting, CounterState
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
@@ -62,7 +63,6 @@ class AgentRun:
         self._own = OwnModules({}, {}, set())
         self._controls: dict[str, Control] = {}  # registered as long as they are held here
         self._settings = Settings(JOURNAL if self._traits.outlives_run else None)
-        self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
         self._log: KeptLog | None = None
         self._processor_watch = _processor_watch(plan)
@@ -115,7 +115,7 @@ class AgentRun:
             with self._phase("calibrate-before"):
                 self._calibrate(wiring, "before", calibration.before_us)
         with self._phase("flows"):
-            self._accounting["before"] = self._snapshot(wiring)
+            before = self._snapshot(wiring)
             collecting = Collecting(surroundings)
             collecting.start(self._loop, now_ns(), self._epoch_ns)
             if self._profiling is not None:
@@ -124,19 +124,19 @@ class AgentRun:
                 self._processor_watch.begin()
             self._run_timeline(wiring)
         with self._phase("quiesce"):
-            self._accounting["silent"] = self._quiesce(wiring)
+            silent = self._quiesce(wiring)
             if self._processor_watch is not None:
                 self.report.processor = self._processor_watch.stop()
             if self._profiling is not None:
                 self._profiling.stop(self._loop)
             collecting.stop(self._loop, now_ns())
-            self._accounting["after"] = self._snapshot(wiring)
+            account: Accounting = {"before": before, "silent": silent, "after": self._snapshot(wiring)}
         self.report.flows = [flow.record(self._epoch_ns) for flow in self._flows.values()]
         if calibration.enabled:
             with self._phase("calibrate-after"):
                 self._calibrate(wiring, "after", calibration.after_us)
         with self._phase("collect"):
-            self._output.json("accounting.json", self._accounting)
+            self._output.json("accounting.json", account)
             self._collect_last()
             for name, facts in self._own.record().items():
                 self.report.modules[name] |= facts
@@ -263,10 +263,11 @@ class AgentRun:
             output=self._output,
         )
 
-    def _snapshot(self, wiring: Wiring) -> dict[str, Any]:
+    def _snapshot(self, wiring: Wiring) -> CounterState:
         now = now_ns()
         state = snapshot(wiring.namespaces, now)
-        return {**state, "time_ns": now - self._epoch_ns}
+        state["time_ns"] = now - self._epoch_ns
+        return state
 
     def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
         self._loop.run_until(self._epoch_ns + start_us * 1000)

@@ -39,9 +39,6 @@ class Bundle:
         source, begin, count = self._index[name]
         return spec_from_file_location(name, source, loader=_Loader(name, source, (self._file, count, begin)))
 
-    def invalidate_caches(self) -> None:
-        """The file does not change."""
-
     def load_always(self) -> None:
         """Execute what every run needs. A part of a package that is not there yet comes with the package."""
         for name in self._always:

@@ -34,7 +34,7 @@ from howdah.profile.claim import ClaimSection
 from howdah.record.claims import ClaimRow, ClaimsFile, OpenRow
 from howdah.record.directory import read_json, write_whole
 from howdah.record.model import FilePart, checked
-from howdah.record.provenance import core_s, sha256_text
+from howdah.record.provenance import sha256_text
 from howdah.record.result import Experiment, Run
 from howdah.trait import is_model
 
@@ -126,7 +126,7 @@ def kernel_of(all_of_it: Iterable[Published]) -> str:
 
 def runs_key(runs: Iterable[Run]) -> str:
     """One key of many runs, in whatever order they were made."""
-    return hashlib.sha256("\n".join(sorted(str(run.provenance.get("key")) for run in runs)).encode()).hexdigest()
+    return hashlib.sha256("\n".join(sorted(str(run.provenance.key) for run in runs)).encode()).hexdigest()
 
 
 def published(
@@ -189,7 +189,7 @@ def publish(
             where=str(experiment.path),
         )
     runs = experiment.runs
-    times = sorted(str(run.provenance.get("started", "")) for run in runs)
+    times = sorted(run.provenance.started or "" for run in runs)
     result = Published(
         profile=experiment.name,
         profile_sha256=sha256_text(profile_text),
@@ -198,9 +198,9 @@ def publish(
         runs_sha256=runs_key(runs),
         runs=count(run.verdict_name for run in runs),
         made=[times[0], times[-1]],
-        revisions=sorted({str(run.provenance.get("howdah", {}).get("revision")) for run in runs}),
+        revisions=sorted({str(run.provenance.howdah.revision) for run in runs}),
         kernels=sorted({run.kernel for run in runs}),
-        core_s=round(sum(core_s(run.provenance) for run in runs), 1),
+        core_s=round(sum(run.provenance.core_s for run in runs), 1),
         simulated_s=round(sum((run.plan.epoch_us + run.plan.duration_us) / 1e6 for run in runs if run.plan), 1),
         claims=judged.claims,
         unknown=judged.unknown,

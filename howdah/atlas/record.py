@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,9 @@ class Sitting:
     wall_s: float = 0.0
     workers: int = 0
     interrupted: bool = False
-    report_s: float = 0.0
+
+
+_OF_A_SITTING = {each.name for each in fields(Sitting)}
 
 
 @dataclass
@@ -67,7 +69,9 @@ def read_record(path: Path) -> Record:
         return Record()
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         return Record()
-    return Record([Sitting(**sitting) for sitting in data["sittings"]])
+    return Record(
+        [Sitting(**{name: sitting[name] for name in sitting.keys() & _OF_A_SITTING}) for sitting in data["sittings"]]
+    )
 
 
 def add(path: Path, sitting: Sitting) -> Record:
@@ -80,4 +84,4 @@ def add(path: Path, sitting: Sitting) -> Record:
 
 def provenance() -> dict[str, Any]:
     """The software and the machine of this moment."""
-    return {"howdah": software(), "host": machine()}
+    return {"howdah": software().plain(), "host": machine().plain()}

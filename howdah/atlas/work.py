@@ -18,8 +18,8 @@ from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.profile import load
 from howdah.profile.unknown import UNKNOWN_AXIS
-from howdah.record.directory import RunDirectory, read_json
-from howdah.record.provenance import core_s
+from howdah.record.directory import RunDirectory
+from howdah.record.run import read_record
 from howdah.report.build import report
 from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.compiled import compile_plans
@@ -134,7 +134,7 @@ def _count(sitting: Sitting, outcomes: Iterable[Outcome]) -> None:
             sitting.failed += 1
             continue
         run = RunDirectory(outcome.job.experiment.path / outcome.cell.directory_name)
-        sitting.core_s += core_s(read_json(run.provenance))
+        sitting.core_s += read_record(run).core_s
         sitting.made += 1
         sitting.simulated_s += (outcome.cell.plan.epoch_us + outcome.cell.plan.duration_us) / 1e6
 

@@ -108,17 +108,6 @@ def find_image(root: Path, package: str) -> Path:
     return images[0]
 
 
-def provide_headers(release: str, cache: Cache) -> tuple[Path, Offer]:
-    """What ``make -C modules KDIR=…`` takes, for the newest Debian kernel of that release (``6.1``), and its package.
-
-    The programs in it must run here, so no suite newer than this machine's Debian counts. Raises HowdahError when no
-    suite offers any.
-    """
-    archive = Archive(cache)
-    offer = best(archive, "linux-headers", release, cache, all_suites=False)
-    return _headers(archive, offer, cache), offer
-
-
 def headers_of(image: ImagePackage, cache: Cache) -> Path | None:
     """The headers of that very kernel, to build modules for it; None where no suite usable here has them."""
     archive = Archive(cache)
@@ -128,7 +117,7 @@ def headers_of(image: ImagePackage, cache: Cache) -> Path | None:
         for offer in offers(archive, "linux-headers", _short(image.release), all_suites=False)
         if offer.package == name
     ]
-    return _headers(archive, found[0], cache) if found else None
+    return unpacked_headers(archive, found[0], cache) if found else None
 
 
 def provide_header_tree(image: ImagePackage, cache: Cache) -> Path | None:
@@ -151,7 +140,8 @@ def _short(release: str) -> str:
     return match[0]
 
 
-def _headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
+def unpacked_headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
+    """What ``make -C modules KDIR=…`` takes."""
     key = f"{offer.package}_{offer.version}"
     entry = cache.build(
         "headers", key, lambda directory, log: _unpack_headers(archive, offer, directory, log, cache, key)

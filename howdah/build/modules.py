@@ -27,6 +27,7 @@ from howdah.errors import HowdahError
 from howdah.place import MODULES
 from howdah.profile.ready import defect
 from howdah.record.kernel_log import OWN_PREFIX
+from howdah.record.run import ModuleOrigin
 
 PROJECT_MODULES = MODULES
 _SOURCES = (".c", ".h", ".S")
@@ -67,10 +68,11 @@ class Module:
             return file_sha256(self.file)
         return self.srcversion
 
-    def described(self, loaded: dict[str, Any]) -> dict[str, Any]:
+    def described(self, loaded: dict[str, Any]) -> ModuleOrigin:
         """For run.json; ``loaded`` is what the agent recorded of it (agent.json, ``modules``)."""
-        record = {"srcversion": self.srcversion, "source": self.source, "parameters": loaded.get("parameters", {})}
-        return record | {name: loaded[name] for name in _OWN_FACTS if name in loaded}
+        own = {name: loaded[name] for name in _OWN_FACTS if name in loaded}
+        parameters = loaded.get("parameters", {})
+        return ModuleOrigin(srcversion=self.srcversion, source=self.source, parameters=parameters, **own)
 
 
 @dataclass(frozen=True)
@@ -160,16 +162,6 @@ def provide_modules(
         found.built.pop(name, None)
         found.failed.pop(name, None)
     return ModuleSet(found.built | own.built, found.failed | own.failed, _of_kernel(kernel))
-
-
-def build_modules(
-    kernel: Target, wanted: Sequence[str], progress: Progress, cache: Cache | None = None
-) -> list[Module]:
-    """The same for a caller that needs every one of them: raises the HowdahError of the first that does not build."""
-    found = provide_modules(kernel, wanted, progress, cache)
-    for error in found.failed.values():
-        raise error
-    return list(found.built.values())
 
 
 def _provide_alone(

@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.sandbox import Sandbox, sandbox_of
@@ -25,6 +24,7 @@ from howdah.errors import HowdahError, ProfileError
 from howdah.place import STACKS, file_of, written
 from howdah.plan.plan import Plan
 from howdah.profile.stack import Stack, read_stack
+from howdah.record.run import StackOrigin
 
 KIND = "stack"
 _LEFT_OUT = ("target", "build")  # directories of a person's own builds beside the sources
@@ -51,9 +51,8 @@ class BuiltStack:
     source: str
     tools: dict[str, str]
 
-    def described(self) -> dict[str, Any]:
-        """For run.json."""
-        return {"identity": self.identity, "source": self.source, "tools": self.tools}
+    def described(self) -> StackOrigin:
+        return StackOrigin(identity=self.identity, source=self.source, tools=self.tools)
 
 
 class StackUnsupportedError(HowdahError):

@@ -7,7 +7,7 @@ import gzip
 import json
 import lzma
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
@@ -195,9 +195,3 @@ def unpacked(file: Path) -> bytes:
     if file.suffix == ".zst":
         return subprocess.run(["zstd", "-dc"], input=content, capture_output=True, check=True).stdout
     return content
-
-
-def described(kernel: StockKernel) -> dict[str, str]:
-    """For run.json."""
-    record = {name: str(value) for name, value in asdict(kernel).items()}
-    return {name: record[name] for name in ("release", "package", "version", "image_sha256", "config_sha256")}

@@ -19,7 +19,8 @@ from howdah.cluster.result import results_sha256, unpack_run
 from howdah.cluster.shared import SharedStore
 from howdah.errors import HowdahError, explain
 from howdah.publish.sweep import Sweep
-from howdah.record.directory import PARTIAL, WRITING, RunDirectory, read_json
+from howdah.record.directory import PARTIAL, WRITING, RunDirectory
+from howdah.record.run import read_record
 from howdah.work.job import Job, Outcome
 
 
@@ -65,7 +66,7 @@ class Publisher:
         if run is None:
             return False
         self._fetched.setdefault(delivery.worker, []).append(made.key)
-        if read_json(run.provenance).get("analysis_sha256") != made.analysis:
+        if read_record(run).analysis_sha256 != made.analysis:
             return True  # of another version of howdah
         if results_sha256(run) != made.results_sha256:
             raise unequal(str(run.path), delivery.host)
@@ -77,8 +78,8 @@ class Publisher:
         for path in self.paths:
             run = RunDirectory(path / made.name)
             with suppress(HowdahError, FileNotFoundError):
-                record = read_json(run.provenance)
-                if record.get("key") == made.key and record.get("status") == "finished":
+                record = read_record(run)
+                if record.key == made.key and record.status == "finished":
                     return run
         return None
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.pack.archive import INDEX, extract, write_archive
 from howdah.pack.content import PackedFile
 from howdah.pack.shape import check_run_index
-from howdah.record.digest import DIGESTS, covered, file_sha256, mismatches, refusal
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.digest import covered, file_sha256, mismatches, refusal
+from howdah.record.directory import RunDirectory
 from howdah.record.provenance import sha256_text
+from howdah.record.run import RunRecord, read_record
 
 _RESULTS = ("metrics.json", "verdict.json")
 
@@ -44,8 +44,8 @@ def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, ag
     shutil.rmtree(directory.path, ignore_errors=True)
     extract(pack, directory.path, check_run_index)
     (directory.path / INDEX).unlink()
-    record = read_json(directory.provenance)
-    if record.get("key") != key or directory.plan.read_text(encoding="utf-8") != plan_json:
+    record = read_record(directory)
+    if record.key != key or directory.plan.read_text(encoding="utf-8") != plan_json:
         raise HowdahError("a worker sent another run than it was asked for", where=str(directory.path))
     _fill_share(directory, record, agent)
     wrong = mismatches(directory, record)
@@ -53,8 +53,8 @@ def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, ag
         raise refusal(directory, wrong[0])
 
 
-def _fill_share(directory: RunDirectory, record: dict[str, Any], agent: Path | None) -> None:
-    for name in record.get(DIGESTS, {}):
+def _fill_share(directory: RunDirectory, record: RunRecord, agent: Path | None) -> None:
+    for name in record.digests or {}:
         if not name.startswith("share/"):
             continue
         inside = name.removeprefix("share/")

@@ -31,9 +31,10 @@ from howdah.cluster.store import Store
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, place_of
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.retention import remove_data
+from howdah.record.run import read_record
 from howdah.work.experiment import begin_run
 from howdah.work.local import failure
 from howdah.work.maker import Makers, Making
@@ -247,13 +248,13 @@ def _kept(store: Store, directory: RunDirectory, verdict: str, order: Order, sta
         remove_data(directory)
     pack = directory.path.parent / f".partial-pack-{order.key[:16]}-{os.getpid()}"
     sha256 = pack_run(directory, order.name, pack)
-    record = read_json(directory.provenance)
+    record = read_record(directory)
     made = MadeRun(
         key=order.key,
         name=order.name,
         verdict=verdict,
-        failed=record["status"] != "finished",
-        analysis=record.get("analysis_sha256"),
+        failed=record.status != "finished",
+        analysis=record.analysis_sha256,
         keep_data=order.keep_data,
         results_sha256=results_sha256(directory),
         sha256=sha256,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, add_trust_option
@@ -13,7 +14,8 @@ from howdah.errors import UsageError
 from howdah.layout import fitted, write_stdout
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory
-from howdah.record.reading import read_record
+from howdah.record.model import FilePart
+from howdah.record.run import read_record
 from howdah.work.again import Again, make_again
 from howdah.work.display import Display
 from howdah.work.experiment import find
@@ -49,13 +51,20 @@ def execute(options: argparse.Namespace) -> int:
         "difference": str(again.differences[0]) if again.differences else None,
         "differences": [asdict(each) for each in again.differences],
         "changed_files": wrong,
-        "changed": again.changed,
+        "changed": {name: [_plain(each) for each in both] for name, both in again.changed.items()},
     }
     if options.json:
         answer("rerun", found)
     else:
         write_stdout(fitted(_text(again, wrong)))
     return DIFFERENT if again.differences or wrong else 0
+
+
+def _plain(value: Any) -> Any:
+    """As run.json has it."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return value.plain() if isinstance(value, FilePart) else value
 
 
 def _text(again: Again, wrong: list[str]) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.layout import write_stderr, write_stdout
-from howdah.record.digest import DIGESTS, mismatches, refusal
-from howdah.record.reading import read_record
+from howdah.record.digest import mismatches, refusal
+from howdah.record.run import read_record
 from howdah.verify.experiment import runs_below
 from howdah.verify.signature import sign
 from howdah.work.experiment import find
@@ -34,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
             wrong = mismatches(run, record)
             if wrong:
                 raise refusal(run, wrong[0])
-            if DIGESTS not in record:
+            if record.digests is None:
                 write_stderr(f"howdah: {run.name} has no digests: what is signed is what is there now\n")
         written.append(sign(path, options.key))
     if options.json:

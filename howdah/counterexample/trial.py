@@ -17,7 +17,7 @@ from howdah.errors import EngineUnavailableError, HowdahError, ProfileError
 from howdah.plan.plan import Plan
 from howdah.profile.profile import Profile
 from howdah.record.directory import RunDirectory
-from howdah.record.reading import read_record
+from howdah.record.run import read_record
 from howdah.work.batch import Listener
 from howdah.work.compiled import compile_plans
 from howdah.work.cost import expected_core_s
@@ -121,9 +121,9 @@ class Trials:
                 continue
             record = read_record(RunDirectory(experiment / outcome.cell.directory_name))
             if outcome.failed:
-                broken.setdefault(experiment.name, record["error"].partition("\n")[0])
+                broken.setdefault(experiment.name, (record.error or "").partition("\n")[0])
                 continue
-            taken = sum(each["core_s"] for each in record["stages"] if each["stage"] == "engine")
+            taken = sum(each.core_s or 0 for each in record.stages if each.stage == "engine")
             self._slowness = max(self._slowness, taken / outcome.job.expected_core_s)
         return broken
 

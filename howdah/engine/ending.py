@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import EngineUnavailableError
+from howdah.record.run import Confinement
 
 EXIT_FILE = "guest-exit.json"
 BOUNDS_FILE = "guest-bounds.txt"
@@ -39,9 +40,9 @@ class Bounds:
         words = path.read_text(encoding="ascii").split()
         return Bounds(tuple(name for name in BOUNDS if name in words), "addresses" in words)
 
-    def described(self) -> dict[str, object]:
+    def described(self) -> Confinement:
         """``confinement`` of run.json."""
-        return {"kept_from": list(self.kept_from), "addresses_fixed": self.addresses_fixed}
+        return Confinement(kept_from=list(self.kept_from), addresses_fixed=self.addresses_fixed)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from howdah.errors import EngineUnavailableError
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.run import EngineReport
 
 BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, steps in all (0: not known)
 RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, in all
-EngineReport = dict[str, Any]  # keys of run.json: engine, kernel, guest_tree, modules; stacks where there are any
 
 
 @dataclass(frozen=True)

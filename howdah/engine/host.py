@@ -19,11 +19,12 @@ from howdah.build.lock import locked
 from howdah.distribution import installing
 from howdah.engine import share
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of
-from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.place import OWN_PYTHON
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin
 
 _ENGINE = "host"
 _INSTEAD = "The uml engine needs none of this: leave out --engine host."
@@ -91,24 +92,24 @@ class HostEngine:
                 status = _run_agent(directory, plan, progress)
             _check(directory, status)
         except RunFailedError as error:
-            error.known = {"kernel": _kernel()}
+            error.known = EngineReport(kernel=_kernel())
             raise
-        return {
-            "engine": {"name": self.name, "wall_s": round(time.monotonic() - started, 3)},
-            "kernel": _kernel(),
-            "guest_tree": None,
-            "modules": {},
-        }
+        return EngineReport(
+            engine=EngineOrigin(name=self.name, wall_s=round(time.monotonic() - started, 3)),
+            kernel=_kernel(),
+            guest_tree=None,
+            modules={},
+        )
 
 
-def _kernel() -> dict[str, str | None]:
-    """This machine's, for run.json."""
-    return {
-        "release": platform.release(),
-        "image_sha256": _image_sha256(),
-        "config_sha256": _sha256(Path(f"/boot/config-{platform.release()}")),
-        "source": platform.version(),
-    }
+def _kernel() -> KernelOrigin:
+    """This machine's."""
+    return KernelOrigin(
+        release=platform.release(),
+        image_sha256=_image_sha256(),
+        config_sha256=_sha256(Path(f"/boot/config-{platform.release()}")),
+        source=platform.version(),
+    )
 
 
 def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> int:

@@ -31,7 +31,6 @@ class Clocks:
     data_ns: Reals
     ack_ns: Reals
     data_least_ns: Estimate
-    ack_least_ns: Estimate
 
 
 def clocks_of(data: Matched, acks: Matched | None, step_ns: int) -> Clocks:
@@ -43,7 +42,7 @@ def clocks_of(data: Matched, acks: Matched | None, step_ns: int) -> Clocks:
     if acks is None or acks.passed.sum() < _FEW:
         reason = "the ACKs at the two taps are not the same packets"
         least = float(forward.min())
-        return Clocks(absent(reason), absent(reason), forward - least, np.zeros(0), absent(reason), absent(reason))
+        return Clocks(absent(reason), absent(reason), forward - least, np.zeros(0), absent(reason))
     back = acks.passed
     y = (acks.far_ns[back] - begin).astype(np.float64)
     backward = (acks.far_ns[back] - acks.near_ns[back]).astype(np.float64)
@@ -56,7 +55,7 @@ def clocks_of(data: Matched, acks: Matched | None, step_ns: int) -> Clocks:
     how = "half of the least there and back; nothing tells how that divides"
     offset = Estimate((least - other) / 2, -other - step_ns, least + step_ns, "the same way there and back supposed")
     one_way = Estimate(whole / 2, 0.0, whole + 2 * step_ns, how)
-    return Clocks(offset, skew, forward - least, backward - other, one_way, one_way)
+    return Clocks(offset, skew, forward - least, backward - other, one_way)
 
 
 def _skew(x: Reals, forward: Reals, y: Reals, backward: Reals, step_ns: int) -> Estimate:

@@ -257,8 +257,8 @@ def _metadata(run: Run, plan: Plan, test: str, flows: list[Flow], step: int, dat
             "repetition": run.repetition,
             "axes": run.axes,
             "verdict": run.verdict_name,
-            "plan_sha256": run.provenance.get("plan_sha256"),
-            "kernel_image_sha256": run.provenance.get("kernel", {}).get("image_sha256"),
+            "plan_sha256": run.provenance.plan_sha256,
+            "kernel_image_sha256": run.provenance.kernel.image_sha256,
             "path": {
                 "rate_bits_per_second": plan.path.rate_bits_per_second,
                 "rtt_us": plan.path.rtt_us,

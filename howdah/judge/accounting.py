@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 from howdah.judge.burst import allowed_losses
 from howdah.judge.check import ACCOUNTING, Check, none_of
 from howdah.judge.tolerance import Tolerance
+from howdah.linux.accounting import CounterState, Queue
 from howdah.linux.netlink.discipline.clsact import Clsact
 from howdah.linux.netlink.discipline.howdah_hop import MiddleHop
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.host_queue import host_queues
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
+from howdah.record.raw import read_raw_json
 
 INGRESS = "ingress"  # parent of a queue of what arrives
 
@@ -33,18 +35,21 @@ FORBIDDEN_COUNTERS = {
 
 @dataclass(frozen=True)
 class Snapshots:
-    """accounting.json: the counters before the flows and after the network fell silent."""
+    """accounting.json: the counters before the flows and after the network fell silent.
 
-    before: dict[str, Any]
-    after: dict[str, Any]
+    Methods raise KeyError for what it lacks.
+    """
+
+    before: CounterState
+    after: CounterState
 
     def interface(self, node: str, interface: str, counter: str) -> int:
-        def value(state: dict[str, Any]) -> int:
+        def value(state: CounterState) -> int:
             return int(state["nodes"][node]["interfaces"][interface][counter])
 
         return value(self.after) - value(self.before)
 
-    def qdiscs(self, node: str, interface: str) -> list[dict[str, Any]]:
+    def qdiscs(self, node: str, interface: str) -> list[Queue]:
         """What each queue of an interface counted in between, with kind and handle."""
         old = {item["handle"]: item for item in self._queues(self.before, node, interface)}
         found = []
@@ -55,7 +60,7 @@ class Snapshots:
         return found
 
     @staticmethod
-    def _queues(state: dict[str, Any], node: str, interface: str) -> list[dict[str, Any]]:
+    def _queues(state: CounterState, node: str, interface: str) -> list[Queue]:
         return [item for item in state["nodes"][node]["qdiscs"] if item["interface"] == interface]
 
     def queue_drops(self, node: str, interface: str) -> int:
@@ -77,7 +82,7 @@ class Snapshots:
 
     def counter(self, name: str) -> dict[str, int]:
         """Growth of a MIB counter on every node that has it."""
-        old, new = self.before.get("netstat", {}), self.after.get("netstat", {})
+        old, new = (state.get("netstat", {}) for state in (self.before, self.after))
         return {
             node: int(values[name]) - int(old.get(node, {}).get(name, 0))
             for node, values in new.items()
@@ -89,11 +94,19 @@ class Snapshots:
         return int(self.after["softnet"]["dropped"]) - int(self.before["softnet"]["dropped"])
 
 
-def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
-    """``found`` is accounting.json, None if it is missing."""
-    if found is None:
+def read_snapshots(raw: Path) -> Snapshots | None:
+    """accounting.json; None if it is missing or no whole one."""
+    try:
+        found = read_raw_json(raw / "accounting.json")
+        return Snapshots(found["before"], found["after"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def accounting_checks(plan: Plan, state: Snapshots | None, tolerance: Tolerance) -> list[Check]:
+    """``state`` is None if accounting.json is missing."""
+    if state is None:
         return [Check("accounting", ACCOUNTING, False, "accounting.json is missing: packets were not counted")]
-    state = Snapshots(found["before"], found["after"])
     made: list[Callable[[], list[Check]]] = [
         lambda: [balance(plan, state, "forward"), balance(plan, state, "reverse")],
         lambda: [_softnet(state)],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import ACCOUNTING, Check, none_of
@@ -34,10 +33,8 @@ _NAMES = ("connections recorded", "connections ended", "connections opened", "co
 _MOST_NAMED = 3
 
 
-def connection_checks(
-    plan: Plan, rows: list[int], agent: AgentRecord | None, account: dict[str, Any] | None
-) -> list[Check]:
-    """Of a run with groups, or flows of a size, over TCP. ``rows`` are the flows of the table ``flow``, ``account`` is
+def connection_checks(plan: Plan, rows: list[int], agent: AgentRecord | None, state: Snapshots | None) -> list[Check]:
+    """Of a run with groups, or flows of a size, over TCP. ``rows`` are the flows of the table ``flow``, ``state`` is
     accounting.json; None for what is missing."""
     flows = [flow for flow in plan.flows if flow.is_tcp and (flow.group is not None or flow.size_bytes is not None)]
     if not flows:
@@ -45,9 +42,8 @@ def connection_checks(
     checks = [_recorded(plan, agent, rows)]
     if agent is not None:
         checks.append(_ended(flows, agent))
-    if account is None:
+    if state is None:
         return checks  # another check says that it is missing
-    state = Snapshots(account["before"], account["after"])
     return [*checks, _opened(plan, agent or AgentRecord(), state), _refused(state)]
 
 

@@ -26,9 +26,9 @@ _MOST_NAMED = 3
 
 
 def coverage_checks(
-    plan: Plan, report: IngestReport, data: Measured, raw: Path, accounting: dict[str, Any] | None
+    plan: Plan, report: IngestReport, data: Measured, raw: Path, state: Snapshots | None
 ) -> list[Check]:
-    """``accounting`` is accounting.json, None if it is missing."""
+    """``state`` is accounting.json, None if it is missing."""
     checks = [*readings(plan, report)]
     if plan.collect.tcp_info_us is not None and plan.flows:
         checks.append(_tcp_info(data, plan.collect.tcp_info_us))
@@ -36,7 +36,7 @@ def coverage_checks(
         checks.append(trace_to_the_end(data))
     if plan.collect.ss and plan.flows:
         checks.append(_ss(plan, raw))
-    checks += _captures(plan, report, accounting)
+    checks += _captures(plan, report, state)
     return checks
 
 
@@ -122,7 +122,7 @@ def _ss(plan: Plan, raw: Path) -> Check:
     return Check("ss at begin and end", COLLECTION, not missing, message, 0, len(missing), 0, "readings")
 
 
-def _captures(plan: Plan, report: IngestReport, accounting: dict[str, Any] | None) -> Iterable[Check]:
+def _captures(plan: Plan, report: IngestReport, state: Snapshots | None) -> Iterable[Check]:
     """Every packet that the kernel handed to a capture is in its file, and so is every one the interface counted."""
     if not plan.collect.pcap:
         return
@@ -134,7 +134,7 @@ def _captures(plan: Plan, report: IngestReport, accounting: dict[str, Any] | Non
             yield Check(label, COLLECTION, False, f"the packets of the capture at {place} were not counted")
             continue
         yield _whole(label, captures[place])
-        passed = _passed(plan, place, accounting)
+        passed = _passed(plan, place, state)
         if passed is not None:
             in_file = captures[place]["in_file"]
             message = f"the capture has {in_file} packets, {passed} passed {place}"
@@ -155,11 +155,10 @@ def _whole(label: str, capture: dict[str, Any]) -> Check:
     return Check(label, COLLECTION, ok, message, received, in_file, 0, "packets")
 
 
-def _passed(plan: Plan, place: str, accounting: dict[str, Any] | None) -> int | None:
+def _passed(plan: Plan, place: str, state: Snapshots | None) -> int | None:
     """Packets that passed the interface, both ways; None where it is not ours alone, or has others than IPv4."""
     is_ours = plan.traits.virtual_clock
-    if accounting is None or not is_ours or _IPV6_OFF not in plan.kernel_parameters:
+    if state is None or not is_ours or _IPV6_OFF not in plan.kernel_parameters:
         return None
-    state = Snapshots(accounting["before"], accounting["after"])
     node, _, interface = place.partition(":")
     return state.interface(node, interface, "rx_packets") + state.interface(node, interface, "tx_packets")

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from howdah.judge.accounting import Snapshots
 from howdah.judge.check import ACCOUNTING, DURING, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.host_processor import processors
@@ -22,9 +21,9 @@ _COUNTED = ("arrived_packets", "served_packets", "dropped_packets", "waiting_pac
 
 
 def processor_checks(
-    directory: RunDirectory, data: Measured, accounting: dict[str, Any] | None, tolerance: Tolerance
+    directory: RunDirectory, data: Measured, state: Snapshots | None, tolerance: Tolerance
 ) -> list[Check]:
-    """Three checks of each processor; ``accounting`` is accounting.json."""
+    """Three checks of each processor; ``state`` is accounting.json."""
     found = processors(directory, data)
     checks = []
     for each in data.plan.processors:
@@ -40,18 +39,16 @@ def processor_checks(
                 for what, stage in _STAGES.items()
             ]
         else:
-            checks.append(_segments(each, readings, _taken_by_tcp(accounting, each.host)))
+            checks.append(_segments(each, readings, _taken_by_tcp(state, each.host)))
             checks.append(_costs(each, readings))
             checks.append(_time(each, readings, tolerance))
     return checks
 
 
-def _taken_by_tcp(accounting: dict[str, Any] | None, host: str) -> int | None:
+def _taken_by_tcp(state: Snapshots | None, host: str) -> int | None:
     """Segments that TCP of the host has taken since the host was made, by its own counter."""
-    try:
-        return int((accounting or {})["after"]["netstat"][host][_SEGMENTS])
-    except (KeyError, TypeError):
-        return None
+    counted = state.after.get("netstat", {}).get(host, {}) if state is not None else {}
+    return counted.get(_SEGMENTS)
 
 
 def _segments(each: Processor, found: Samples, taken: int | None) -> Check:

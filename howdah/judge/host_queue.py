@@ -7,8 +7,6 @@ stays where it was.
 
 from __future__ import annotations
 
-from typing import Any
-
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import ACCOUNTING, Check
 from howdah.judge.room import room_check
@@ -18,14 +16,14 @@ from howdah.plan.host_queue import HOST_HANDLE, PlannedQueue, host_queues, queue
 from howdah.plan.qdisc import ROOT_HANDLE
 
 
-def host_queue_checks(data: Measured, found: dict[str, Any] | None) -> list[Check]:
-    """Two checks of each queue that the plan gives a sender; ``found`` is accounting.json, None if it is missing."""
+def host_queue_checks(data: Measured, state: Snapshots | None) -> list[Check]:
+    """Two checks of each queue that the plan gives a sender; ``state`` is accounting.json, None if it is missing."""
     checks = []
     for each in host_queues(data.plan):
         place = f"{each.node}:{each.interface}"
         name, what = f"host queue {place}", f"the queue of {place}"
-        if found is not None:
-            checks.append(_account(name, what, each, Snapshots(found["before"], found["after"])))
+        if state is not None:
+            checks.append(_account(name, what, each, state))
         samples = data.host_queues[each.node, each.interface]
         end_ns = data.plan.duration_us * 1000
         checks.append(room_check(name, what, samples, each.queue.room_packets, end_ns))

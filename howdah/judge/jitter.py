@@ -5,7 +5,6 @@ packets kept their order while flows ran where the plan says so."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,14 +122,13 @@ def _order(
     return Check(f"jitter order {where}", stage, ok, message, mean, overtook, allowed, "packets")
 
 
-def order_checks(plan: Plan, found: dict[str, Any] | None) -> list[Check]:
-    """By the hosts' own counters, where the plan has a delay that varies. ``found`` is accounting.json; another check
+def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
+    """By the hosts' own counters, where the plan has a delay that varies. ``state`` is accounting.json; another check
     says that it is missing."""
     path = plan.path
     asked = (path.delay_variation or {}).get("asked")
-    if found is None or not (asked or path.jitter):
+    if state is None or not (asked or path.jitter):
         return []
-    state = Snapshots(found["before"], found["after"])
     if path.jitter is not None:
         return [_broken(plan, state)] if path.jitter.forward else []
     if path.early_us:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,15 +48,14 @@ class _Hop:
 
 
 def middlebox_checks(
-    directory: RunDirectory, data: Measured, found: dict[str, Any] | None, tolerance: Tolerance
+    directory: RunDirectory, data: Measured, state: Snapshots | None, tolerance: Tolerance
 ) -> list[Check]:
-    """``found`` is accounting.json. Nothing where the plan has no middlebox, and where accounting.json or a counter in
+    """``state`` is accounting.json. Nothing where the plan has no middlebox, and where accounting.json or a counter in
     it is missing, which other checks say."""
     plan = data.plan
     asked = plan.path.middlebox
-    if asked is None or found is None:
+    if asked is None or state is None:
         return []
-    state = Snapshots(found["before"], found["after"])
     try:
         hops = list(_hops(plan, state))
         return list(_checks(directory, data, asked, state, hops, tolerance))

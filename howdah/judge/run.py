@@ -9,7 +9,7 @@ from typing import Any
 from howdah.agent.wire_file import WIRE_FILE
 from howdah.errors import HowdahError
 from howdah.ingest.run import read_report
-from howdah.judge.accounting import accounting_checks
+from howdah.judge.accounting import accounting_checks, read_snapshots
 from howdah.judge.agreement import agreement_checks
 from howdah.judge.burst import burst_checks
 from howdah.judge.busy import Idle, idle_of
@@ -103,15 +103,16 @@ def _kernel_checks(
     checks += tick_checks(data)
     checks += limit_checks(data, tolerance)
     checks += sending_checks(data, tolerance)
-    checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
-    checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
-    checks += host_queue_checks(data, _json(raw / "accounting.json"))
-    checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, _json(raw / "accounting.json"))
-    checks += middlebox_checks(directory, data, _json(raw / "accounting.json"), tolerance)
-    checks += order_checks(plan, _json(raw / "accounting.json"))
+    account = read_snapshots(raw)
+    checks += processor_checks(directory, data, account, tolerance)
+    checks += accounting_checks(plan, account, tolerance)
+    checks += host_queue_checks(data, account)
+    checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, account)
+    checks += middlebox_checks(directory, data, account, tolerance)
+    checks += order_checks(plan, account)
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
     checks += collection_checks(plan, report, *accounts)
-    checks += coverage_checks(plan, report, data, raw, _json(raw / "accounting.json"))
+    checks += coverage_checks(plan, report, data, raw, account)
     checks += agreement_checks(data)
     checks += _gaps(plan, data, idle)
     checks += calibration_checks(plan, AFTER, after, tolerance)

@@ -17,7 +17,6 @@ from howdah.library.index import FILE, Index, Known, UnusableError, write_index
 from howdah.library.result import ROWS, RUN, Types
 from howdah.library.stacked import of_runs, positions, stacked
 from howdah.record.axis import Scalar
-from howdah.record.digest import DIGESTS
 from howdah.record.result import Run
 from howdah.record.state import is_settled
 from howdah.work.results import Others, read_others, read_results
@@ -161,6 +160,6 @@ def rows_of(name: str, runs: list[Run], types: Types) -> pa.Table:
 def can_be_known(run: Run, state: bytes | None) -> bool:
     """Whether the index may hold this run: reading it reports no problem, and no process may be writing it."""
     said = run.provenance
-    if state is None or run.plan is None or not said or not is_settled(state, time.time_ns()):
+    if state is None or run.plan is None or not is_settled(state, time.time_ns()):
         return False
-    return said["status"] == "failed" or (said["status"] == "finished" and DIGESTS in said and is_current(said))
+    return said.status == "failed" or (said.status == "finished" and said.digests is not None and is_current(said))

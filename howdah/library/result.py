@@ -42,9 +42,9 @@ def run_rows(runs: list[Run], axes: Types) -> pa.Table:
             "verdict": run.verdict_name,
             "counts": run.counts,
             "problem": run.problem,
-            "started": said.get("started"),
-            "wall_s": said.get("wall_s"),
-            "virtual_s": said.get("virtual_s"),
+            "started": said.started,
+            "wall_s": said.wall_s,
+            "virtual_s": said.virtual_s,
             "data_kept": run.data_kept,
             "directory": str(run.directory.path),
         }

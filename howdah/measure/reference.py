@@ -16,29 +16,36 @@ BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit 
 END = "<!-- Made by `make references`: end. -->"
 _HEAD = """## Every metric
 
-`worse` says which way a change is for the worse; where it is empty, neither way is.
-[`howdah nightly`](nightly.md) decides by it.
-The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause, in each row of its own.
-The files are in `howdah/measure/`.
+These have no definition above.
+`howdah list metrics` prints the meaning of every metric, and metrics.json has the unit in each row.
+The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause.
+"""
+_WORSE = """
+[`howdah nightly`](nightly.md) decides by which way a change is for the worse.
+Of a metric that is in neither list, no way is.
 """
 
 
-def metric_list() -> str:
-    """The list as a Markdown table, a row for each metric, in the order of the table of metrics."""
-    head = ["| metric | unit | worse | computed in | meaning |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *map(_row, known_metrics().values())])
+def metric_list(above: str) -> str:
+    """A row for each metric that ``above`` does not name, and the metrics of which more or less is worse."""
+    further = [metric for metric in known_metrics().values() if f"`{metric.name}`" not in above]
+    rows = ["| metric | unit | meaning |", "|---|---|---|", *map(_row, further)]
+    return "\n".join([_HEAD, *rows, _WORSE, *(_worse(way) for way in ("more", "less"))])
 
 
 def _row(metric: Metric) -> str:
     unit = "" if metric.unit == TEXT else metric.unit
-    files = ", ".join(f"`{name.rpartition('.')[2]}.py`" for name in metric.modules)
-    worse = "" if metric.worse == "either" else metric.worse
-    return f"| `{metric.name}` | {unit} | {worse} | {files} | {metric.meaning.replace('|', chr(92) + '|')} |"
+    return f"| `{metric.name}` | {unit} | {metric.meaning.replace('|', chr(92) + '|')} |"
+
+
+def _worse(way: str) -> str:
+    names = ", ".join(f"`{metric.name}`" for metric in known_metrics().values() if metric.worse == way)
+    return f"* {way} is worse: {names}"
 
 
 def page(text: str) -> str:
     """The page with the list as it is now. Raises HowdahError where it has no marks."""
-    return between(text, BEGIN, END, f"{_HEAD}\n{metric_list()}", PAGE_NAME)
+    return between(text, BEGIN, END, metric_list(text.partition(BEGIN)[0]), PAGE_NAME)
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from howdah.plan.plan import Flow
 
@@ -78,11 +77,6 @@ class FlowTrace:
             return np.zeros(np.shape(time_ns), dtype=np.int64)
         index = np.searchsorted(self.time_ns, time_ns, side="right")
         return np.where(index > 0, self.una_after[np.maximum(index - 1, 0)], 0)
-
-
-def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_bytes: int) -> FlowTrace:
-    """The records of ``flow`` in the table ``tcp_probe``; ``record`` is the flow's row of the table ``flow``."""
-    return trace_of(columns_of(table.filter(pc.equal(table["flow"], flow.id))), flow, record, mss_bytes)
 
 
 Columns = dict[str, npt.NDArray[Any]]

@@ -27,13 +27,13 @@ def read_claims(series: SuiteExperiment, directory: Path) -> NightSheet:
     runs = {run.name: run for run in read_results(directory).runs}
     sheet = empty_sheet(series)
     for run in runs.values():
-        kernel = run.provenance.get("kernel") or {}
-        sheet.release = str(kernel.get("release") or sheet.release)
-        sheet.image = str(kernel.get("image_sha256") or sheet.image)
+        kernel = run.provenance.kernel
+        sheet.release = kernel.release or sheet.release
+        sheet.image = kernel.image_sha256 or sheet.image
     for claim in judged.claims:
         if claim.id not in (series.claims or ()):
             continue
-        wall_s = sum(float(runs[name].provenance.get("wall_s") or 0.0) for name in claim.runs if name in runs)
+        wall_s = sum(float(runs[name].provenance.wall_s or 0.0) for name in claim.runs if name in runs)
         measured = claim.measured.text if claim.measured else ""
         sheet.claims[claim.id] = ClaimSheet(claim.verdict, claim.says, measured, claim.why, wall_s)
     return sheet

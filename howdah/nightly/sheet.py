@@ -130,7 +130,7 @@ def _digest(data: dict[str, Any]) -> str:
 
 
 def empty_sheet(series: SuiteExperiment, problem: str | None = None) -> NightSheet:
-    return NightSheet(series.name, series.item, series.kernel, now(), software(), problem=problem)
+    return NightSheet(series.name, series.item, series.kernel, now(), software().plain(), problem=problem)
 
 
 def read_experiment(series: SuiteExperiment, directory: Path, cells: set[str] | None = None) -> NightSheet:
@@ -143,9 +143,9 @@ def read_experiment(series: SuiteExperiment, directory: Path, cells: set[str] | 
         slug = slug_of(run.plan.run)
         if cells is not None and slug not in cells:
             continue
-        kernel = run.provenance.get("kernel") or {}
-        sheet.release = str(kernel.get("release") or sheet.release)
-        sheet.image = str(kernel.get("image_sha256") or sheet.image)
+        kernel = run.provenance.kernel
+        sheet.release = kernel.release or sheet.release
+        sheet.image = kernel.image_sha256 or sheet.image
         receiver = next((str(row["receiver"]) for row in run.metrics if row.get("receiver")), "linux")
         cell = sheet.cells.setdefault(slug, CellSheet(run.axes, run.algorithm, receiver))
         if run.counts:
@@ -156,18 +156,16 @@ def read_experiment(series: SuiteExperiment, directory: Path, cells: set[str] | 
 
 def _origin(run: Run) -> Origin:
     plan, record = run.plan, run.provenance
-    kernel, tree, tools = (record.get(name) or {} for name in ("kernel", "guest_tree", "engine"))
-    modules = {
-        name: each.get("sha256") or each.get("srcversion") for name, each in (record.get("modules") or {}).items()
-    }
-    parts = [kernel.get("image_sha256"), tree.get("sha256"), tools.get("tools"), tools.get("qemu"), modules]
-    is_known = bool(kernel.get("image_sha256")) and all(modules.values())
+    kernel, tree, tools = record.kernel, record.guest_tree, record.engine
+    modules = {name: each.sha256 or each.srcversion for name, each in record.modules.items()}
+    parts = [kernel.image_sha256, tree.sha256 if tree else None, tools.tools, tools.qemu, modules]
+    is_known = bool(kernel.image_sha256) and all(modules.values())
     return Origin(
         engine=plan.engine if plan else "",
         virtual_clock=plan is not None and plan.traits.virtual_clock,
         guest=sha256_text(json.dumps(parts, sort_keys=True)) if is_known else "",
         agent=agent_sha256(),  # part of the key, by which the run was found
-        analysis=str(record.get("analysis_sha256") or ""),
+        analysis=record.analysis_sha256 or "",
     )
 
 
@@ -176,9 +174,9 @@ def repetition_of(run: Run, units: dict[str, str]) -> Repetition:
     found = Repetition(
         *(run.verdict_name, run.plan.seed if run.plan else None),
         why=_why(run),
-        key=str(record.get("key") or ""),
-        plan=str(record.get("plan_sha256") or ""),
-        wall_s=float(record.get("wall_s") or 0.0),
+        key=record.key or "",
+        plan=record.plan_sha256 or "",
+        wall_s=float(record.wall_s or 0.0),
     )
     if not run.counts:
         return found

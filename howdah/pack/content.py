@@ -22,13 +22,12 @@ import zstandard
 from howdah.errors import HowdahError
 from howdah.foreign import open_foreign, read_foreign
 from howdah.pack.local import Paths, paths_in
-from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
+from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.drawn import DRAWN_NAME
 from howdah.record.index import read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
-from howdah.record.reading import read_record
-from howdah.record.retention import PACKED_AS, RAW_LEFT_OUT, REMOVED
+from howdah.record.run import read_record
 
 _SIGNATURES = (MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
 _TEXTS = (".json", ".jsonl", ".log", ".txt", ".yaml", ".html", ".csv")
@@ -113,7 +112,7 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, k
     wrong = mismatches(run, record)
     if wrong:
         raise refusal(run, wrong[0])
-    known: dict[str, str] = dict(record.get(DIGESTS) or {})
+    known = dict(record.digests or {})
     rewritten: dict[str, str | None] = {}
     dropped: list[str] = []
     gone: list[str] = []  # of results: whole folders
@@ -140,18 +139,19 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, k
     if gone:
         folders = sorted({name.partition("/")[0] for name in gone})
         content.left_out += [f"{prefix}/{folder}/" for folder in folders]
-        record |= {REMOVED: True, PACKED_AS: kind}
+        record.data_removed, record.packed_as = True, kind
     if "plan.json" in rewritten:
-        record["plan_sha256"] = known["plan.json"]
-    if DIGESTS in record:
-        record[DIGESTS] = known
+        record.plan_sha256 = known["plan.json"]
+    if record.digests is not None:
+        record.digests = known
     if dropped:
-        record[RAW_LEFT_OUT] = dropped
+        record.raw_left_out = dropped
     if rewritten:
-        record["rewritten"] = rewritten  # SHA-256 before paths were replaced
-    text = json.dumps(record, indent=1) + "\n"
-    content.add(f"{prefix}/run.json", paths.replaced(text.encode()))
-    differs = bool(rewritten or dropped or gone) or paths.replaced(text.encode()) != text.encode()
+        record.rewritten = rewritten
+    differs = bool(rewritten or dropped or gone)
+    text = f"{json.dumps(record.plain(), indent=1)}\n".encode() if differs else read_foreign(run.provenance)
+    content.add(f"{prefix}/run.json", paths.replaced(text))
+    differs |= paths.replaced(text) != text
     _add_signature(content, run.path, prefix, changed=differs)
 
 

@@ -44,7 +44,7 @@ from howdah.plan.sysctl import host_settings, kernel_settings
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
 from howdah.plan.wiring import wire
-from howdah.profile import Cell, Profile
+from howdah.profile import Cell
 from howdah.profile.host import FIXED
 from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import Scenario
@@ -169,11 +169,6 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     whole = as_model(cell, dataclasses.replace(whole, collect=_of_what_is_there(whole)))
     divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
     return with_host_queues(cell, network, tune(divided, receivers))
-
-
-def compile_profile(profile: Profile, engine: str | None = None, kernel: str | None = None) -> list[Plan]:
-    """The plans of every cell of a profile, in order."""
-    return [compile_plan(cell, engine, kernel) for cell in profile.cells()]
 
 
 def _network(cell: Cell) -> tuple[Network, dict[str, int]]:

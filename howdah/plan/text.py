@@ -53,7 +53,9 @@ def _run(plan: Plan) -> Iterator[str]:
     later = perturbation["start_offset_us"]
     offsets = ", ".join(format_duration(offset) for offset in later)
     if len(later) > _MOST_OFFSETS:
-        offsets = f"{format_duration(min(later))} to {format_duration(max(later))}, each of {len(later)} by its own"
+        offsets = (
+            f"{format_duration(min(later))} to {format_duration(max(later))}, each of {len(later)} flows by its own"
+        )
     perturbed = "none (one repetition)"
     if perturbation["applied"]:
         perturbed = f"RTT x {perturbation['rtt_factor']:.6f}; starts later by {offsets}"

@@ -65,17 +65,21 @@ def page() -> str:
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
     lines.append("")
     _, definitions = raw_schema()
-    chosen: set[type[BaseModel]] = set()
-    for path, description, model in _places(Scenario, "", ""):
-        if issubclass(model, QueueSection):  # which hops have, too
-            if model in chosen:
-                continue
-            chosen.add(model)
-        lines += [f"## `{path}`" if path else "## The profile", "", description, ""] if path else ["## The profile", ""]
-        lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
+    sections = _sections()
+    for model, paths in sections.items():
+        named = paths[:1] if issubclass(model, QueueSection) else paths  # which hops have, too
+        title = ", ".join(f"`{path}`" for path in named)
+        lines += [f"## {title}", "", _text(model), ""] if paths[0] else ["## The profile", ""]
+        base = next((base for base in model.__bases__ if base in sections), None)
         properties = definitions[model.__name__]["properties"]
-        lines += [_row(name, info, properties[name]) for name, info in fields_of(model, whole=True)]
-        lines.append("")
+        rows = [_row(name, info, properties[name]) for name, info in fields_of(model, whole=True)]
+        if base is not None:
+            known = definitions[base.__name__]["properties"]
+            told = {_row(name, info, known[name]) for name, info in fields_of(base, whole=True)}
+            rows = [row for row in rows if row not in told]
+            lines += [f"It takes what `{sections[base][0]}` takes{', and:' if rows else '.'}", ""]
+        if rows:
+            lines += ["| field | value | default | meaning |", "|---|---|---|---|", *rows, ""]
     lines += ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
     for algorithm in ALGORITHMS.values():
         parameters = ", ".join(f"`{algorithm.module}.{key}={value}`" for key, value in algorithm.parameters.items())
@@ -97,8 +101,16 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tuple[str, str, type[BaseModel]]]:
-    yield path, description, model
+def _sections() -> dict[type[BaseModel], list[str]]:
+    """Each model with the places that take it."""
+    found: dict[type[BaseModel], list[str]] = {}
+    for path, model in _places(Scenario, ""):
+        found.setdefault(model, []).append(path)
+    return found
+
+
+def _places(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    yield path, model
     for name, info in fields_of(model, whole=True):
         shape, inner = shape_of(info.annotation)
         suffix = ""
@@ -107,9 +119,9 @@ def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tup
             shape, inner = shape_of(inner)
         if shape == "choice":
             for kind, one in inner.items():
-                yield from _places(one, f"{path}.{name}{suffix}: {kind}".lstrip("."), _text(one))
+                yield from _places(one, f"{path}.{name}{suffix}: {kind}".lstrip("."))
         if shape == "section":
-            yield from _places(inner, f"{path}.{name}{suffix}".lstrip("."), _text(inner))
+            yield from _places(inner, f"{path}.{name}{suffix}".lstrip("."))
 
 
 def _text(model: type[BaseModel]) -> str:

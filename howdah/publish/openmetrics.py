@@ -116,14 +116,14 @@ def _plain(values: Float64) -> list[float]:
 def _facts(run: Run) -> Iterator[tuple[PublishedMetric, dict[str, str], float]]:
     """Run summaries: one sample each. The run's name is a label here and nowhere else."""
     run_info, exit_info = INFO
-    provenance = run.provenance
+    record = run.provenance
     facts = {
         "run": run.name,
         "verdict": run.verdict_name,
         "engine": run.plan.engine if run.plan else "unknown",
-        "plan_sha256": str(provenance.get("plan_sha256") or ""),
-        "kernel_image_sha256": str(provenance.get("kernel", {}).get("image_sha256") or ""),
-        "revision": str(provenance.get("howdah", {}).get("revision") or ""),
+        "plan_sha256": record.plan_sha256 or "",
+        "kernel_image_sha256": record.kernel.image_sha256 or "",
+        "revision": record.howdah.revision or "",
     }
     yield run_info, {name: value for name, value in facts.items() if value}, 1.0
     yield END, {"run": run.name}, end_ms(run) / 1000

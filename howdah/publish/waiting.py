@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.record.directory import PARTIAL, read_json
+from howdah.record.directory import PARTIAL, RunDirectory, read_json
+from howdah.record.run import read_record
 
 _MOST_NAMES = 12
 _REPEATED = ("repetition",)
@@ -73,9 +74,9 @@ class Queues:
         try:
             key = (run, (run / "run.json").stat().st_mtime_ns)
             if key not in self._made:
-                record = read_json(run / "run.json")
-                wall = record.get("wall_s")
-                verdict = str(record["status"])
+                record = read_record(RunDirectory(run))
+                wall = record.wall_s
+                verdict: str = record.status
                 if verdict == "finished":
                     verdict = str(read_json(run / "verdict.json")["verdict"])
                 self._made[key] = _Made(verdict, float(wall) if isinstance(wall, int | float) else None)

@@ -7,22 +7,23 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from howdah.record.digest import DIGESTS
 from howdah.record.result import Run
+from howdah.record.run import TreeOrigin
 
+_SHARED = {"kernel", "modules", "confinement", "stacks", "howdah", "host", "algorithms", "extensions"}
+_parts: dict[str, Any] = {}
 _KEPT = ("tables/", "connections.parquet")  # what is read when somebody asks for it
-_TREE = "guest_tree"
 
 
 def brief(run: Run) -> Run:
     """Without the plan's operations, the checks that hold, and all digests but those of tables. Nothing else is
-    missing; equal words are there once for all runs."""
-    record = {name: value for name, value in run.provenance.items() if name not in (DIGESTS, _TREE)}
-    if DIGESTS in run.provenance:
-        digests = run.provenance[DIGESTS]
-        record[DIGESTS] = {sys.intern(name): value for name, value in digests.items() if name.startswith(_KEPT)}
-    if tree := run.provenance.get(_TREE):
-        record[_TREE] = {"sha256": tree.get("sha256")}
+    missing; equal words and parts of run.json are there once for all runs."""
+    record = run.provenance
+    kept = {name: _shared(getattr(record, name)) for name in _SHARED & record.model_fields_set}
+    if record.digests is not None:
+        kept["digests"] = {sys.intern(name): each for name, each in record.digests.items() if name.startswith(_KEPT)}
+    if record.guest_tree is not None:
+        kept["guest_tree"] = _shared(TreeOrigin(sha256=record.guest_tree.sha256))
     verdict = run.verdict
     if verdict is not None:
         verdict = {**verdict, "checks": [check for check in verdict.get("checks", []) if check.get("ok") is not True]}
@@ -32,8 +33,12 @@ def brief(run: Run) -> Run:
         metrics=[{sys.intern(name): _once(value) for name, value in row.items()} for row in run.metrics],
         cross_checks=[],
         verdict=verdict,
-        provenance=record,
+        provenance=record.but(**kept),
     )
+
+
+def _shared(part: Any) -> Any:
+    return _parts.setdefault(repr(part), part)
 
 
 def _once(value: Any) -> Any:

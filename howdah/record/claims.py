@@ -8,7 +8,7 @@ that was not set is left out of the file.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import AliasChoices, ConfigDict, Field
 
@@ -24,10 +24,6 @@ CLAIMS_NAME = "claims.json"
 
 class _ClaimPart(FilePart):
     model_config = ConfigDict(serialize_by_alias=True)
-
-    def plain(self) -> dict[str, Any]:
-        """As the file has it."""
-        return self.model_dump(exclude_unset=True)
 
 
 class ExpectedRow(_ClaimPart):

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from howdah.errors import HowdahError, RecordError
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory, writing_name
+from howdah.record.run import RunRecord
 from howdah.record.table import DAMAGED, opened_file
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -156,12 +157,12 @@ def write_connections(directory: RunDirectory, found: Connections) -> None:
         raise HowdahError(f"cannot write the measures of connections: {error}", where=str(path)) from error
 
 
-def read_connections(directory: RunDirectory, provenance: dict[str, Any] | None = None) -> Connections:
+def read_connections(directory: RunDirectory, record: RunRecord | None = None) -> Connections:
     """Those of a run. Raises MismatchError when the file is not the one that run.json recorded, RecordError when it is
     damaged."""
     path = directory.connections
-    if provenance is not None:
-        check(directory, provenance, [path])
+    if record is not None:
+        check(directory, record, [path])
     try:
         with opened_file(path) as file:
             schema = file.schema_arrow.remove_metadata()

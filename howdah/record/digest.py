@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.errors import ExitCode, HowdahError, RecordError
 from howdah.foreign import files_below, kind_of, open_foreign
-from howdah.record.directory import RunDirectory, write_json
+from howdah.record.directory import RunDirectory
+from howdah.record.run import RunRecord, write_record
 
-DIGESTS = "digests"  # in run.json: {path in the run directory: SHA-256 in hexadecimal}
 SOURCES = ("plan.json", "raw/", "share/")  # what the analysis reads; all else in a run is made from it
 MANIFEST = "manifest.sha256"  # of a signature (howdah/verify/signature.py)
 SSH_SIGNATURE, MINISIGN_SIGNATURE = f"{MANIFEST}.sig", f"{MANIFEST}.minisig"
@@ -94,31 +93,31 @@ def digests(directory: RunDirectory, keep: Callable[[str], bool] = lambda _name:
     return {name: file_sha256(directory.path / name) for name in covered(directory) if keep(name)}
 
 
-def seal(directory: RunDirectory, record: dict[str, Any], keep: Callable[[str], bool] = lambda _name: True) -> None:
+def seal(directory: RunDirectory, record: RunRecord, keep: Callable[[str], bool] = lambda _name: True) -> None:
     """Write ``record`` as run.json with the digests of all other files as they are now, or of those that ``keep`` says:
     the others are about to be removed."""
-    write_json(directory.provenance, {**record, DIGESTS: digests(directory, keep)})
+    write_record(directory, record.but(digests=digests(directory, keep)))
 
 
 def is_source(name: str) -> bool:
     return name.startswith(SOURCES)
 
 
-def only(record: dict[str, Any], keep: Callable[[str], bool]) -> dict[str, Any]:
+def only(record: RunRecord, keep: Callable[[str], bool]) -> RunRecord:
     """The record with the digests of some files alone."""
-    if DIGESTS not in record:
+    if record.digests is None:
         return record
-    return {**record, DIGESTS: {name: digest for name, digest in record[DIGESTS].items() if keep(name)}}
+    return record.but(digests={name: digest for name, digest in record.digests.items() if keep(name)})
 
 
 def mismatches(
-    directory: RunDirectory, record: dict[str, Any], keep: Callable[[str], bool] = lambda _name: True
+    directory: RunDirectory, record: RunRecord, keep: Callable[[str], bool] = lambda _name: True
 ) -> list[Mismatch]:
     """Every file that differs from what the record says, in the order of their paths; none without digests.
 
     ``keep`` says which files are looked at.
     """
-    known = record.get(DIGESTS)
+    known = record.digests
     if known is None:
         return []
     entries = _entries(directory)
@@ -144,9 +143,9 @@ def _has_digest(file: Path, digest: str) -> bool:
         return False
 
 
-def check(directory: RunDirectory, record: dict[str, Any], files: Iterable[Path]) -> None:
+def check(directory: RunDirectory, record: RunRecord, files: Iterable[Path]) -> None:
     """Raise MismatchError for the first of these files that is not as the record says; nothing without digests."""
-    known = record.get(DIGESTS)
+    known = record.digests
     if known is None:
         return
     for file in files:

@@ -20,6 +20,10 @@ class FilePart(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
+    def plain(self) -> dict[str, Any]:
+        """As the file has it: without what was not set."""
+        return self.model_dump(exclude_unset=True)
+
 
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:

@@ -19,9 +19,9 @@ from howdah.metric import TABLE
 from howdah.place import CHECKOUT
 from howdah.record.closure import modules_of
 from howdah.record.memory import remembered_sha256
+from howdah.record.run import RUN_FORMAT, AddedPart, HostMachine, RunRecord, Software
 from howdah.registered import Registered, registered
 
-PROVENANCE_FORMAT = 1
 _REVISION = "# branch.oid "
 _ASK_EVERY_S = 1.0
 _asked: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)  # when, and what was said
@@ -63,11 +63,6 @@ def analysis_sha256() -> str:
     return sha256_text("\0".join([own, *(f"{each.to_json()} {each.sha256}" for each in more)])) if more else own
 
 
-def core_s(record: dict[str, Any]) -> float:
-    """Seconds of a processor that the stages of a run used; those on the wall where run.json has no others."""
-    return float(sum(stage.get("core_s", stage["wall_s"]) for stage in record.get("stages", [])))
-
-
 def _git(*arguments: str) -> str | None:
     if CHECKOUT is None:
         return None  # site-packages may lie in a repository of somebody else's
@@ -78,7 +73,7 @@ def _git(*arguments: str) -> str | None:
     return answer.stdout.strip() if answer.returncode == 0 else None
 
 
-def software() -> dict[str, Any]:
+def software() -> Software:
     """Version and git revision of howdah; ``modified`` is true when the checkout differs from the revision.
 
     Git is asked once a second at most: it looks at two thousand files.
@@ -87,7 +82,7 @@ def software() -> dict[str, Any]:
     if time.monotonic() - _asked[0] >= _ASK_EVERY_S:
         _asked = (time.monotonic(), *_checkout())
     _, revision, modified = _asked
-    return {"version": __version__, "revision": revision, "modified": modified}
+    return Software(version=__version__, revision=revision, modified=modified)
 
 
 def _checkout() -> tuple[str | None, bool | None]:
@@ -101,7 +96,7 @@ def _checkout() -> tuple[str | None, bool | None]:
     return revision, not all(line.startswith("# ") for line in lines)
 
 
-def machine() -> dict[str, Any]:
+def machine() -> HostMachine:
     cpu = None
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -109,12 +104,9 @@ def machine() -> dict[str, Any]:
             line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line[:10] == "model name"
         ]
         cpu = names[0] if names else None
-    return {
-        "machine": platform.machine(),
-        "system": platform.platform(),
-        "cpu": cpu,
-        "python": platform.python_version(),
-    }
+    return HostMachine(
+        machine=platform.machine(), system=platform.platform(), cpu=cpu, python=platform.python_version()
+    )
 
 
 def run_key(plan_json: str, engine_identity: dict[str, Any]) -> str:
@@ -134,26 +126,26 @@ def installed_collectors(plan_json: str) -> list[Registered]:
     return [each for each in installed if each.name in asked]
 
 
-def extensions_of(plan_json: str) -> list[dict[str, str]]:
+def extensions_of(plan_json: str) -> list[AddedPart]:
     """``extensions`` of run.json: what installed packages add to a run of the plan and to its results."""
     plan = json.loads(plan_json)
     taken = [each.extension for each in installed_collectors(plan_json) if each.extension]
     taken += [each for kind in RESULTS for each in extensions(kind).values()]
     taken += [each for each in extensions("engines").values() if each.name == plan["engine"]]
-    return [each.to_json() for each in taken if not each.is_own]
+    return [AddedPart(**each.to_json()) for each in taken if not each.is_own]
 
 
-def first_record(plan_json: str, key: str) -> dict[str, Any]:
+def first_record(plan_json: str, key: str) -> RunRecord:
     plan = json.loads(plan_json)
-    return {
-        "format": PROVENANCE_FORMAT,
-        "status": "running",
-        "key": key,
-        "plan_sha256": sha256_text(plan_json),
+    return RunRecord(
+        format=RUN_FORMAT,
+        status="running",
+        key=key,
+        plan_sha256=sha256_text(plan_json),
         **{name: plan[name] for name in ("sender", "processors") if plan.get(name)},
-        "howdah": software(),
-        "host": machine(),
-        "started": now(),
-        "stages": [],
-        "error": None,
-    }
+        howdah=software(),
+        host=machine(),
+        started=now(),
+        stages=[],
+        error=None,
+    )

@@ -19,50 +19,12 @@ from howdah.plan.named import check_names
 from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.model import HINT, FilePart, adapter, checked
+from howdah.record.run import RunRecord
 
 Scalar = str | int | float | bool | None
 
 
 _LEFT_OUT: Any = None  # a field that may be missing; where it is there, it is of its type
-
-
-class _Stage(FilePart):
-    stage: str
-    wall_s: float = _LEFT_OUT
-    core_s: float = _LEFT_OUT
-
-
-class _Kernel(FilePart):
-    release: str | None = _LEFT_OUT
-    image_sha256: str | None = _LEFT_OUT
-    config_sha256: str | None = _LEFT_OUT
-    source: str | None = _LEFT_OUT
-    compiler: str | None = _LEFT_OUT
-    options_not_taken: list[str] = _LEFT_OUT
-
-
-class _Record(FilePart):
-    format: Literal[1] = _LEFT_OUT
-    status: Literal["running", "finished", "failed"]
-    key: str = _LEFT_OUT
-    plan_sha256: str = _LEFT_OUT
-    analysis_sha256: str | None = _LEFT_OUT
-    extensions: list[dict[str, str]] = _LEFT_OUT
-    digests: dict[str, str] = _LEFT_OUT
-    data_removed: bool = _LEFT_OUT
-    error: str | None = _LEFT_OUT
-    started: str | None = _LEFT_OUT
-    ended: str = _LEFT_OUT
-    wall_s: float = _LEFT_OUT
-    virtual_s: float = _LEFT_OUT
-    stages: list[_Stage] = _LEFT_OUT
-    parameter_places: dict[str, str] = _LEFT_OUT
-    howdah: dict[str, Scalar] = _LEFT_OUT
-    host: dict[str, Scalar] = _LEFT_OUT
-    engine: dict[str, Any] = _LEFT_OUT
-    kernel: _Kernel = _LEFT_OUT
-    guest_tree: dict[str, Any] | None = _LEFT_OUT  # several machines have none
-    modules: dict[str, dict[str, Any]] = _LEFT_OUT
 
 
 class _Row(FilePart):
@@ -148,7 +110,7 @@ class _OpenPlan(_Opened):
 
 def prepare(*further: type[BaseModel]) -> None:
     """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
-    for kind in (Plan, _OpenPlan, _Record, _Metrics, _Verdict, *further):
+    for kind in (Plan, _OpenPlan, RunRecord, _Metrics, _Verdict, *further):
         adapter(kind)
 
 
@@ -157,11 +119,6 @@ def _checked(kind: type[FilePart], value: Any, path: Path) -> dict[str, Any]:
     checked(kind, value, path)
     found: dict[str, Any] = value
     return found
-
-
-def read_record(directory: RunDirectory) -> dict[str, Any]:
-    """run.json, checked."""
-    return _checked(_Record, read_json(directory.provenance), directory.provenance)
 
 
 def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from howdah.place import PROJECT
-from howdah.record import agent, calibration, claims
+from howdah.record import agent, calibration, claims, run
 from howdah.record.index import ExperimentIndex, IndexedRun, ProfileSource
 
+_FEW = 4  # fields that are told without a table
 PAGE = PROJECT / "docs" / "data-format.md"
 # What a table is of, and its model; a section of the page for each file.
 _SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
@@ -66,6 +67,20 @@ _SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
         ("`kernel_log`:", agent.KernelLogRecord),
         ("`processor`:", agent.ProcessorRecord),
     ),
+    "run.json": (
+        ("What the engine says:", run.EngineReport),
+        ("The rest of the file:", run.RunRecord),
+        ("`engine`; each engine gives what it has:", run.EngineOrigin),
+        ("`kernel`:", run.KernelOrigin),
+        ("`guest_tree`:", run.TreeOrigin),
+        ("A module of `modules`; a profile's own also has what agent.json has of it:", run.ModuleOrigin),
+        ("`confinement`:", run.Confinement),
+        ("A stack of `stacks`:", run.StackOrigin),
+        ("`howdah`:", run.Software),
+        ("`host`:", run.HostMachine),
+        ("A row of `stages`:", run.StageTime),
+        ("A row of `extensions`:", run.AddedPart),
+    ),
     "experiment.json": (
         ("The list of runs, one line a run in `cells`.", ExperimentIndex),
         ("Its `profile`:", ProfileSource),
@@ -79,16 +94,19 @@ def page(text: str) -> str:
     for name, parts in _SECTIONS.items():
         before, title, after = text.partition(f"\n## {name}\n")
         _, heading, rest = after.partition("\n## ")
-        tables = "\n".join(f"{words}\n\n{_table(model)}" for words, model in parts)
+        tables = "\n".join(f"{words}\n{_told(model)}" for words, model in parts)
         text = f"{before}{title}{tables}{heading}{rest}"
     return text
 
 
-def _table(model: type[BaseModel]) -> str:
+def _told(model: type[BaseModel]) -> str:
     inherited = {name for base in model.__bases__ if issubclass(base, BaseModel) for name in base.model_fields}
     fields = {name: field for name, field in model.model_fields.items() if name not in inherited}
-    rows = (f"| `{field.serialization_alias or name}` | {field.description} |\n" for name, field in fields.items())
-    return f"| field | what it is |\n|---|---|\n{''.join(rows)}"
+    told = {field.serialization_alias or name: field.description for name, field in fields.items()}
+    if len(told) <= _FEW:
+        return "".join(f"`{name}`: {text}\n" for name, text in told.items())
+    rows = (f"| `{name}` | {text} |\n" for name, text in told.items())
+    return f"\n| field | what it is |\n|---|---|\n{''.join(rows)}"
 
 
 if __name__ == "__main__":

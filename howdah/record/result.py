@@ -17,8 +17,8 @@ from howdah.record.connections import Connections, of_rows, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import IndexedRun, ProfileSource, read_index
-from howdah.record.reading import read_metrics, read_plan_file, read_record, read_verdict
-from howdah.record.retention import REMOVED
+from howdah.record.reading import read_metrics, read_plan_file, read_verdict
+from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
 from howdah.record.table import check_columns, opened, whole
 
@@ -40,7 +40,7 @@ class Run:
     metrics: list[dict[str, Any]]
     cross_checks: list[dict[str, Any]]
     verdict: dict[str, Any] | None
-    provenance: dict[str, Any]
+    provenance: RunRecord
     problem: str | None = None
     connection_rows: list[dict[str, Any]] = field(default_factory=list)  # of metrics.json of an older version
     likely_kernel: str | None = (
@@ -66,7 +66,7 @@ class Run:
     @property
     def data_kept(self) -> bool:
         """False when the profile keeps the results alone of this run: there are no tables to draw from."""
-        return not self.provenance.get(REMOVED, False)
+        return not self.provenance.data_removed
 
     @property
     def kernel(self) -> str:
@@ -76,8 +76,7 @@ class Run:
     @property
     def release(self) -> str | None:
         """What run.json says of the kernel that ran."""
-        found = (self.provenance.get("kernel") or {}).get("release")
-        return str(found) if found else None
+        return self.provenance.kernel.release or None
 
     @property
     def point(self) -> str:
@@ -101,7 +100,7 @@ class Run:
     @property
     def started_s(self) -> float:
         """Host time at which the run started, seconds since 1970; virtual times are published relative to it."""
-        return _seconds(self.provenance.get("started"))
+        return _seconds(self.provenance.started)
 
     def table(self, name: str) -> pa.Table | None:
         """A table, or None when the run has none of that name or no row in it.
@@ -155,10 +154,12 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
     """
     directory = RunDirectory(path)
     cell = cell or IndexedRun(run=directory.name)
-    provenance = read_record(directory) if directory.provenance.exists() else {}
-    check(directory, provenance, [directory.plan, directory.metrics, directory.verdict])
-    status = str(provenance.get("status") or cell.status)
-    plan, problem = None, provenance.get("error")
+    record, status = RunRecord(status="running"), cell.status
+    if directory.provenance.exists():
+        record = read_record(directory)
+        status = record.status
+    check(directory, record, [directory.plan, directory.metrics, directory.verdict])
+    plan, problem = None, record.error
     if directory.plan.exists():
         try:
             plan = read_plan_file(directory.plan)
@@ -180,7 +181,7 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
         connection_rows=[row for row in rows if _is_connection(row)],
         cross_checks=list(measured.get("cross_checks", [])),
         verdict=read_verdict(directory) if directory.verdict.exists() else None,
-        provenance=provenance,
+        provenance=record,
         problem=str(problem) if problem else None,
     )
 
@@ -228,7 +229,7 @@ def load_experiment(
             name=name,
             description="",
             profile=ProfileSource(file=run.plan.profile if run.plan else ""),
-            created=str(run.provenance.get("started", "")),
+            created=run.provenance.started or "",
             runs=[kept(run) if kept else run],
         )
     raise HowdahError(

@@ -9,16 +9,13 @@ Raw records and tables of a long run are megabytes; ``howdah rerun`` makes them 
 from __future__ import annotations
 
 import shutil
-from typing import Any, Literal
+from typing import Literal
 
 from howdah.record.digest import only
-from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.directory import RunDirectory, read_json
+from howdah.record.run import RunRecord, read_record, write_record
 
 Keep = Literal["everything", "first"]
-REMOVED = "data_removed"  # in run.json
-PACKED_AS = "packed_as"  # in run.json of a copy whose data were removed because it is of a pack of results
-RAW_LEFT_OUT = "raw_left_out"  # in run.json of a copy: files of raw/ that it was given away without (howdah/pack)
-
 _DATA = ("raw/", "tables/", "share/")
 
 
@@ -27,19 +24,19 @@ def keeps_data(keep: Keep, repetition: int) -> bool:
     return keep == "everything" or repetition == 0
 
 
-def can_be_analysed(record: dict[str, Any]) -> bool:
+def can_be_analysed(record: RunRecord) -> bool:
     """Whether a run still has all that its tables are made from."""
-    return not record.get(REMOVED, False) and not record.get(RAW_LEFT_OUT)
+    return not record.data_removed and not record.raw_left_out
 
 
 def has_data(directory: RunDirectory) -> bool:
     """Whether raw/ and tables/ of a finished run are there."""
-    return not read_json(directory.provenance).get(REMOVED, False)
+    return not read_record(directory).data_removed
 
 
-def may_go(record: dict[str, Any], verdict: str) -> bool:
+def may_go(record: RunRecord, verdict: str) -> bool:
     """Whether the data of a run may be removed: those of one that failed or is invalid show why, and stay."""
-    return record["status"] == "finished" and verdict != "invalid"
+    return record.status == "finished" and verdict != "invalid"
 
 
 def stays(name: str) -> bool:
@@ -53,11 +50,11 @@ def remove_data(directory: RunDirectory) -> bool:
     run.json says so before anything is removed: a run that is killed in between has no tables that look whole. The
     digests of what stays remain.
     """
-    record = read_json(directory.provenance)
+    record = read_record(directory)
     verdict = read_json(directory.verdict)["verdict"] if directory.verdict.exists() else "invalid"
     if not may_go(record, verdict):
         return False
-    write_json(directory.provenance, {**only(record, stays), REMOVED: True})
+    write_record(directory, only(record, stays).but(data_removed=True))
     for folder in (directory.raw, directory.tables, directory.share):
         shutil.rmtree(folder, ignore_errors=True)
     return True

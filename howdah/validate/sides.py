@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.record.result import Run
+from howdah.record.run import KernelOrigin
 from howdah.validate.comparison import ComparedPoint, Side, compare, measures_of
 from howdah.work.batch import Outcome
 from howdah.work.compiled import compile_plans
@@ -99,15 +99,14 @@ def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
     return Side(
         engine=engine,
         verdict=verdict,
-        kernel=_kernel(run.provenance),
-        wall_s=run.provenance["wall_s"],
+        kernel=_kernel(run.provenance.kernel),
+        wall_s=run.provenance.wall_s or 0.0,
         measures=measures_of([*run.metrics, *run.connections().rows()]),
         problem=f"{verdict}: {wrong[0]}" if wrong else None,
     )
 
 
-def _kernel(record: dict[str, Any]) -> str:
+def _kernel(kernel: KernelOrigin) -> str:
     """The kernel's version. Debian's release names do not always say it, its package versions do."""
-    kernel = record.get("kernel") or {}
-    said = _VERSION.findall(str(kernel.get("source", "")))
-    return said[-1] if said else str(kernel.get("release", "unknown"))
+    said: list[str] = _VERSION.findall(kernel.source or "")
+    return said[-1] if said else kernel.release or "unknown"

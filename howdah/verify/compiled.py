@@ -23,6 +23,7 @@ from howdah.profile.profile import Cell
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.index import PENDING, ExperimentIndex, read_index
 from howdah.record.provenance import software
+from howdah.record.run import record_or_empty
 from howdah.verify.finding import Discrepancy, Report
 
 PROFILE = "profile.yaml"
@@ -114,14 +115,14 @@ def _slug(directory_name: str) -> str:
 
 def _tell(run: RunDirectory, difference: str, report: Report) -> None:
     """A finding, if this very howdah made the plan; else it may be the compiler that has changed."""
-    made, now = read_object(run.provenance).get("howdah") or {}, software()
+    made, now = record_or_empty(run).howdah, software()
     name = f"{run.name}/plan.json" if Path(report.path) != run.path else "plan.json"
-    if all(made.get(each) == now[each] for each in ("version", "revision", "modified")):
+    if made == now:
         report.findings.append(Discrepancy(name, f"it is not what {PROFILE} gives: {difference}"))
     else:
         report.gaps.append(
             f"{name} is not what {PROFILE} gives by this howdah: {difference}. It claims to be of howdah "
-            f"{made.get('version')} ({str(made.get('revision'))[:12]})"
+            f"{made.version} ({str(made.revision)[:12]})"
         )
 
 

@@ -11,12 +11,13 @@ from howdah.claim.claims import judged, judged_with
 from howdah.errors import HowdahError
 from howdah.foreign import kind_of, read_foreign
 from howdah.record.claims import CLAIMS_NAME
-from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
-from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object
+from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
+from howdah.record.directory import PARTIAL, RunDirectory, read_json
 from howdah.record.drawn import DRAWN_NAME
 from howdah.record.index import PENDING, ExperimentIndex, IndexedRun, read_index
 from howdah.record.provenance import sha256_text
-from howdah.record.reading import read_record, read_verdict
+from howdah.record.reading import read_verdict
+from howdah.record.run import read_record, record_or_empty
 from howdah.verify.compiled import PROFILE, check_plans
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
@@ -82,7 +83,7 @@ def _check_index(path: Path, cells: list[IndexedRun], report: Report) -> None:
 
 
 def _cell(cell: IndexedRun, run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
-    yield "status", cell.status, read_record(run)["status"]
+    yield "status", cell.status, read_record(run).status
     yield "verdict", cell.verdict, read_verdict(run)["verdict"] if run.verdict.exists() else None
     if run.plan.exists():
         plan = read_json(run.plan)
@@ -106,7 +107,7 @@ def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
     first: dict[str, str] = {}
     for cell in cells:
         run = RunDirectory(path / cell.run)
-        digest = (read_object(run.provenance).get(DIGESTS) or {}).get(_TIMED)
+        digest = (record_or_empty(run).digests or {}).get(_TIMED)
         if digest is not None and first.setdefault(digest, run.name) != run.name:
             what = f"{_TIMED} is that of {first[digest]}: one of these runs is a copy"
             report.findings.append(Discrepancy(f"{run.name}/{_TIMED}", what))

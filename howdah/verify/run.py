@@ -17,12 +17,12 @@ from howdah.foreign import kind_of, open_foreign, read_foreign
 from howdah.hooks import GROUPS
 from howdah.ingest.run import ingest
 from howdah.record.agent import agent_or_empty
-from howdah.record.digest import DIGESTS, mismatches
+from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
 from howdah.record.raw import content_name, raw_exists
-from howdah.record.reading import read_record
-from howdah.record.retention import PACKED_AS, RAW_LEFT_OUT, REMOVED, has_data
+from howdah.record.retention import has_data
+from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
 from howdah.scratch import scratch
@@ -67,13 +67,13 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
         return report
     _check_names(directory, report)
     _check_given(directory, record, report)
-    if record["status"] != "finished":
-        report.notes.append(f"the run is {record['status']}: it has no results to compute")
+    if record.status != "finished":
+        report.notes.append(f"the run is {record.status}: it has no results to compute")
         _check_failure(directory, record, report)
     elif not has_data(directory):
         report.computed = False
         why = "the data were removed (keep: first)"
-        if record.get(PACKED_AS) == "results":
+        if record.packed_as == "results":
             why = "records and tables were left out of the pack (--results)"
         passes = "which a number that was changed with its digest passes: 'howdah rerun' makes a run again"
         report.notes.append(f"its results cannot be recomputed: {why}; digests only, {passes}")
@@ -82,18 +82,16 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     return report
 
 
-def _has_extensions(record: dict[str, Any], report: Report) -> bool:
+def _has_extensions(record: RunRecord, report: Report) -> bool:
     """Whether what packages added to the run is here, and nothing else that adds to results; if not, gaps say so."""
-    took_part = {(str(each.get("kind")), str(each.get("name"))): each for each in record.get("extensions") or []}
+    took_part = {(each.kind, each.name): each for each in record.extensions}
     here = {(each.kind, each.name): each for kind in GROUPS for each in extensions(kind).values() if not each.is_own}
     gaps = []
     for key, each in took_part.items():
-        package = (
-            f"the package {each.get('package')} {each.get('version')}, which added {key[1]!r} ({key[0]}) to the run"
-        )
+        package = f"the package {each.package} {each.version}, which added {key[1]!r} ({key[0]}) to the run"
         if key not in here:
             gaps.append(f"{package}, is not installed here: nothing was computed again")
-        elif here[key].to_json() != each:
+        elif here[key].to_json() != each.plain():
             gaps.append(f"{package}, is here as {here[key].package} {here[key].version}: nothing was computed again")
     for key, found in here.items():
         if found.kind in RESULTS and key not in took_part:
@@ -103,15 +101,15 @@ def _has_extensions(record: dict[str, Any], report: Report) -> bool:
     return not gaps
 
 
-def _check_digests(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
-    if DIGESTS not in record:
+def _check_digests(directory: RunDirectory, record: RunRecord, report: Report) -> None:
+    if record.digests is None:
         report.gaps.append("no digests: made by an earlier version of howdah, so any file may have been changed since")
         return
-    report.checked.append(f"{len(record[DIGESTS])} files against their digests")
+    report.checked.append(f"{len(record.digests)} files against their digests")
     report.findings += [Discrepancy(each.file, str(each)) for each in mismatches(directory, record)]
 
 
-def _check_plan(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
+def _check_plan(directory: RunDirectory, record: RunRecord, report: Report) -> None:
     """The plan that is read is the one the run was named by, and the one the guest was given."""
     if not directory.plan.exists():
         return  # its digest says so
@@ -122,7 +120,7 @@ def _check_plan(directory: RunDirectory, record: dict[str, Any], report: Report)
     except (OSError, UnicodeError, RecordError) as error:
         report.findings.append(Discrepancy("plan.json", f"it or the guest's copy of it cannot be read: {_why(error)}"))
         return
-    if record.get("plan_sha256") != sha256_text(text):
+    if record.plan_sha256 != sha256_text(text):
         report.findings.append(Discrepancy("plan.json", "it is not the plan that run.json names (plan_sha256)"))
     if was_given is not None and was_given != text:
         report.findings.append(Discrepancy("share/plan.json", "the guest was given another plan"))
@@ -140,7 +138,7 @@ def _check_names(directory: RunDirectory, report: Report) -> None:
             report.findings.append(Discrepancy(f"tables/{table.name}", "howdah makes no such table"))
 
 
-def _check_given(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
+def _check_given(directory: RunDirectory, record: RunRecord, report: Report) -> None:
     """That the plan of each guest is there, and that of its engine."""
     try:
         plan = read_plan(directory)
@@ -152,7 +150,7 @@ def _check_given(directory: RunDirectory, record: dict[str, Any], report: Report
         what = error.what if isinstance(error, HowdahError) else explain(error)
         report.findings.append(Discrepancy("plan.json", what))
         return
-    if record["status"] == "finished" and not record.get(REMOVED, False):
+    if record.status == "finished" and not record.data_removed:
         for name in [f"share/{part.name}/plan.json" for part in plan.parts] or ["share/plan.json"]:
             if not (directory.path / name).exists():
                 report.findings.append(Discrepancy(name, "it is missing: nothing says what the guest was given"))
@@ -164,9 +162,9 @@ def _why(error: Exception) -> str:
     return explain(error) if isinstance(error, OSError) else str(error)
 
 
-def _check_failure(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
+def _check_failure(directory: RunDirectory, record: RunRecord, report: Report) -> None:
     """A run that failed has no measures, and its verdict gives the reason that run.json has."""
-    if record["status"] != "failed":
+    if record.status != "failed":
         report.gaps.append("the run has not ended")
         return
     report.checked.append("metrics and verdict against the failure")
@@ -174,33 +172,31 @@ def _check_failure(directory: RunDirectory, record: dict[str, Any], report: Repo
         report.findings.append(Discrepancy("metrics.json", "it has measures, and the run failed"))
     verdict = read_object(directory.verdict)
     said = [check.get("message") for check in verdict.get("checks") or [] if isinstance(check, dict)]
-    if verdict.get("verdict") != "invalid" or said != [record.get("error")]:
+    if verdict.get("verdict") != "invalid" or said != [record.error]:
         report.findings.append(Discrepancy("verdict.json", "it is not that of the failure in run.json"))
 
 
-def _name_claims(record: dict[str, Any], report: Report) -> None:
+def _name_claims(record: RunRecord, report: Report) -> None:
     """What run.json says and no file of the run shows."""
-    kernel, howdah, host = (record.get(name) or {} for name in ("kernel", "howdah", "host"))
     facts = {
-        "kernel image": str(kernel.get("image_sha256"))[:12],
-        "source": kernel.get("source"),
-        "howdah": f"{howdah.get('version')} ({str(howdah.get('revision'))[:12]})",
-        "host": host.get("cpu") or host.get("machine"),
-        "made": record.get("started"),
+        "kernel image": str(record.kernel.image_sha256)[:12],
+        "source": record.kernel.source,
+        "howdah": f"{record.howdah.version} ({str(record.howdah.revision)[:12]})",
+        "host": record.host.cpu or record.host.machine,
+        "made": record.started,
     }
     report.claimed += [f"{name} {value}" for name, value in facts.items() if value is not None]
 
 
-def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
+def _check_provenance(directory: RunDirectory, record: RunRecord, report: Report) -> None:
     """What run.json says the run was made on, against what the guest said; and that its data are there or not."""
-    if record.get(REMOVED, False) and directory.raw.is_dir():
+    if record.data_removed and directory.raw.is_dir():
         report.findings.append(Discrepancy("run.json", "it says that the data were removed, and raw/ is there"))
     agent = agent_or_empty(directory)
-    known = record.get("modules") or {} if agent.modules is None else agent.modules
-    for name in record.get("modules") or {}:
-        if name not in known:
+    for name in record.modules:
+        if agent.modules is not None and name not in agent.modules:
             report.findings.append(Discrepancy("run.json", f"module {name}, which the guest did not have"))
-    said, found = (record.get("kernel") or {}).get("release"), agent.kernel_release
+    said, found = record.kernel.release, agent.kernel_release
     if said and found and said != found:
         report.findings.append(Discrepancy("run.json", f"kernel {said!r}, the guest said {found!r}", said, found))
     plan = read_object(directory.plan)
@@ -210,23 +206,23 @@ def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: R
             what = f"it is of {name} {whose!r}, the plan's is {plan.get(name)!r}"
             report.findings.append(Discrepancy("raw/agent.json", what, plan.get(name), whose))
     for name, module in (agent.modules or {}).items():
-        said = ((record.get("modules") or {}).get(name) or {}).get("srcversion")
+        said = record.modules[name].srcversion if name in record.modules else None
         found = module.srcversion if module else None
         if said and found and said != found:
             what = f"module {name} of version {said!r}, the guest loaded {found!r}"
             report.findings.append(Discrepancy("run.json", what, said, found))
 
 
-def _compute(directory: RunDirectory, record: dict[str, Any], report: Report, place: Path | None) -> None:
+def _compute(directory: RunDirectory, record: RunRecord, report: Report, place: Path | None) -> None:
     """Tables from raw/, and metrics and verdict from the tables as they lie there, each compared with what is said."""
-    if record.get("analysis_sha256") != analysis_sha256():
+    if record.analysis_sha256 != analysis_sha256():
         report.notes.append(
             "it was analysed by another version of howdah: what differs below may be the analysis. 'howdah report' "
             "brings the run up to date"
         )
     try:
         plan = read_plan(directory)
-        left_out = record.get(RAW_LEFT_OUT)
+        left_out = record.raw_left_out
         if left_out:
             report.computed = False
             report.notes.append("not all of its tables can be recomputed: files of raw/ were left out of the pack")
@@ -265,9 +261,8 @@ def _put(entry: Path, target: Path) -> None:
             shutil.copyfileobj(source, copy)
 
 
-def _check_left_out(directory: RunDirectory, left_out: Any, report: Report) -> None:
-    names = left_out if isinstance(left_out, list) else [left_out]
-    for name in map(str, names):
+def _check_left_out(directory: RunDirectory, left_out: list[str], report: Report) -> None:
+    for name in left_out:
         if not name.startswith("raw/") or content_name(Path(name)).suffix == ".json":
             report.findings.append(Discrepancy("run.json", f"{name} is none of what a pack leaves out"))
         elif raw_exists(directory.path / content_name(Path(name))):

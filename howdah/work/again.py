@@ -17,13 +17,13 @@ from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.plan.plan import Plan
 from howdah.record.connections import read_connections
-from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object, write_json
+from howdah.record.directory import PARTIAL, RunDirectory, read_object
 from howdah.record.provenance import first_record
-from howdah.record.reading import read_record
 from howdah.record.retention import has_data
+from howdah.record.run import KernelOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
 from howdah.record.table import equal
 from howdah.work.stage import execute, outdated, read_plan, refresh
-from howdah.work.trust import check_trust, signed_plan
+from howdah.work.trust import check_trust, signed
 
 Progress = Callable[[str, int, int], None]
 # What a run was made on, in run.json. Tables that differ while one of these has changed need no other explanation.
@@ -88,8 +88,8 @@ def make_again(
     """
     plan = read_plan(original)
     record = read_record(original)
-    if record["status"] != "finished":
-        raise HowdahError(f"this run is {record['status']}: there is nothing to compare with", where=str(original.path))
+    if record.status != "finished":
+        raise HowdahError(f"this run is {record.status}: there is nothing to compare with", where=str(original.path))
     if outdated(original):
         raise HowdahError(
             "the results of this run were made by another version of the analysis, and its data were not kept",
@@ -102,8 +102,8 @@ def make_again(
     partial.raw.mkdir(parents=True)
     partial.share.mkdir()
     partial.plan.write_text(plan_json, encoding="utf-8")
-    made = {**first_record(plan_json, str(record.get("key", ""))), "rerun_of": str(original.path)}
-    write_json(partial.provenance, made | ({} if is_strangers else signed_plan(plan, plan_json)))
+    made = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
+    write_record(partial, made if is_strangers else signed(made, plan, plan_json))
     try:
         bring_programs(original, partial, plan)
         if up_to_date:
@@ -117,11 +117,13 @@ def make_again(
     except BaseException:
         shutil.rmtree(partial.path, ignore_errors=True)
         raise
-    again = read_json(final / "run.json")
+    again = read_record(RunDirectory(final))
     changed = {
-        name: [record.get(name), again.get(name)] for name in MADE_ON if _made_on(record, name) != _made_on(again, name)
+        name: [_said(record, name), _said(again, name)]
+        for name in MADE_ON
+        if _made_on(record, name) != _made_on(again, name)
     }
-    fixed = [(each.get("confinement") or {}).get("addresses_fixed", True) for each in (record, again)]
+    fixed = [each.confinement is None or each.confinement.addresses_fixed for each in (record, again)]
     if found and not all(fixed):
         changed["addresses"] = fixed
     return Again(RunDirectory(final), verdict, found, changed, has_data(original))
@@ -218,17 +220,16 @@ def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[F
     return found
 
 
-def _made_on(record: dict[str, Any], name: str) -> Any:
+def _said(record: RunRecord, name: str) -> Any:
+    """As run.json has it; None where it does not."""
+    return getattr(record, name) if name in record.model_fields_set else None
+
+
+def _made_on(record: RunRecord, name: str) -> Any:
     """The values that show a change: a module's ``srcversion``, but not the place of its source."""
-    value = record.get(name)
-    if name != "modules" or not isinstance(value, dict):
-        return value
-    return {
-        module: {field: each for field, each in about.items() if field != "source"}
-        if isinstance(about, dict)
-        else about
-        for module, about in value.items()
-    }
+    if name != "modules":
+        return _said(record, name)
+    return {module: about.model_copy(update={"source": None}) for module, about in record.modules.items()}
 
 
 def _short(name: str, value: Any) -> str:
@@ -237,16 +238,14 @@ def _short(name: str, value: Any) -> str:
         return (
             "the same in every run" if value else "random, because this container forbids personality(2) and prctl(2)"
         )
-    if not isinstance(value, dict):
-        return "none" if value is None else str(value)
-    if name == "kernel":
-        return f"{value.get('release')} (image {str(value.get('image_sha256'))[:12]})"
-    if name == "guest_tree":
-        return str(value.get("sha256"))[:12]
-    if name == "howdah":
-        modified = ", modified" if value.get("modified") else ""
-        return f"{value.get('version')} ({str(value.get('revision'))[:12]}{modified})"
-    if name == "modules":
-        versions = [f"{module} {(each or {}).get('srcversion')}" for module, each in sorted(value.items())]
-        return ", ".join(versions) or "none"
-    return str(value)
+    match value:
+        case None:
+            return "none"
+        case KernelOrigin():
+            return f"{value.release} (image {str(value.image_sha256)[:12]})"
+        case TreeOrigin():
+            return str(value.sha256)[:12]
+        case Software():
+            modified = ", modified" if value.modified else ""
+            return f"{value.version} ({str(value.revision)[:12]}{modified})"
+    return ", ".join(f"{module} {each.srcversion}" for module, each in sorted(value.items())) or "none"

@@ -17,11 +17,10 @@ from pathlib import Path
 
 from howdah.build.cache import link_file
 from howdah.errors import HowdahError, RecordError, explain
-from howdah.record.digest import DIGESTS, MANIFEST, digests, file_sha256, mismatches
-from howdah.record.directory import PARTIAL, RunDirectory, write_json
+from howdah.record.digest import MANIFEST, digests, file_sha256, mismatches
+from howdah.record.directory import PARTIAL, RunDirectory
 from howdah.record.raw import LEAST_BYTES, SUFFIXES, compress_raw, open_raw, raw_files
-from howdah.record.reading import read_record
-from howdah.record.retention import REMOVED
+from howdah.record.run import read_record, write_record
 
 _AT_FDCWD = -100  # <fcntl.h>
 _RENAME_EXCHANGE = 2  # <linux/fs.h>
@@ -43,8 +42,8 @@ def refused(directory: RunDirectory) -> str | None:
         record = read_record(directory)
     except RecordError as error:
         return error.what
-    if record["status"] != "finished":
-        return f"it is {record['status']}"
+    if record.status != "finished":
+        return f"it is {record.status}"
     if (directory.path / MANIFEST).exists():
         return "its signature is of the files as they are"
     wrong = mismatches(directory, record)
@@ -73,8 +72,8 @@ def compress_run(directory: RunDirectory) -> Compressed | None:
             return None
         _compare(directory, copy)
         record = read_record(directory)
-        if DIGESTS in record and not record.get(REMOVED):
-            write_json(copy.provenance, {**record, DIGESTS: digests(copy)})
+        if record.digests is not None and not record.data_removed:
+            write_record(copy, record.but(digests=digests(copy)))
         after = _size(copy.raw)
         _exchange(copy.path, directory.path)
     except OSError as error:

@@ -20,9 +20,7 @@ from howdah.record.directory import (
     RunDirectory,
     experiment_indexes,
     is_abandoned,
-    read_json,
     sweep_writing,
-    write_json,
     writing_name,
 )
 from howdah.record.index import (
@@ -35,9 +33,10 @@ from howdah.record.index import (
     write_index,
 )
 from howdah.record.provenance import analysis_sha256, first_record, now, sha256_text
-from howdah.record.reading import read_record, read_verdict
-from howdah.record.retention import REMOVED, remove_data
-from howdah.work.trust import signed_plan
+from howdah.record.reading import read_verdict
+from howdah.record.retention import remove_data
+from howdah.record.run import read_record, write_record
+from howdah.work.trust import signed
 
 
 @dataclass
@@ -128,22 +127,23 @@ class ExperimentDirectory:
             return None
         try:
             record = read_record(directory)
-            if record["status"] == "finished":
+            if record.status == "finished":
                 read_verdict(directory)
         except (RecordError, FileNotFoundError):
             return None  # damaged: it is made again, and takes this one's place
-        if record["status"] != "finished" or record.get("key") != cell.key:
+        if record.status != "finished" or record.key != cell.key:
             return None
-        if not record.get(REMOVED, False):
+        if not record.data_removed:
             return directory
-        return None if cell.keep_data or record.get("analysis_sha256") != analysis_sha256() else directory
+        return None if cell.keep_data or record.analysis_sha256 != analysis_sha256() else directory
 
     def begin(self, cell: PlannedRun) -> RunDirectory:
         """A partial directory with the plan in it, ready for a worker."""
         text = cell.plan.to_json()
         directory = begin_run(self.path / cell.directory_name, text, cell.key, cell.plan.parameter_places)
-        if made_here := signed_plan(cell.plan, text):
-            write_json(directory.provenance, {**read_json(directory.provenance), **made_here})
+        record = read_record(directory)
+        if (made_here := signed(record, cell.plan, text)) is not record:
+            write_record(directory, made_here)
         return directory
 
     def keep(self, cell: PlannedRun, partial: RunDirectory) -> RunDirectory:
@@ -194,7 +194,7 @@ class ExperimentDirectory:
             return PENDING, None
         try:
             verdict = read_verdict(directory)["verdict"] if directory.verdict.exists() else None
-            return read_record(directory)["status"], verdict
+            return read_record(directory).status, verdict
         except RecordError:
             return "failed", None
 
@@ -242,7 +242,7 @@ def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str,
     directory.share.mkdir()
     directory.plan.write_text(plan_json, encoding="utf-8")
     places = {name: from_here(place) for name, place in parameter_places.items()}
-    write_json(directory.provenance, {**first_record(plan_json, key), "parameter_places": places})
+    write_record(directory, first_record(plan_json, key).but(parameter_places=places))
     return directory
 
 

@@ -27,8 +27,9 @@ from howdah.record.directory import RunDirectory
 from howdah.record.index import PENDING, IndexedRun
 from howdah.record.memory import remembered_sha256
 from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha256_text
-from howdah.record.reading import read_record, read_verdict
+from howdah.record.reading import read_verdict
 from howdah.record.retention import keeps_data
+from howdah.record.run import read_record
 from howdah.work.cost import expected_core_s
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, indexed
 from howdah.work.job import Job, Outcome, Past
@@ -217,7 +218,7 @@ def _reader(run: RunDirectory, cell: PlannedRun) -> Read:
             record = read_record(run)
             check(run, record, [run.plan, run.metrics, run.verdict])
             verdict = str(read_verdict(run)["verdict"]) if run.verdict.exists() else None
-            status = str(record["status"])
+            status = record.status
             if is_current(record) and (repeatable or verdict != "invalid"):
                 return about.model_copy(update={"status": status, "verdict": verdict})
         return None

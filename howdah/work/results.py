@@ -17,11 +17,12 @@ from howdah.build.cache import Progress
 from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
-from howdah.record.digest import DIGESTS, MismatchError, check
+from howdah.record.digest import MismatchError, check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import PENDING, ExperimentIndex, read_index
-from howdah.record.reading import read_record, read_verdict
+from howdah.record.reading import read_verdict
 from howdah.record.result import Experiment, Run, load_experiment, load_run
+from howdah.record.run import read_record
 from howdah.record.state import states_of
 from howdah.work import experiment as run_experiment
 from howdah.work.pool import pool
@@ -120,7 +121,7 @@ def bring_up_to_date(
         if run.name in without or not run.provenance.exists():
             continue
         record = read_record(run)
-        if record["status"] == "finished" and DIGESTS not in record:
+        if record.status == "finished" and record.digests is None:
             unknown.append(run)
         if force or not is_current(record):
             old.append(run)
@@ -139,7 +140,7 @@ def bring_up_to_date(
                 path if (path / "experiment.json").exists() else path.parent
             ).update_index()
     _tell_of_old(path, [run for run in old if outdated(run)], tell)
-    unchecked = [run for run in unknown if DIGESTS not in read_record(run)]
+    unchecked = [run for run in unknown if read_record(run).digests is None]
     if unchecked:
         _tell_once(
             path,
@@ -227,7 +228,7 @@ def listed(path: Path) -> list[Listed]:
             except MismatchError:
                 changed = True
         outdated_ = bool(verdict) and not is_current(record)
-        found.append(Listed(run.name, str(record["status"]), verdict, outdated_, changed))
+        found.append(Listed(run.name, record.status, verdict, outdated_, changed))
     return found
 
 

@@ -27,21 +27,22 @@ from howdah.record.digest import is_source, mismatches, only, refusal, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256, extensions_of, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
-from howdah.record.reading import read_plan_file, read_record
+from howdah.record.reading import read_plan_file
 from howdah.record.retention import can_be_analysed, may_go, stays
+from howdah.record.run import RunRecord, StageTime, read_record, write_record
 from howdah.registered import registered
 
 Progress = Callable[[str, int, int], None]  # phase, done, total (microseconds of simulated time)
 
 
 @contextmanager
-def _timed(record: dict[str, Any], stage: str) -> Iterator[None]:
+def _timed(record: RunRecord, stage: str) -> Iterator[None]:
     start, begun = time.monotonic(), _core_s()
     try:
         yield
     finally:
-        spent = {"wall_s": round(time.monotonic() - start, 3), "core_s": round(_core_s() - begun, 3)}
-        record["stages"].append({"stage": stage, **spent})
+        wall_s, core_s = round(time.monotonic() - start, 3), round(_core_s() - begun, 3)
+        record.stages = [*record.stages, StageTime(stage=stage, wall_s=wall_s, core_s=core_s)]
 
 
 def _core_s() -> float:
@@ -101,7 +102,7 @@ def read_plan(directory: RunDirectory) -> Plan:
         ) from None
 
 
-def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progress: Progress) -> None:
+def analyse(directory: RunDirectory, plan: Plan, record: RunRecord, progress: Progress) -> None:
     """raw/ to tables, metrics and verdict, with the time each stage took in the record.
 
     Raises RunFailedError for records that cannot be read; engine.log then says where.
@@ -116,10 +117,8 @@ def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progres
 
     with _told(directory):
         analysis.analyse(directory, plan, timed)
-    record["analysis_sha256"] = analysis_sha256()
-    record.pop("extensions", None)
-    if took_part := extensions_of(directory.plan.read_text(encoding="utf-8")):
-        record["extensions"] = took_part
+    record.analysis_sha256 = analysis_sha256()
+    record.extensions = extensions_of(directory.plan.read_text(encoding="utf-8"))
 
 
 def _algorithms(directory: RunDirectory) -> dict[str, Any]:
@@ -159,16 +158,16 @@ def execute(
     engine, a full disk).
     """
     plan = read_plan(directory)
-    record: dict[str, Any] = read_json(directory.provenance)
-    plan = dataclasses.replace(plan, parameter_places=record.get("parameter_places", {}))
+    record = read_record(directory)
+    plan = dataclasses.replace(plan, parameter_places=record.parameter_places)
     start = time.monotonic()
     try:
         with _timed(record, "engine"):
             chosen = engine or kept(plan.engine) or find_engine(plan.engine)
-            record.update(chosen.run(directory, plan, progress))
-            record["algorithms"] = _algorithms(directory)
+            record.take(chosen.run(directory, plan, progress))
+            record.algorithms = _algorithms(directory)
         analyse(directory, plan, record, progress)
-        record["status"] = "finished"
+        record.status = "finished"
     except (HowdahError, OSError) as error:
         if not isinstance(error, RunFailedError):
             raise
@@ -177,23 +176,24 @@ def execute(
         _failed(directory, record, _own_mistake(directory, error))
     verdict: str = read_json(directory.verdict)["verdict"]
     remains = keep_data or not may_go(record, verdict)
-    if record["status"] == "finished" and remains:
+    if record.status == "finished" and remains:
         with _timed(record, "compress"):
             compress_raw(directory.raw)
-    record["ended"] = now()
-    record["wall_s"] = round(time.monotonic() - start, 3)
-    record["virtual_s"] = (plan.epoch_us + plan.duration_us) / 1e6
+    record.ended = now()
+    record.wall_s = round(time.monotonic() - start, 3)
+    record.virtual_s = (plan.epoch_us + plan.duration_us) / 1e6
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
     seal(directory, record, (lambda _name: True) if remains else stays)
     return verdict
 
 
-def _failed(directory: RunDirectory, record: dict[str, Any], error: RunFailedError) -> None:
-    record["status"] = "failed"
-    record.update(error.known)
+def _failed(directory: RunDirectory, record: RunRecord, error: RunFailedError) -> None:
+    record.status = "failed"
+    if error.known is not None:
+        record.take(error.known)
     # Whoever reads this finds the directory under the name it gets when it is kept.
     said = str(error).replace(directory.path.name, directory.name)
-    record["error"] = said
+    record.error = said
     _invalid(directory, said)
 
 
@@ -220,9 +220,9 @@ def _alone(directory: RunDirectory) -> Iterator[None]:
         os.close(handle)
 
 
-def is_current(record: dict[str, Any]) -> bool:
+def is_current(record: RunRecord) -> bool:
     """Whether the results in run.json were made by today's analysis, or by none."""
-    return record["status"] != "finished" or record.get("analysis_sha256") == analysis_sha256()
+    return record.status != "finished" or record.analysis_sha256 == analysis_sha256()
 
 
 def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
@@ -232,14 +232,14 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
     the plan differ from the run's digests, and HowdahError when nothing can be written.
     """
 
-    def needed(record: dict[str, Any]) -> bool:
-        return record["status"] == "finished" and can_be_analysed(record) and (force or not is_current(record))
+    def needed(record: RunRecord) -> bool:
+        return record.status == "finished" and can_be_analysed(record) and (force or not is_current(record))
 
     if not needed(read_record(directory)):
         return False
     try:
         with _alone(directory):
-            record: dict[str, Any] = read_record(directory)
+            record = read_record(directory)
             if not needed(record):
                 return False  # another process has done it meanwhile
             wrong = mismatches(directory, record, is_source)
@@ -252,8 +252,8 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
                     hint="'howdah run --again' makes the run again.",
                 )
             # Who finds it so, after this process was killed, makes the results again.
-            write_json(directory.provenance, {**only(record, is_source), "analysis_sha256": None})
-            record["stages"] = [item for item in record.get("stages", []) if item["stage"] == "engine"]
+            write_record(directory, only(record, is_source).but(analysis_sha256=None))
+            record.stages = [each for each in record.stages if each.stage == "engine"]
             analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
             seal(directory, record)
     except OSError as error:
@@ -267,5 +267,5 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
 
 def outdated(directory: RunDirectory) -> bool:
     """Whether another analysis made the results, and the data to recompute them were not kept."""
-    record: dict[str, Any] = read_record(directory)
+    record = read_record(directory)
     return not can_be_analysed(record) and not is_current(record)

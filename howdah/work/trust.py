@@ -15,7 +15,6 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from howdah.build.secret import code
 from howdah.build.source_tree import read_tree
@@ -26,8 +25,8 @@ from howdah.place import file_of, state_place
 from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
 from howdah.plan.plan import Plan
 from howdah.record.provenance import sha256_text
+from howdah.record.run import RunRecord
 
-MADE_HERE = "made_here"  # in run.json: shows the user whose howdah made the plan that it did
 ANSWER = "--trust"
 _FILE = "trusted"
 
@@ -51,19 +50,19 @@ class Asked:
         return f"{self.named} (SHA-256 {self.sha256 or 'unknown: it is not here'})"
 
 
-def signed_plan(plan: Plan, plan_json: str) -> dict[str, str]:
-    """What run.json holds of a plan that this user's howdah made; empty where the plan names nothing."""
-    return {MADE_HERE: _code(plan_json)} if named_of(plan) else {}
+def signed(record: RunRecord, plan: Plan, plan_json: str) -> RunRecord:
+    """The record of a run whose plan this user's howdah made; as it is where the plan names nothing."""
+    return record.but(made_here=_code(plan_json)) if named_of(plan) else record
 
 
-def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bool) -> bool:
+def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -> bool:
     """Whether the plan is a stranger's that names something, which howdah/build/sandbox.py is then asked to build.
 
     Raises UntrustedError where the user has not allowed it. With ``trust`` the user allows it, now and later; what no
     sandbox can be had for is asked for each time.
     """
     named = named_of(plan)
-    if not named or hmac.compare_digest(str(record.get(MADE_HERE, "")).encode(), _code(plan_json).encode()):
+    if not named or hmac.compare_digest((record.made_here or "").encode(), _code(plan_json).encode()):
         return False
     known = _remembered()
     asked = [Asked(each, _digest(each, plan, plan_json), bare) for each, bare in _reaching(named, plan)]

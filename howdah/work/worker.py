@@ -22,9 +22,10 @@ from howdah.errors import HowdahError, explain, place_of
 from howdah.metric import known_metrics
 from howdah.record import reading
 from howdah.record.agent import AgentRecord
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory
 from howdah.record.kernel_log import in_use
 from howdah.record.provenance import analysis_sha256
+from howdah.record.run import read_record
 from howdah.unloaded import collect_rarely, leave_pandas_out
 from howdah.work.parent import be_called, die_with_parent
 from howdah.work.patience import Patience
@@ -53,7 +54,7 @@ def _run(directory: RunDirectory, keep_data: bool, patience_s: float | None) -> 
     except OSError as error:
         _say(error=explain(error), where=place_of(error), hint=None)
     else:
-        _say(verdict=verdict, failed=read_json(directory.provenance)["status"] != "finished")
+        _say(verdict=verdict, failed=read_record(directory).status != "finished")
 
 
 def _fork(directory: RunDirectory, keep_data: bool, patience_s: float | None) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from howdah.cluster import worker
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.run import read_record
 from howdah.work.maker import Makers
 from howdah.work.parent import die_with_parent
 
@@ -35,12 +36,13 @@ def dask_setup(_worker: Any) -> None:
 
 def copy(source: RunDirectory, target: RunDirectory) -> str:
     """Make the begun run ``target`` a finished one with the files of another; its verdict."""
-    own = read_json(target.provenance)
+    own = read_record(target)
     ignored = shutil.ignore_patterns(*_OWN)
     shutil.copytree(source.path, target.path, ignore=ignored, dirs_exist_ok=True)
     shutil.copyfile(target.plan, target.share / "plan.json")
-    record = read_json(source.provenance)
-    seal(target, {**record, **own, "status": record["status"]})
+    record = read_record(source)
+    begun = {name: getattr(own, name) for name in own.model_fields_set}
+    seal(target, record.but(**{**begun, "status": record.status}))
     return str(read_json(target.verdict)["verdict"])
 
 

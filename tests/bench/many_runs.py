@@ -15,7 +15,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from howdah.library.index import FILE
-from howdah.record.digest import DIGESTS, file_sha256
+from howdah.record.digest import file_sha256
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.state import STEP_NS
 from tests.bench.figure import Figure
@@ -111,8 +111,8 @@ def multiplied(run: Path, target: Path, runs: int) -> Path:
         for file in (run / "metrics.json", run / "verdict.json", *(run / "tables").iterdir()):
             os.link(file, copy.path / file.relative_to(run))
         copy.plan.write_text(json.dumps({**plan, "axes": axes, "run": name}), encoding="utf-8")
-        digests = {**record[DIGESTS], "plan.json": file_sha256(copy.plan)}
-        copy.provenance.write_text(json.dumps({**record, DIGESTS: digests}), encoding="utf-8")
+        digests = {**record["digests"], "plan.json": file_sha256(copy.plan)}
+        copy.provenance.write_text(json.dumps({**record, "digests": digests}), encoding="utf-8")
         cells.append({"run": name, "axes": axes, "algorithm": plan["algorithm"], "repetition": 0})
     write_json(target / "experiment.json", {"format": 1, "name": target.name, "cells": cells})
     return target

@@ -18,6 +18,7 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.run import EngineReport
 
 ROOT = Path(__file__).parents[2]
 LONG_FAT = ROOT / "profiles" / "long-fat-400mbit-240ms.yaml"
@@ -29,7 +30,7 @@ class Simulation:
 
     directory: RunDirectory
     plan: Plan
-    engine: dict[str, Any]
+    engine: EngineReport
     agent: dict[str, Any]
     processor_s: float  # user and system time of everything the run started
 
@@ -41,7 +42,7 @@ class Simulation:
     @property
     def wall_s(self) -> float:
         """From the start of the kernel's process to its end."""
-        return float(self.engine["engine"]["guest_wall_s"])
+        return float(self.engine.engine.guest_wall_s or 0.0)
 
 
 def single_plan(profile: Path, overrides: Sequence[str]) -> Plan:

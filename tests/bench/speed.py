@@ -52,7 +52,7 @@ def run_trace(run: Simulation) -> dict[str, list[dict[str, int]]]:
 
 
 def _memory(run: Simulation) -> Iterator[Figure]:
-    peak = run.engine["engine"]["guest_memory_peak_bytes"]
+    peak = run.engine.engine.guest_memory_peak_bytes or 0
     planned = run.plan.guest_memory_bytes
     yield Figure("guest memory planned", planned / 2**20, "MiB")
     yield Figure("guest memory touched", peak / 2**20, "MiB", "<= planned", f"{100 * peak / planned:.0f} %")

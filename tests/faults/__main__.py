@@ -111,8 +111,8 @@ def main() -> int:
     about = {
         "seed": options.seed,
         "wall_s": round(time.monotonic() - begin, 1),
-        "howdah": software(),
-        "host": machine(),
+        "howdah": software().plain(),
+        "host": machine().plain(),
     }
     about["interrupted"] = _ended.is_set()
     write_json(target, {"format": 1, "time": now(), **about, "rows": [dataclasses.asdict(row) for row in rows]})

@@ -22,10 +22,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from howdah.build.archive import Offer
+from howdah.build.archive import Archive, Offer
 from howdah.build.cache import Cache, content_key
 from howdah.build.cache import Progress as BuildProgress
-from howdah.build.kernel_package import provide_headers
+from howdah.build.kernel_package import unpacked_headers
+from howdah.build.offer import best
 from howdah.build.source_package import UnsupportedKernelError
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot
@@ -135,9 +136,17 @@ def complaints(log: str) -> list[str]:
     return found
 
 
+def _provide_headers(release: str, cache: Cache) -> tuple[Path, Offer]:
+    """Of the newest Debian kernel of that release (``6.1``). Its programs must run here, so no suite newer than this
+    machine's Debian counts. Raises HowdahError when no suite offers any."""
+    archive = Archive(cache)
+    offer = best(archive, "linux-headers", release, cache, all_suites=False)
+    return unpacked_headers(archive, offer, cache), offer
+
+
 def _examine_headers(row: Row, directory: Path, cache: Cache) -> None:
     try:
-        tree, offer = provide_headers(row.kernel.removeprefix(_HEADERS), cache)
+        tree, offer = _provide_headers(row.kernel.removeprefix(_HEADERS), cache)
     except HowdahError as error:
         raise UnsupportedKernelError(error.what, where=error.where, hint=error.hint) from error
     row.release = tree.name.removeprefix("linux-headers-")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build.modules import build_modules
 from tests.any_directory import NAMES, make_directory
+from tests.built_modules import build_modules
 from tests.guest.guest_kit import build_or_skip
 
 pytestmark = pytest.mark.guest

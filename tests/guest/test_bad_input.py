@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from howdah.record.digest import seal
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory
+from howdah.record.run import read_record
 
 pytestmark = pytest.mark.guest
 
@@ -81,7 +82,7 @@ def test_a_truncated_trace_is_invalid_and_named(finished: Path, tmp_path: Path) 
     said = " ".join(answer.stderr.split())  # lines fit the terminal, and break where paths have it
     assert f"raw/{trace.name} was changed after it was recorded" in said
     run = RunDirectory(trace.parents[1])
-    seal(run, read_json(run.provenance))  # as if the guest had left it so
+    seal(run, read_record(run))  # as if the guest had left it so
     answer = _howdah(*report)
     assert answer.returncode == 0, answer.stderr
     broken = json.loads(next(runs.glob("quick/cubic-*/verdict.json")).read_text())

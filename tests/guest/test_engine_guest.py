@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build.modules import build_modules
 from howdah.engine.ending import Ending, runtime_base
 from howdah.engine.life import descendants
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.guest import boot
 from howdah.errors import HowdahError, RunFailedError
+from tests.built_modules import build_modules
 from tests.guest.guest_kit import build_or_skip, make_guest, run_script
 
 pytestmark = pytest.mark.guest

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.uml.guest import boot
-from howdah.plan.compile import compile_profile
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.publish.underway import Watch
 from howdah.record.directory import PARTIAL, write_json
+from howdah.work.compiled import compile_plans
 from tests.guest.guest_kit import build_or_skip, make_guest
 from tests.unit.plan_factory import on_engine
 
@@ -59,7 +59,7 @@ finally:
 
 def test_a_run_of_the_host_engine_is_seen_as_it_goes_on(tmp_path: Path) -> None:
     built = build_or_skip()
-    plan: Plan = compile_profile(load(_PROJECT / "profiles/quick.yaml"))[0]
+    plan: Plan = compile_plans(load(_PROJECT / "profiles/quick.yaml"))[0]
     flows = [dataclasses.replace(flow, traffic="python", sink="python") for flow in plan.flows]
     plan = on_engine(plan, "host", flows=flows, kernel_parameters={}, wall_clock_limit_s=3600.0)
     guest = make_guest(built, tmp_path, "", command=("/usr/bin/python3", "/howdah/in/look.py"), clock_limit_s=4000)

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from howdah.build.modules import build_modules
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, ProfileError, RunFailedError
 from howdah.record.directory import RunDirectory
+from tests.built_modules import build_modules
 from tests.guest.guest_kit import build_or_skip, run_script
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
 

@@ -11,6 +11,7 @@ import pytest
 from howdah.command.main import main
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.run import read_record
 from howdah.work.stage import refresh
 
 pytestmark = pytest.mark.guest
@@ -57,7 +58,7 @@ def test_what_is_changed_is_found_at_each_level(tmp_path: Path, capsys: pytest.C
     assert (code, "metrics.json utilisation: 0.999 against" in said) == (6, True)
     assert howdah("verify", "seen", "--digests-only")[0] == 6
 
-    seal(run, read_json(run.provenance))  # the digest changed with it
+    seal(run, read_record(run))  # the digest changed with it
     assert howdah("verify", "seen", "--digests-only")[0] == 0
     code, said = howdah("verify", "seen")
     assert (code, "utilisation: 0.999 against" in said) == (6, True)
@@ -68,7 +69,7 @@ def test_what_is_changed_is_found_at_each_level(tmp_path: Path, capsys: pytest.C
     agent = read_json(run.raw / "agent.json")  # raw/, and everything made from it
     agent["flows"][0]["bytes_received"] += 1448
     write_json(run.raw / "agent.json", agent)
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     refresh(run, force=True)
     assert howdah("verify", "seen")[0] == 0, "nothing in the run contradicts it"
     code, said = howdah("verify", "seen", "--rerun", "--json")

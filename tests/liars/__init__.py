@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Liars: each makes one thing untrue, and howdah must say so by name. docs/trust.md lists them."""
+"""Liars: each makes one thing untrue, and howdah must say so by name. tests/liars/README.md lists them."""

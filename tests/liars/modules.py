@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from howdah.build.modules import build_modules
 from howdah.errors import HowdahError
 from howdah.profile import load
+from tests.built_modules import build_modules
 from tests.guest import guest_run
 from tests.guest.guest_kit import build_or_skip
 from tests.liars.bench import SMALL, Bench

@@ -14,6 +14,7 @@ from howdah.plan.compile import compile_plan
 from howdah.profile import load
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record, sha256_text
+from howdah.record.run import write_record
 from howdah.verify.experiment import verify_experiment
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar
@@ -73,8 +74,7 @@ def make_experiment(path: Path) -> Experiment:
         run.path.mkdir()
         run.plan.write_text(plan.to_json())
         digests = {"raw/agent.json": sha256_text(run.name)}
-        record = {**first_record(plan.to_json(), "0" * 64), "status": "finished", "digests": digests}
-        write_json(run.provenance, record)
+        write_record(run, first_record(plan.to_json(), "0" * 64).but(status="finished", digests=digests))
         write_json(run.verdict, {"format": 1, "verdict": "pass", "checks": []})
         listed = {name: getattr(plan, name) for name in ("axes", "algorithm", "repetition")}
         cells.append({"run": run.name, **listed, "status": "finished", "verdict": "pass"})

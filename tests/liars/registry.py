@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All liars. To add one, add it to the list of its file; the tests, and the table of docs/trust.md, follow."""
+"""All liars. To add one, add it to the list of its file; the tests, and the list in README.md, follow."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from howdah.errors import HowdahError
 from howdah.record.digest import forget, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.result import load_run
+from howdah.record.run import ModuleOrigin, read_record
 from howdah.verify.experiment import verify_experiment
 from howdah.verify.run import verify_run
 from howdah.verify.signature import check_signature, sign
@@ -42,7 +43,7 @@ class Recorded:
 
     def seal(self, **changes: Any) -> None:
         """Digests of all files as they are now, as somebody writes them who knows of them."""
-        seal(self.run, {**read_json(self.run.provenance), **changes})
+        seal(self.run, read_record(self.run).but(**changes))
 
 
 Doctor = Callable[[Recorded], object]
@@ -288,7 +289,7 @@ SEALS = [
         "run.json names a module that the guest did not have.",
         "run.json: module ss_jump, which the guest did not have",
         _a_guest_without_modules,
-        modules={"ss_jump": {"srcversion": "F" * 23}},
+        modules={"ss_jump": ModuleOrigin(srcversion="F" * 23)},
     ),
     differs(
         "measures-of-a-run-that-failed",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of docs/trust.md, made from the registry. ``python -m tests.liars.trust`` writes it."""
+"""tests/liars/README.md, made from the registry. ``python -m tests.liars.trust`` writes it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from howdah.judge.check import ACCOUNTING, AFTER, BEFORE, COLLECTION, DURING, EN
 from tests.liars.liar import ABOUTS, About, Catch, Liar
 from tests.liars.registry import LIARS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "trust.md"
-BEGIN = "<!-- The rest is made by `python -m tests.liars.trust`; do not edit it. -->"
+PAGE = Path(__file__).with_name("README.md")
+_HEAD = """\
+<!-- SPDX-License-Identifier: Apache-2.0 -->
+<!-- Made by `python -m tests.liars.trust`; do not edit. -->
+# The liars
+[docs/trust.md](../../docs/trust.md#the-promise) says what they are.
+"""
 
 _HEADINGS: dict[About, str] = {
     "path": "Lies of the path",
@@ -35,12 +40,12 @@ _STAGES = {
 }
 
 
-def table() -> str:
-    """Everything below ``BEGIN``."""
-    parts = [f"{len(LIARS)} liars, each a test in `tests/liars/`:\n"]
+def page() -> str:
+    """The page as it should be."""
+    parts = [f"{_HEAD}There are {len(LIARS)}, each a test here.\n"]
     for about in ABOUTS:
         rows = [liar for liar in LIARS if liar.about == about]
-        parts.append(f"### {_HEADINGS[about]}\n\n| liar | the lie | caught by |\n|---|---|---|\n" + _rows(rows))
+        parts.append(f"## {_HEADINGS[about]}\n\n| liar | the lie | caught by |\n|---|---|---|\n" + _rows(rows))
     return "\n".join(parts)
 
 
@@ -57,12 +62,6 @@ def _caught(catch: Catch) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def page() -> str:
-    """The page as it should be."""
-    head, _, _ = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{head}{BEGIN}\n\n{table()}"
 
 
 def main() -> int:

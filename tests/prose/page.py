@@ -19,8 +19,6 @@ _URL = re.compile(r"<?https?://\S+")
 _TITLE = re.compile(r"^\*\*[^*]+[.?!:]\*\*\s+")
 _QUOTATION = re.compile(r"“[^”]*”")
 
-# What follows is written by a program (docs/trust.md).
-_GENERATED = "<!-- The rest is made by "
 # The full stop of these does not end a sentence.
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|cf|al|vs|etc|Fig|Figs|fig|No|Eq|Sec|approx|resp)\.$|^\d+\.$")
 _END = re.compile(r"[.!?:]?[.!?][)*_”\"']*(?=\s)")
@@ -64,8 +62,6 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
             in_code ^= bool(_FENCE.match(raw))
             yield from _paragraph("text", gathered)
             continue
-        if raw.startswith(_GENERATED):
-            break
         if in_comment or raw.lstrip().startswith("<!--"):
             in_comment = "-->" not in raw
             yield from _paragraph("text", gathered)

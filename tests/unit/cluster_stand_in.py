@@ -23,8 +23,9 @@ from howdah.cluster.workers import Member
 from howdah.engine.engine_bundle import EngineBundle
 from howdah.plan.plan import Plan
 from howdah.record.digest import seal
-from howdah.record.directory import PARTIAL, read_json, write_json
+from howdah.record.directory import PARTIAL, write_json
 from howdah.record.provenance import analysis_sha256
+from howdah.record.run import read_record
 from howdah.work.batch import Outcome, run_cells
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, begin_run
 from howdah.work.job import Job
@@ -164,7 +165,7 @@ def make_answer(place: Path, order: Order, *, value: float = 1.0, worker: str = 
     (run.share / "plan.json").write_text(order.plan)
     write_json(run.metrics, {"format": 1, "rows": [{"value": value}]})
     write_json(run.verdict, {"format": 1, "verdict": "pass", "checks": []})
-    seal(run, {**read_json(run.provenance), "status": "finished", "analysis_sha256": analysis_sha256()})
+    seal(run, read_record(run).but(status="finished", analysis_sha256=analysis_sha256()))
     pack = place / "pack"
     sha256 = pack_run(run, order.name, pack)
     made = MadeRun(

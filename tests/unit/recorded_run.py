@@ -23,6 +23,7 @@ from howdah.claim.claims import judge_claims
 from howdah.plan.plan import Host, Plan
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record, sha256_text
+from howdah.record.run import write_record
 from howdah.work.stage import refresh
 from tests.unit.plan_factory import make_plan
 
@@ -147,7 +148,7 @@ def record_experiment(path: Path) -> RunDirectory:
     path.mkdir()
     run = make_recorded_run(path)
     text = run.plan.read_text()
-    write_json(run.provenance, {**first_record(text, "a" * 64), "status": "finished"})
+    write_record(run, first_record(text, "a" * 64).but(status="finished"))
     refresh(run)
     plan = json.loads(text)
     cell = {name: plan[name] for name in ("axes", "algorithm", "repetition")}

@@ -13,13 +13,13 @@ WORKER = """
     import json, sys, pathlib
     from howdah.record.digest import seal
     from howdah.record.directory import RunDirectory
+    from howdah.record.run import KernelOrigin, read_record
     from tests.unit.results_stand_in import results
     run = RunDirectory(pathlib.Path(sys.argv[1]))
     (run.raw / "agent.json").write_text("{}")
     results(run)
-    record = json.loads(run.provenance.read_text())
-    seal(run, {**record, "status": "finished", "wall_s": 1.0, "kernel": {"release": "6.12.1"},
-               "analysis_sha256": ANALYSIS})
+    kernel = KernelOrigin(release="6.12.1")
+    seal(run, read_record(run).but(status="finished", wall_s=1.0, kernel=kernel, analysis_sha256=ANALYSIS))
     print(json.dumps({"verdict": "pass"}))
 """
 

@@ -16,13 +16,16 @@ from howdah.profile.claim import SelectorSection
 from howdah.profile.control import ControlSection
 from howdah.record.directory import RunDirectory
 from howdah.record.result import Run
+from howdah.record.run import RunRecord
 
 DATA = {"path": {"rtt": "40 ms", "rate": "10 Mbit/s"}, "flows": [{}, {"name": "second", "start": "1 s"}]}
+
+_RECORD = RunRecord(status="finished")
 
 
 def run_of(*rows: dict[str, Any], verdict: str = "pass", status: str = "finished", plan: Any = None) -> Run:
     judged = {"verdict": verdict}
-    return Run(RunDirectory(Path("r")), "made", "cubic", 0, {}, status, plan, list(rows), [], judged, {})
+    return Run(RunDirectory(Path("r")), "made", "cubic", 0, {}, status, plan, list(rows), [], judged, _RECORD)
 
 
 def line(value: float | str | None, flow: int | None = None, **more: Any) -> dict[str, Any]:

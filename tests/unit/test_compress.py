@@ -13,9 +13,10 @@ import pytest
 
 from howdah.command.main import main
 from howdah.record import raw as raw_module
-from howdah.record.digest import DIGESTS, MANIFEST, mismatches, seal
+from howdah.record.digest import MANIFEST, mismatches, seal
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
 from howdah.record.raw import read_raw_bytes
+from howdah.record.run import EngineReport, read_record
 from howdah.record.table import equal
 from howdah.verify.run import verify_run
 from howdah.work import again, stage
@@ -35,7 +36,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     monkeypatch.setattr(compress_module, "LEAST_BYTES", 1000)
     (tmp_path / "runs").mkdir()
     run = make_recorded_experiment(tmp_path / "runs" / "recorded")
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     return run
 
 
@@ -58,7 +59,7 @@ def test_a_run_becomes_smaller_and_is_verified_as_before(
     assert sum(file.stat().st_size for file in recorded.raw.rglob("*") if file.is_file()) < before / 2
     assert _written(recorded) == written
     assert recorded.metrics.read_bytes() == metrics
-    assert mismatches(recorded, read_json(recorded.provenance)) == []
+    assert mismatches(recorded, read_record(recorded)) == []
     report = verify_run(recorded)
     assert report.findings == []
     assert "tables against raw/" in report.checked
@@ -77,7 +78,7 @@ def test_what_is_compressed_is_analysed_anew_and_is_the_same(
     assert sorted(file.name for file in recorded.raw.glob("*.bin")) == [], "all of them are compressed"
     shutil.rmtree(recorded.tables)
     recorded.metrics.write_text("{}")
-    seal(recorded, {**read_json(recorded.provenance), "analysis_sha256": "of an earlier howdah"})
+    seal(recorded, read_record(recorded).but(analysis_sha256="of an earlier howdah"))
     assert main(["report", str(recorded.path.parent), "--without-prometheus"]) == 0
     assert equal(before, recorded) is None
     assert recorded.metrics.read_bytes() == before.metrics.read_bytes()
@@ -96,13 +97,13 @@ class _Engine:
     def prepare(self, _plans: object, _progress: object) -> dict[str, Any]:
         return {}
 
-    def run(self, directory: RunDirectory, _plan: object, _progress: object) -> dict[str, Any]:
+    def run(self, directory: RunDirectory, _plan: object, _progress: object) -> EngineReport:
         with TemporaryDirectory() as place:
             made = make_recorded_run(Path(place))
             shutil.copytree(made.raw, directory.raw, dirs_exist_ok=True)
         counters = directory.raw / "counters.jsonl"
         counters.write_text(counters.read_text().replace(": 23", f": {self.retransmitted}"))
-        return {}
+        return EngineReport()
 
 
 @pytest.mark.parametrize(("retransmitted", "differs"), [(23, False), (24, True)])
@@ -146,13 +147,13 @@ def test_who_is_killed_leaves_a_whole_run(recorded: RunDirectory, moment: str, m
                 compress_run(recorded)
     assert list(recorded.path.parent.glob(f"{PARTIAL}*")), "it was killed"
     assert _written(recorded) == written
-    assert mismatches(recorded, read_json(recorded.provenance)) == []
+    assert mismatches(recorded, read_record(recorded)) == []
     assert is_large(recorded) == (moment != "rmtree")
     assert main(["clean", "--compress", "--runs", str(recorded.path.parent.parent)]) == 0
     assert not list(recorded.path.parent.glob(f"{PARTIAL}*"))
     assert _written(recorded) == written
     assert not is_large(recorded)
-    assert mismatches(recorded, read_json(recorded.provenance)) == []
+    assert mismatches(recorded, read_record(recorded)) == []
 
 
 def test_what_was_changed_is_not_sealed_anew(recorded: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,7 +178,7 @@ def test_a_signed_run_and_one_that_failed_stay(recorded: RunDirectory, capsys: p
 
 
 def test_a_run_without_digests_gets_none(recorded: RunDirectory) -> None:
-    record = {name: value for name, value in read_json(recorded.provenance).items() if name != DIGESTS}
+    record = {name: value for name, value in read_json(recorded.provenance).items() if name != "digests"}
     write_json(recorded.provenance, record)
     assert compress_run(recorded) is not None
     assert read_json(recorded.provenance) == record

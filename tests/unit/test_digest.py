@@ -15,6 +15,7 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import load_run
 from howdah.record.retention import remove_data
+from howdah.record.run import read_record
 from howdah.work import stage
 from howdah.work.stage import refresh
 from tests.experiment_factory import Scenario, make_experiment
@@ -29,12 +30,12 @@ def run(tmp_path: Path) -> RunDirectory:
     (directory.raw / "http").mkdir(parents=True)
     (directory.raw / "http" / "0-client.txt").write_text("transaction\n")
     directory.log.write_text("made\n")
-    seal(directory, read_json(directory.provenance))
+    seal(directory, read_record(directory))
     return directory
 
 
 def _said(run: RunDirectory) -> list[str]:
-    return [str(each) for each in mismatches(run, read_json(run.provenance))]
+    return [str(each) for each in mismatches(run, read_record(run))]
 
 
 def test_every_file_has_a_digest_but_the_one_that_holds_them(run: RunDirectory) -> None:
@@ -62,7 +63,7 @@ def test_a_file_that_was_added_is_told(run: RunDirectory) -> None:
     (run.tables / "more.parquet").write_bytes(b"more")
     assert _said(run) == ["tables/more.parquet was added after the files were recorded"]
     with pytest.raises(MismatchError, match="was added"):
-        check(run, read_json(run.provenance), [run.table("more")])
+        check(run, read_record(run), [run.table("more")])
 
 
 def test_who_reads_a_run_is_refused_what_is_not_what_was_recorded(run: RunDirectory) -> None:

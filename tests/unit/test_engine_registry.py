@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from howdah.engine import registry
-from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress
+from howdah.engine.engine import BuildProgress, Lack, RunProgress
 from howdah.errors import EngineUnavailableError, ProfileError
 from howdah.place import COLLECTORS, PACKAGE
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.record.digest import DIGESTS
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record
 from howdah.record.retention import remove_data
+from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin, TreeOrigin, write_record
 from howdah.trait import _TRAITS, Traits, engines, traits
 from howdah.work import stage
 from tests.unit.plan_factory import on_engine
@@ -48,7 +48,12 @@ class Replay:
         recording = make_recorded_run(directory.path / "recording", plan)
         directory.raw.rmdir()
         recording.raw.rename(directory.raw)
-        return {"engine": {"name": self.name}, "kernel": {"release": "6.12.0"}, "guest_tree": {}, "modules": {}}
+        return EngineReport(
+            engine=EngineOrigin(name=self.name),
+            kernel=KernelOrigin(release="6.12.0"),
+            guest_tree=TreeOrigin(),
+            modules={},
+        )
 
 
 @pytest.fixture
@@ -85,7 +90,7 @@ def _recorded(path: Path) -> RunDirectory:
     directory.raw.mkdir(parents=True)
     recorded = on_engine(recorded_plan(), NAME)
     directory.plan.write_text(recorded.to_json())
-    write_json(directory.provenance, first_record(recorded.to_json(), "key"))
+    write_record(directory, first_record(recorded.to_json(), "key"))
     return directory
 
 
@@ -107,7 +112,7 @@ def test_data_are_compressed_where_they_stay(
     assert stage.execute(directory, lambda _phase, _done, _total: None, keep_data=keep_data) == verdict
     stays = keep_data or verdict == "invalid"
     assert compressed == ([directory.raw] if stays else [])
-    assert any(name.startswith("raw/") for name in read_json(directory.provenance)[DIGESTS]) == stays
+    assert any(name.startswith("raw/") for name in read_json(directory.provenance)["digests"]) == stays
     assert remove_data(directory) == (verdict == "pass")
 
 

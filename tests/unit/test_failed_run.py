@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from howdah.errors import EngineUnavailableError
-from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import first_record
+from howdah.record.run import EngineReport, write_record
 from howdah.work import stage
 from tests.unit.recorded_run import recorded_plan
 
@@ -24,15 +25,15 @@ def directory(tmp_path: Path) -> RunDirectory:
     found.raw.mkdir(parents=True)
     text = recorded_plan().to_json()
     found.plan.write_text(text)
-    write_json(found.provenance, first_record(text, "key"))
+    write_record(found, first_record(text, "key"))
     return found
 
 
 def _execute(directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, *, engine: Any = None, analysis: Any) -> str:
-    def run(*_arguments: object) -> dict[str, Any]:
+    def run(*_arguments: object) -> EngineReport:
         if engine is not None:
             raise engine
-        return {}
+        return EngineReport()
 
     def analyse(*_arguments: object) -> None:
         raise analysis

@@ -23,6 +23,7 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record, sha256_text
 from howdah.record.result import load_experiment
+from howdah.record.run import write_record
 from howdah.report.plot.sample import flow_of
 from howdah.work.stage import refresh
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
@@ -75,7 +76,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     agent["flows"][0]["id"] = 2
     write_json(run.raw / "agent.json", agent)
     text = run.plan.read_text()
-    write_json(run.provenance, {**first_record(text, "a" * 64), "status": "finished"})
+    write_record(run, first_record(text, "a" * 64).but(status="finished"))
     refresh(run)
     cell = {"axes": plan.axes, "algorithm": plan.algorithm, "repetition": plan.repetition}
     cell |= {"run": run.name, "status": "finished", "verdict": read_json(run.verdict)["verdict"]}

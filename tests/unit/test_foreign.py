@@ -37,9 +37,10 @@ from howdah.publish.waiting import Queues
 from howdah.record.clock import read_clocks
 from howdah.record.digest import MismatchError, file_sha256, seal
 from howdah.record.digest import check as digest_check
-from howdah.record.directory import RunDirectory, parse_json, read_json
+from howdah.record.directory import RunDirectory, parse_json
 from howdah.record.raw import read_raw_bytes
 from howdah.record.result import load_experiment
+from howdah.record.run import HostMachine, read_record
 from howdah.record.table import opened
 from howdah.report.kernelsaid import said_runs
 from howdah.scratch import scratch
@@ -137,7 +138,7 @@ def test_a_pack_that_would_write_a_verdict_shows_its_name(tmp_path: Path, capsys
         assert main([*words, *(["--runs", str(tmp_path)] if words[0] != "unpack" else [])]) != 0
     run = make_recorded_experiment(tmp_path / "recorded")
     (run.raw / name).write_text("x")
-    seal(run, {**read_json(run.provenance), "host": {"cpu": name}})
+    seal(run, read_record(run).but(host=HostMachine(cpu=name)))
     (run.raw / name).unlink()
     main(["verify", str(run.path)])
     said = capsys.readouterr()
@@ -216,9 +217,9 @@ def test_a_file_of_holes_in_a_run_is_a_changed_one(recorded: RunDirectory, name:
     _of_holes(recorded.path / name)
     assert name in {each.file for each in verify_run(recorded).findings}
     with pytest.raises(HowdahError):
-        digest_check(recorded, read_json(recorded.provenance), [recorded.path / name])
+        digest_check(recorded, read_record(recorded), [recorded.path / name])
     with pytest.raises(HowdahError, match="holes"):
-        seal(recorded, read_json(recorded.provenance))
+        seal(recorded, read_record(recorded))
 
 
 @pytest.mark.usefixtures("small")

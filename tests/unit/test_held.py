@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can hold a flow back has a metric, words and T-RAT's name, and clauses carry their numbers."""
+"""What can hold a flow back has a metric and words, and clauses carry their numbers."""
 
 from __future__ import annotations
 
 import pytest
 
-from howdah.held import ORDINARY, RECEIVE_WINDOW, HeldBy, held_words
+from howdah.held import HeldBy, held_words
 from howdah.metric import known_metrics
 
 
@@ -18,13 +18,6 @@ def test_every_kind_has_a_metric_and_words() -> None:
         *(kind.metric for kind in HeldBy),
         *("held_back_share", "held_receive_window_share"),
     }
-
-
-def test_kinds_have_the_names_of_trat() -> None:
-    assert {kind.trat for kind in RECEIVE_WINDOW} == {"receiver window limited"}
-    assert HeldBy.BANDWIDTH.trat == "bandwidth limited"
-    assert HeldBy.PACING.trat is None
-    assert not ORDINARY & set(RECEIVE_WINDOW)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 
 from howdah.ingest.processor import SCHEMA, ingest_processor
 from howdah.ingest.source import Context
+from howdah.judge.accounting import Snapshots
 from howdah.judge.check import Check
 from howdah.judge.host_processor import processor_checks
 from howdah.judge.tolerance import VIRTUAL
@@ -69,10 +70,15 @@ def lived(path: Path, changes: Changes | None = None) -> tuple[RunDirectory, Mea
     return directory, make_measured([trace], plan=plan)
 
 
+def _counted(netstat: dict[str, dict[str, int]]) -> Snapshots:
+    told: list[Any] = [{}, {"netstat": netstat}]
+    return Snapshots(*told)
+
+
 def judged(path: Path, changes: Changes | None = None, taken: int | None = 29) -> dict[str, Check]:
     directory, data = lived(path, changes)
     netstat = {"s1": {} if taken is None else {"TcpInSegs": taken}}
-    found = processor_checks(directory, data, {"after": {"netstat": netstat}}, VIRTUAL)
+    found = processor_checks(directory, data, _counted(netstat), VIRTUAL)
     return {check.name.removeprefix("processor s1 "): check for check in found}
 
 
@@ -333,8 +339,8 @@ def test_a_processor_that_was_not_read_or_once_says_so(tmp_path: Path) -> None:
         Check(f"processor s1 {what}", stage, False, "of s1 no processor can be read") for what, stage in stages.items()
     ]
     store.write(directory, "processor", table.slice(0, 1))
-    found = processor_checks(directory, data, {"after": {"netstat": {"s1": {"TcpInSegs": "0"}}}}, VIRTUAL)
+    found = processor_checks(directory, data, _counted({"s1": {"TcpInSegs": 0}}), VIRTUAL)
     assert [check.ok for check in found] == [True, True, None]
     assert found[2] == Check("processor s1 time", "during", None, "the processor of s1 was read once", unit="ns")
-    for account in (None, {}, {"after": None}, {"after": {"netstat": {"s1": {"TcpInSegs": None}}}}):
+    for account in (None, _counted({}), _counted({"s1": {}})):
         assert processor_checks(directory, data, account, VIRTUAL)[0].ok is None

@@ -93,7 +93,8 @@ def snapshots(root_drops: int, **own: Any) -> Snapshots:
     leaf = {**counted, "handle": "20:", "parent": "1:1", "kind": "fq", "drops": 3, "of_one_flow": 3, "throttled": 1}
     leaf |= {"limit_packets": 100, "flow_limit_packets": 10} | own
     old = {**root, "packets": 0, "bytes": 0, "drops": 0}
-    return Snapshots({"nodes": {"s1": {"qdiscs": [old]}}}, {"nodes": {"s1": {"qdiscs": [root, leaf]}}})
+    told: list[Any] = [{"nodes": {"s1": {"qdiscs": each}}} for each in ([old], [root, leaf])]
+    return Snapshots(*told)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_counters_of_routers_are_added_and_those_of_hosts_and_kernels_stay(plan:
     }
 
 
-def _state(sent: int, waiting: int, host: int) -> dict[str, Any]:
+def _state(sent: int, waiting: int, host: int) -> Any:
     queue = {"interface": "right-eth1", "handle": "1:", "parent": "root", "kind": "howdah_wire", "packets": sent}
     queue |= {"backlog_packets": waiting % 2**32, "backlog_bytes": waiting % 2**32}
     node = {"interfaces": {"right-eth1": {"tx_packets": sent}}, "qdiscs": [queue]}

@@ -25,7 +25,7 @@ def judged(doctor: Doctor | None = None, plan: Plan | None = None) -> dict[str, 
     found = path_factory.accounting()
     if doctor is not None:
         doctor(found)
-    checks = accounting_checks(plan or path_factory.path_plan(), found, VIRTUAL)
+    checks = accounting_checks(plan or path_factory.path_plan(), Snapshots(**found), VIRTUAL)
     assert len({check.name for check in checks}) == len(checks)
     return {check.name: check for check in checks}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from howdah.judge.accounting import Snapshots
 from howdah.judge.check import Check, told_of_many
 from howdah.judge.connections import REFUSED, connection_checks
 from howdah.judge.engine import flow_checks
@@ -33,10 +34,11 @@ def records() -> list[dict[str, Any]]:
     return [{"id": number, "sender_cookie": 1, "receiver_cookie": 2, **whole} for number in range(1, COUNT + 1)]
 
 
-def account(**growth: int) -> dict[str, Any]:
+def account(**growth: int) -> Snapshots:
     names = dict.fromkeys([*REFUSED, "TcpExtTCPAbortOnData", "TcpExtTCPAbortOnClose", *_STARTED], 5)
     after = {name: value + {**_STARTED, **growth}.get(name, 0) for name, value in names.items()}
-    return {"before": {"netstat": {"s1": names, "r1": {}}}, "after": {"netstat": {"s1": after, "r1": {}}}}
+    told: list[Any] = [{"netstat": {"s1": each, "r1": {}}} for each in (names, after)]
+    return Snapshots(*told)
 
 
 def judged(flows: list[dict[str, Any]], rows: list[int] | None = None, **growth: int) -> dict[str, Check]:

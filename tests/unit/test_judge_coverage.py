@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.ingest.source import SourceReport
+from howdah.judge.accounting import Snapshots
 from howdah.judge.check import Check
 from howdah.judge.coverage import coverage_checks, trace_to_the_end
 from howdah.measure.sampled import MISSING, Samples
@@ -59,7 +60,8 @@ class _Run:
         times = [float(time) for time in range(40, self.trace_until_ms + 1, 10)]
         trace = make_trace(times, list(range(len(times))), list(range(10, len(times) + 10)))
         data = make_measured([trace], info=self.info, plan=self.plan)
-        return coverage_checks(self.plan, self.report, data, self.raw, self.accounting)
+        state = Snapshots(**self.accounting) if self.accounting is not None else None
+        return coverage_checks(self.plan, self.report, data, self.raw, state)
 
     def failed(self) -> dict[str, str]:
         return {check.name: check.message for check in self.checks() if check.ok is False}

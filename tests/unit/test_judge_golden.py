@@ -11,7 +11,7 @@ from typing import Any
 
 from howdah.ingest.ns2 import read_links
 from howdah.ingest.run import ingest
-from howdah.judge.accounting import accounting_checks
+from howdah.judge.accounting import Snapshots, accounting_checks
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import Check
 from howdah.judge.collection import collection_checks
@@ -120,8 +120,8 @@ def test_checks_of_the_accounting() -> None:
         "netstat is missing": lambda found: found["after"].pop("netstat"),
     }
     plan = path_factory.path_plan()
-    lines = all_of(cases, path_factory.accounting, lambda found: accounting_checks(plan, found, VIRTUAL))
-    lines += listed("random loss", accounting_checks(lossy(plan), path_factory.accounting(), VIRTUAL))
+    lines = all_of(cases, path_factory.accounting, lambda found: accounting_checks(plan, Snapshots(**found), VIRTUAL))
+    lines += listed("random loss", accounting_checks(lossy(plan), Snapshots(**path_factory.accounting()), VIRTUAL))
     lines += listed("missing", accounting_checks(plan, None, VIRTUAL))
     compare("checks/accounting.txt", lines)
 

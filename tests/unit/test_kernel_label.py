@@ -10,6 +10,7 @@ import pytest
 from howdah.errors import RunFailedError
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.result import Run, load_experiment
+from howdah.record.run import EngineReport, KernelOrigin
 from howdah.report.variant import Variants
 from howdah.work import stage
 from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
@@ -66,7 +67,7 @@ def test_run_json_of_a_failed_run_keeps_what_the_engine_knew(tmp_path: Path, mon
     class Engine:
         def run(self, *_arguments: object) -> None:
             error = RunFailedError("the module does not build")
-            error.known = {"kernel": {"release": "6.12.117"}}
+            error.known = EngineReport(kernel=KernelOrigin(release="6.12.117"))
             raise error
 
     monkeypatch.setattr(stage, "find_engine", lambda _name: Engine())

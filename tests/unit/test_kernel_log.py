@@ -22,6 +22,7 @@ from howdah.place import REPORTS
 from howdah.record.directory import RunDirectory
 from howdah.record.kernel_log import alarms
 from howdah.record.result import Run
+from howdah.record.run import RunRecord
 from howdah.report.kernelsaid import said_runs
 from howdah.report.template import templates_of
 from tests.unit.profile_factory import make_one
@@ -235,7 +236,7 @@ def test_the_page_has_what_a_module_prints(tmp_path: Path) -> None:
     found = ingest_kernel_log(Context(directory, plan, told(**agent), 0))
     assert found is not None
     (directory.tables / "ingest.json").write_text(json.dumps(IngestReport({"kernel_log": found}).to_json()))
-    run = Run(directory, "x", "mine", 0, {}, "finished", plan, [], [], None, {})
+    run = Run(directory, "x", "mine", 0, {}, "finished", plan, [], [], None, RunRecord(status="finished"))
     (shown,) = said_runs([(run, "mine")])
     assert shown.lines[0] == ("2.50", "mine: <b> 1")
     assert (len(shown.lines), shown.left_out) == (40, 20)

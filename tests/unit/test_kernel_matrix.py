@@ -48,7 +48,7 @@ def test_what_builds_against_headers_is_kept_and_what_fails_is_tried_again(
 ) -> None:
     answers = [(["ss_search"], ["ss_pair.c:3: error: unknown type name"]), (["ss_pair", "ss_search"], [])]
     offer = Offer("linux-headers-6.1.0-1-amd64", "6.1", "6.1.1-1", "bookworm")
-    monkeypatch.setattr(kernel_matrix, "provide_headers", lambda *_given: (tmp_path / "linux-headers-6.1.0-1", offer))
+    monkeypatch.setattr(kernel_matrix, "_provide_headers", lambda *_given: (tmp_path / "linux-headers-6.1.0-1", offer))
     monkeypatch.setattr(kernel_matrix, "_build_for", lambda *_given: answers.pop(0))
     rows = [examine("headers-6.1", tmp_path, ignore, Cache(tmp_path / "cache")) for _ in range(3)]
     assert [row.problems for row in rows] == [["ss_pair.c:3: error: unknown type name"], [], []]

@@ -20,6 +20,7 @@ from howdah.library import gathered
 from howdah.library.axis import TEXT, type_of
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.run import read_record
 from howdah.record.schema import TABLES
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -208,7 +209,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     root = make_experiment(tmp_path, Scenario(repetitions=1, duration_s=2.0, second_flow_s=1.0))
     for path in root.glob("*-r0-*"):
         run = RunDirectory(path)
-        seal(run, read_json(run.provenance))
+        seal(run, read_record(run))
     assert len(howdah.load(root).acks)
     file = next(root.glob("cubic-*")) / "tables" / "tcp_probe.parquet"
     file.write_bytes(file.read_bytes() + b"\0")

@@ -21,6 +21,7 @@ from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import Run, load_experiment
+from howdah.record.run import read_record
 from howdah.work.batch import Outcome, Rest
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.job import Job, Past
@@ -64,7 +65,7 @@ def _copy(made: Path, root: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.read_bytes())
     for run in _runs(root):
-        seal(run, {**read_json(run.provenance), "analysis_sha256": analysis_sha256()})
+        seal(run, read_record(run).but(analysis_sha256=analysis_sha256()))
 
 
 def _runs(root: Path) -> list[RunDirectory]:
@@ -120,7 +121,7 @@ def test_a_run_that_was_recorded_anew_is_read_anew(swept: Path, monkeypatch: pyt
     metrics = read_json(run.metrics)
     metrics["rows"][0]["value"] = 4711
     write_json(run.metrics, metrics)
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     read = runs_read(monkeypatch)
     assert 4711 in tables(swept)["metrics"]["value"].to_pylist()
     assert read == [run.name]
@@ -153,7 +154,7 @@ def test_a_run_that_is_made_later_is_in_the_next_part(swept: Path, monkeypatch: 
     metrics = read_json(run.metrics)
     metrics["rows"][0]["value"] = 4711
     write_json(run.metrics, metrics)
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, [run])
     assert len(_parts(swept)) == 3
@@ -198,7 +199,7 @@ def test_values_of_other_kinds_in_other_parts_are_one_type(
         plan = read_json(run.plan)
         plan["axes"]["path.rate"] = value
         write_json(run.plan, plan)
-        seal(run, read_json(run.provenance))
+        seal(run, read_record(run))
         with Growing(lambda *_: None) as listen:
             _tell(listen, root, _runs(root))
         assert _parts(root)

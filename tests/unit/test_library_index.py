@@ -21,6 +21,7 @@ from howdah.record import state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
+from howdah.record.run import read_record
 from howdah.work import results
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.indexed import NAMES, assert_same, plain_tables, runs_read, tables
@@ -34,7 +35,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     scenario = Scenario(repetitions=1, duration_s=2.0, second_flow_s=1.0, axes=axes, invalid=(("reno", 0),))
     made = make_experiment(tmp_path, scenario)
     for run in _runs(made):
-        seal(run, {**read_json(run.provenance), "analysis_sha256": analysis_sha256()})
+        seal(run, read_record(run).but(analysis_sha256=analysis_sha256()))
     return made
 
 
@@ -64,7 +65,7 @@ def test_a_run_that_was_recorded_anew_is_read_anew(root: Path, monkeypatch: pyte
     metrics = read_json(run.metrics)
     metrics["rows"][0]["value"] = 4711
     write_json(run.metrics, metrics)
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     read = runs_read(monkeypatch)
     assert 4711 in tables(root)["metrics"]["value"].to_pylist()
     assert read == [run.name]
@@ -104,7 +105,7 @@ def test_an_axis_of_another_type_is_one_type_in_all_rows(root: Path, monkeypatch
     plan = read_json(run.plan)
     plan["axes"]["path.rate"] = "fast"
     write_json(run.plan, plan)
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     assert "fast" in tables(root)["metrics"]["path.rate"].to_pylist()
     _same(root, monkeypatch)
 
@@ -213,7 +214,7 @@ def test_an_axis_with_other_kinds_in_other_pieces_is_one_type(root: Path, monkey
     plan = read_json(run.plan)
     plan["axes"]["path.rate"] = 0.5
     write_json(run.plan, plan)
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     whole = plain_tables(root, monkeypatch)
     monkeypatch.setattr(results, "PIECE", 1)
     found = tables(root)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from howdah.judge.settings import settings_checks
 from howdah.record.directory import RunDirectory, write_json
-from howdah.record.reading import read_record
+from howdah.record.run import read_record
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.told_by_agent import told
 
@@ -28,4 +28,4 @@ def test_what_only_a_boot_can_set_is_asked_of_kernels_that_boot_for_the_run() ->
 def test_the_record_of_a_machine_set_names_no_guest_tree(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     write_json(run.provenance, {"format": 1, "status": "finished", "guest_tree": None})
-    assert read_record(run)["guest_tree"] is None
+    assert read_record(run).guest_tree is None

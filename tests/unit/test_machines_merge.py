@@ -115,7 +115,7 @@ def test_one_machine_in_error_is_an_error_of_all() -> None:
 
 
 def test_counters_of_kernels_are_added_and_those_of_hosts_put_together() -> None:
-    def state(node: str, dropped: int, silent: bool) -> dict[str, Any]:
+    def state(node: str, dropped: int, silent: bool) -> Any:
         part = {"time_ns": dropped, "nodes": {node: dropped}, "softnet": {"dropped": dropped}, "netstat": {node: {}}}
         return {"before": part, "after": part, "silent": silent}
 

@@ -16,7 +16,8 @@ from howdah.ingest.source import Context, Made, SourceReport
 from howdah.measure.growth import growth_end, in_flight
 from howdah.measure.own_stack import filled_share, own_stack_rows, unseen
 from howdah.measure.row import Sheet
-from howdah.measure.trace import FlowTrace, flow_trace
+from howdah.measure.trace import FlowTrace, columns_of
+from howdah.measure.trace import trace_of as trace_in
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory
@@ -62,7 +63,7 @@ def trace_of(wire: list[dict[str, object]]) -> tuple[FlowTrace, Made]:
     made: Made = {name: (TABLES[name].empty_table(), SourceReport()) for name in ("tcp_probe", "tcp_info")}
     made["segment"] = (store.table_of("segment", columns), SourceReport())
     add_own_stacks(Context(RunDirectory.__new__(RunDirectory), plan, AgentRecord(), 0), made)
-    return flow_trace(made["tcp_probe"][0], plan.flows[0], {}, MSS), made
+    return trace_in(columns_of(made["tcp_probe"][0]), plan.flows[0], {}, MSS), made
 
 
 def test_each_ack_has_what_was_sent_and_acknowledged_before_it() -> None:

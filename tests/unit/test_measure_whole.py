@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.measure import throughput
-from howdah.measure.trace import FlowTrace, flow_trace
+from howdah.measure.trace import FlowTrace, columns_of, trace_of
 from howdah.record.schema import TCP_PROBE
 from tests.unit.trace_factory import MS, MSS, make_flow
 
@@ -31,7 +31,7 @@ def trace(times_ms: list[int], una: list[int], nxt: list[int], *, complete: bool
     rows = {name: columns.get(name, [None] * len(times_ms)) for name in TCP_PROBE.names}
     table = pa.table(rows, schema=TCP_PROBE)
     record: dict[str, int | None] = {"start_ns": 0, "connected_ns": 0, "end_ns": _RECEIVED_NS, "complete": complete}
-    return flow_trace(table, flow, record, MSS)
+    return trace_of(columns_of(table), flow, record, MSS)
 
 
 def test_it_ends_with_the_ack_of_its_last_byte() -> None:

@@ -14,9 +14,10 @@ from howdah.build import modules
 from howdah.build.cache import Cache
 from howdah.build.modinfo import module_information
 from howdah.build.module_build import ModuleFailure, blame
-from howdah.build.modules import ModuleSet, build_modules
+from howdah.build.modules import ModuleSet
 from howdah.build.uml_kernel import Kernel, load_kernel
 from howdah.errors import HowdahError
+from tests.built_modules import build_modules
 
 _MAGIC = b"\0vermagic=6.12.1 mod_unload \0name=tcp_mine\0srcversion=ABC\0"
 _MACHINE = {"x86_64": 62, "aarch64": 183, "riscv64": 243}[platform.machine()]

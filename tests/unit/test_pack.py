@@ -32,6 +32,7 @@ from howdah.record import raw as raw_module
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.raw import compress_raw
+from howdah.record.run import RunRecord, read_record
 from tests.unit.pack_factory import RUN, archive, index_of, member, whole_pack
 from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
@@ -56,7 +57,7 @@ def recorded(home: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     index = read_json(run.path.parent / "experiment.json")
     index["profile"]["file"] = f"{home}/profiles/recorded.yaml"
     write_json(run.path.parent / "experiment.json", index)
-    seal(run, {**read_json(run.provenance), "rerun_of": f"{home}/runs/other"})
+    seal(run, read_record(run).but(rerun_of=f"{home}/runs/other"))
     return run
 
 
@@ -209,7 +210,7 @@ def test_a_number_that_was_changed_before_it_was_packed_is_found(recorded: RunDi
     with pytest.raises(howdah.HowdahError, match=r"metrics\.json was changed"):
         pack([recorded.path.parent], tmp_path / "x.tar.zst")
     assert not list(tmp_path.glob("*.zst"))
-    seal(recorded, read_json(recorded.provenance))
+    seal(recorded, read_record(recorded))
     pack([recorded.path.parent], tmp_path / "x.tar.zst")
     assert main(["verify", str(tmp_path / "x.tar.zst")]) == 6
 
@@ -255,7 +256,7 @@ def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp
     write_json(root / "experiment.json", {**index, "profile": {**index["profile"], "file": "recorded.yaml"}})
     record = read_json(recorded.provenance)
     del record["rerun_of"]
-    seal(recorded, record)
+    seal(recorded, RunRecord.model_validate(record))
     assert main(["sign", str(root), "--key", str(key)]) == 0
     packed = pack([root], tmp_path / "x.tar.zst")
     assert packed.index["left_out"] == []
@@ -390,6 +391,6 @@ def test_a_disk_without_links_gets_copies(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_could_not_be_unpacked_is_not_packed(recorded: RunDirectory, tmp_path: Path) -> None:
     (recorded.raw / "-rf").write_text("x")
-    seal(recorded, read_json(recorded.provenance))
+    seal(recorded, read_record(recorded))
     with pytest.raises(PackError, match="cannot be packed: 'recorded/recorded/raw/-rf' is not a file"):
         pack([recorded.path.parent], tmp_path / "x.tar.zst")

@@ -16,6 +16,7 @@ from howdah.pack.pack import pack, unpack
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.drawn import drawn
+from howdah.record.run import read_record
 from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
 
@@ -130,7 +131,7 @@ MOST_OF_RESULTS_BYTES = 300_000  # of a run
 def test_results_of_a_run_are_small_at_worst(recorded: RunDirectory, tmp_path: Path, noise: bool) -> None:
     """Of a run with many connections, whose numbers have nothing in common, with a long log and a full page."""
     random = Random(7)
-    record = read_json(recorded.provenance)
+    record = read_record(recorded)
     metrics = read_json(recorded.metrics)
     model = next(row for row in metrics["rows"] if row["flow"] is not None and isinstance(row["value"], float))
     for number in range(2000 if noise else 5000):

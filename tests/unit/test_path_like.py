@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.plan.compile import compile_profile
 from howdah.profile import load
 from howdah.profile.like import SHIPPED
+from howdah.work.compiled import compile_plans
 
 PATHS = sorted((SHIPPED / "paths").glob("*.yaml"))
 BASE = "howdah: 1\nname: mine\nduration: 10 s\npath:\n"
@@ -30,8 +30,8 @@ def error(directory: Path, path: str, overrides: list[str] | None = None) -> Pro
 
 @pytest.mark.parametrize("file", PATHS, ids=lambda file: file.stem)
 def test_every_ready_made_path_can_be_taken(file: Path, tmp_path: Path) -> None:
-    (own,) = compile_profile(load(file))
-    (taken,) = compile_profile(load(write(tmp_path, f"like: paths/{file.stem}"), [f"duration={own.duration_us} us"]))
+    (own,) = compile_plans(load(file))
+    (taken,) = compile_plans(load(write(tmp_path, f"like: paths/{file.stem}"), [f"duration={own.duration_us} us"]))
     assert taken.path == own.path
     assert [item for item in taken.timeline if item.op == "class"] == [
         item for item in own.timeline if item.op == "class"
@@ -52,11 +52,11 @@ def test_the_papers_paths_are_there() -> None:
         "geo-search": (144 * 10**6, 600),
     }
     for name, (rate, rtt_ms) in expected.items():
-        (plan,) = compile_profile(load(SHIPPED / "paths" / f"{name}.yaml"))
+        (plan,) = compile_plans(load(SHIPPED / "paths" / f"{name}.yaml"))
         assert (plan.path.rate_bits_per_second, plan.path.rtt_us) == (rate, rtt_ms * 1000)
-    (geo,) = compile_profile(load(SHIPPED / "paths" / "geo-search.yaml"))
+    (geo,) = compile_plans(load(SHIPPED / "paths" / "geo-search.yaml"))
     assert geo.path.buffer_bytes == 36_000_000
-    (carolina,) = compile_profile(load(SHIPPED / "paths" / "kyushu-north-carolina.yaml"))
+    (carolina,) = compile_plans(load(SHIPPED / "paths" / "kyushu-north-carolina.yaml"))
     assert (carolina.path.rtt_us, carolina.path.rate_bits_per_second) == (220_000, 10**9)
 
 
@@ -105,5 +105,5 @@ def test_the_trace_of_a_path_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "far" / "other.yaml").write_text(
         "howdah: 1\nname: other\npath: {rate: 8 Mbit/s, rtt: 10 ms, trace: {file: t.csv}}\n"
     )
-    (plan,) = compile_profile(load(write(tmp_path, "like: far/other")))
+    (plan,) = compile_plans(load(write(tmp_path, "like: far/other")))
     assert plan.path.rate_steps[:2] == [[0, 5_000_000], [1_000_000, 6_000_000]]

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.plan.compile import compile_plan, compile_profile
+from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan, of_today
 from howdah.profile import load
 from howdah.record.reading import read_plan_file
 from howdah.verify.compiled import differences
+from howdah.work.compiled import compile_plans
 from tests.unit.profile_factory import BASE, make_one, make_plans, operations, write_profile
 
 LONG_FAT = Path(__file__).resolve().parents[2] / "profiles" / "long-fat-400mbit-240ms.yaml"
@@ -76,7 +77,7 @@ def test_a_swept_algorithm_names_the_run_and_the_profiles_the_variant(tmp_path: 
 
 
 def test_a_perturbed_rtt_changes_the_bdp_but_not_the_buffer() -> None:
-    for plan in compile_profile(load(LONG_FAT)):
+    for plan in compile_plans(load(LONG_FAT)):
         assert plan.path.buffer_bytes == 12_000_000
         assert plan.path.bdp_bytes == 400_000_000 * plan.path.rtt_us // 8_000_000
         assert plan.path.rtt_us != 240_000
@@ -88,7 +89,7 @@ def test_a_buffer_holds_at_least_one_frame(tmp_path: Path) -> None:
 
 
 def test_nothing_limits_a_flow_but_its_window(tmp_path: Path) -> None:
-    for plan in [make_one(tmp_path), *compile_profile(load(LONG_FAT))[::3]]:
+    for plan in [make_one(tmp_path), *compile_plans(load(LONG_FAT))[::3]]:
         path = plan.path
         largest_window = 2 * (path.bdp_bytes + path.buffer_bytes) // path.frame_bytes
         assert int(_sysctl(plan, "net.core.netdev_max_backlog")) > len(plan.flows) * largest_window
@@ -128,7 +129,7 @@ def test_a_profiles_own_settings_come_last(tmp_path: Path) -> None:
 
 
 def test_calibration_fits_before_the_epoch_and_after_the_flows(tmp_path: Path) -> None:
-    for plan in [make_one(tmp_path), compile_profile(load(LONG_FAT))[0]]:
+    for plan in [make_one(tmp_path), compile_plans(load(LONG_FAT))[0]]:
         calibration = plan.calibration
         drain_us = plan.path.buffer_bytes * 8_000_000 // plan.path.rate_bits_per_second
         assert calibration.phase_us >= 2_000_000 + 6 * plan.path.rtt_us + 3 * drain_us

@@ -14,10 +14,10 @@ from howdah.engine.uml import part as uml_part
 from howdah.engine.uml.part import lookaheads_us, window_us
 from howdah.engine.uml.wire import header, memory_bytes, ring_bytes
 from howdah.errors import ProfileError
-from howdah.plan.compile import compile_profile
 from howdah.plan.line import delay_lines
 from howdah.plan.plan import Plan
 from howdah.profile.load import load
+from howdah.work.compiled import compile_plans
 
 PROFILE = """\
 howdah: 1
@@ -31,7 +31,7 @@ duration: 2 s
 def _plans(tmp_path: Path, rest: str, path: str = "") -> list[Plan]:
     file = tmp_path / "divided.yaml"
     file.write_text(PROFILE.format(path=path, rest=rest), encoding="utf-8")
-    return compile_profile(load(file))
+    return list(compile_plans(load(file)))
 
 
 def _plan(tmp_path: Path, rest: str, path: str = "") -> Plan:

@@ -18,12 +18,13 @@ from ruamel.yaml import YAML
 
 from howdah.codec import encoded
 from howdah.errors import HowdahError
-from howdah.plan.compile import compile_plan, compile_profile
+from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.profile import to_yaml
 from howdah.record.reading import read_plan_file
+from howdah.work.compiled import compile_plans
 from tests.unit.plan_cases import PLANNED, REFUSED, TRACE, Asked
 from tests.unit.profile_factory import write_profile
 from tests.unit.recorded_lines import compare
@@ -126,7 +127,7 @@ def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> Non
 
 
 def test_the_default_experiment_is_what_it_says() -> None:
-    plans = compile_profile(load(ROOT / "profiles" / "long-fat-400mbit-240ms.yaml"))
+    plans = compile_plans(load(ROOT / "profiles" / "long-fat-400mbit-240ms.yaml"))
     algorithms = ["cubic-no-hystart", "cubic", "reno", "bbr"]
     runs = [f"{name}-r{number}" for name in algorithms for number in range(3)]
     assert [plan.run for plan in plans] == [*runs, "cubic-iperf3-r0"]
@@ -140,7 +141,7 @@ def test_the_default_experiment_is_what_it_says() -> None:
 
 
 def test_the_satellite_states_its_source() -> None:
-    plans = compile_profile(load(ROOT / "profiles" / "geo-144mbit-600ms.yaml"))
+    plans = compile_plans(load(ROOT / "profiles" / "geo-144mbit-600ms.yaml"))
     for plan in plans:
         assert plan.path.buffer_bytes == 36_000_000
         assert plan.path.delay_variation is not None

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.plan.compile import compile_profile
 from howdah.plan.memory import sizes
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import load
 from howdah.profile.model import FlowSection, Scenario
+from howdah.work.compiled import compile_plans
 from tests.unit.profile_factory import make_one, make_plans, write_profile
 
 MANY = "groups:\n- {name: many, connections: 50, spread: 2 s, lifetime: 1 s, pairs: 5}\n"
@@ -199,7 +199,7 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
 def test_wrong_groups(tmp_path: Path, group: str, line: int, what: str) -> None:
     with pytest.raises(ProfileError) as caught:
         text = f"groups:\n- {group}\n" + ("flows: [{}]\n" if "reverse" in group or "# flows" in group else "")
-        compile_profile(load(write_profile(tmp_path, text)))
+        compile_plans(load(write_profile(tmp_path, text)))
     assert what in caught.value.what
     if line > 7:
         assert str(caught.value.where).endswith(f":{line}")
@@ -209,7 +209,7 @@ def test_too_many_connections(tmp_path: Path) -> None:
     group = "- {{name: {}, connections: 40000, size: 1 kB}}\n"
     text = "groups:\n" + "".join(group.format(name) for name in "abc")
     with pytest.raises(ProfileError, match="the groups up to c make more than 100000 connections"):
-        compile_profile(load(write_profile(tmp_path, text)))
+        compile_plans(load(write_profile(tmp_path, text)))
 
 
 _UDP = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from howdah.plan.compile import compile_profile
 from howdah.profile import load
+from howdah.work.compiled import compile_plans
 
 _PROFILE = """\
 howdah: 1
@@ -21,7 +21,7 @@ def _required(tmp_path: Path, text: str, *overrides: str) -> dict[str, list[str]
     for name in ("tcp_mine.c", "meter.c", "special.c"):
         (tmp_path / name).write_text("")
     (tmp_path / "modules.yaml").write_text(_PROFILE + text)
-    plans = compile_profile(load(tmp_path / "modules.yaml", list(overrides)))
+    plans = compile_plans(load(tmp_path / "modules.yaml", list(overrides)))
     return {plan.algorithm: plan.required_modules for plan in plans}
 
 

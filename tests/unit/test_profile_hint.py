@@ -15,7 +15,6 @@ from pydantic import BaseModel
 
 from howdah.command.main import main
 from howdah.errors import ProfileError
-from howdah.plan.compile import compile_profile
 from howdah.profile import load
 from howdah.profile.claim import ClaimSection
 from howdah.profile.figure import FigureSection
@@ -24,6 +23,7 @@ from howdah.profile.model import Scenario
 from howdah.profile.reference import page
 from howdah.profile.sweep import shape_of
 from howdah.profile.unsayable import TITLE, Unsayable, table
+from howdah.work.compiled import compile_plans
 from tests.unit.profile_factory import make_one
 
 ROWS = {row.what: row for row in table()}
@@ -40,7 +40,7 @@ def write(directory: Path, text: str, path: str = PATH) -> Path:
 
 def refused(directory: Path, text: str, path: str = PATH) -> ProfileError:
     with pytest.raises(ProfileError) as caught:
-        compile_profile(load(write(directory, text, path)))
+        compile_plans(load(write(directory, text, path)))
     return caught.value
 
 
@@ -170,7 +170,7 @@ def test_several_traces_are_a_sweep_of_profiles_that_have_one_each(tmp_path: Pat
         (tmp_path / f"{name}.csv").write_text(f"time,rate\n0 s,{rate} Mbit/s\n1 s,{rate + 1} Mbit/s\n")
         path = f"path: {{rate: 20 Mbit/s, rtt: 40 ms, trace: {{file: {name}.csv}}}}\n"
         write(tmp_path, "", path).rename(tmp_path / f"{name}.yaml")
-    plans = compile_profile(load(write(tmp_path, "", "path: {like: [first.yaml, second.yaml]}\n")))
+    plans = compile_plans(load(write(tmp_path, "", "path: {like: [first.yaml, second.yaml]}\n")))
     rates = [[rate for _, rate in plan.path.rate_steps][:2] for plan in plans]
     assert rates == [[5_000_000, 6_000_000], [8_000_000, 9_000_000]]
 

@@ -14,20 +14,20 @@ import pytest
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.gaps import packed, unpacked
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
-from howdah.plan.compile import compile_profile
 from howdah.plan.link import most_bytes
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.link import OPPORTUNITY_BYTES, LinkTrace
 from howdah.record.opportunities import opportunities
+from howdah.work.compiled import compile_plans
 
 HEAD = "howdah: 1\nname: link\nalgorithm: cubic\n"
 
 
 def plans(place: Path, path: str, more: str = "duration: 4 s\n", engine: str | None = None) -> list[Plan]:
     (place / "p.yaml").write_text(f"{HEAD}{more}path: {{rtt: 40 ms, {path}}}\n", encoding="utf-8")
-    return compile_profile(load(place / "p.yaml"), engine)
+    return list(compile_plans(load(place / "p.yaml"), engine=engine))
 
 
 def plan_of(place: Path, content: str | bytes, name: str = "t", more: str = "", duration: str = "4 s") -> Plan:

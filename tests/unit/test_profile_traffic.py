@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.plan.compile import compile_profile
 from howdah.profile import load
+from howdah.work.compiled import compile_plans
 
 TEXT = """\
 howdah: 1
@@ -29,7 +29,7 @@ def _write(folder: Path, algorithm: str) -> Path:
 
 
 def test_one_more_run_with_the_same_path(tmp_path: Path) -> None:
-    plans = compile_profile(load(_write(tmp_path, "cubic")))
+    plans = compile_plans(load(_write(tmp_path, "cubic")))
     assert [plan.run for plan in plans] == ["reno-r0", "reno-r1", "cubic-r0", "cubic-r1", "cubic-iperf3-r0"]
     checked, check = plans[2], plans[4]
     assert {flow.traffic for flow in check.flows} == {flow.sink for flow in check.flows} == {"iperf3"}
@@ -60,5 +60,5 @@ def test_traffic_that_is_not_named_suits_the_engine(
 ) -> None:
     file = tmp_path / "ends.yaml"
     file.write_text(TEXT.replace("cross_check: {traffic: iperf3, algorithm: ALGORITHM}", f"traffic: {asked}"))
-    flow = compile_profile(load(file), engine=engine)[0].flows[0]
+    flow = compile_plans(load(file), engine=engine)[0].flows[0]
     assert (flow.traffic, flow.sink) == ends

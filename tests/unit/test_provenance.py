@@ -53,7 +53,7 @@ def told(clock: SimpleNamespace) -> Callable[[], tuple[str | None, bool | None]]
     def ask() -> tuple[str | None, bool | None]:
         clock.now += 1.0
         said = software()
-        return said["revision"], said["modified"]
+        return said.revision, said.modified
 
     return ask
 
@@ -104,5 +104,5 @@ def test_git_is_asked_once_a_second_at_most(clock: SimpleNamespace, monkeypatch:
     told = []
     for seconds in (0.0, 0.5, 0.4, 0.1, 0.9, 0.2):
         clock.now += seconds
-        told.append(software()["revision"])
+        told.append(software().revision)
     assert told == ["a", "a", "a", "b", "b", "c"]

@@ -16,6 +16,7 @@ from howdah.record import raw as raw_module
 from howdah.record.digest import mismatches, seal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.raw import compress_raw, open_raw, raw_exists, read_raw_bytes, read_raw_text, record_bytes, stored
+from howdah.record.run import read_record
 from howdah.record.table import equal
 from howdah.verify.run import verify_run
 from howdah.work.stage import refresh
@@ -99,13 +100,13 @@ def test_a_run_whose_files_are_compressed_is_verified_and_analysed_again(tmp_pat
     run = make_recorded_experiment(tmp_path / "recorded-experiment")
     metrics, verdict = read_json(run.metrics), read_json(run.verdict)
     compress_raw(run.raw)
-    seal(run, read_json(run.provenance))
+    seal(run, read_record(run))
     report = verify_run(run)
     assert report.findings == []
     assert "tables against raw/" in report.checked
     assert refresh(run, force=True)
     assert (read_json(run.metrics), read_json(run.verdict)) == (metrics, verdict)
-    assert mismatches(run, read_json(run.provenance)) == []
+    assert mismatches(run, read_record(run)) == []
     digests = read_json(run.provenance)["digests"]
     file = run.raw / "tcp_probe.bin.xz"
     assert digests["raw/tcp_probe.bin.xz"] == hashlib.sha256(file.read_bytes()).hexdigest()

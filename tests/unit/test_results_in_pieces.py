@@ -13,6 +13,7 @@ from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import Experiment, Run, load_experiment
+from howdah.record.run import read_record
 from howdah.work import results
 from howdah.work.results import check_results
 from tests.experiment_factory import Scenario, make_experiment
@@ -23,7 +24,8 @@ def experiment(tmp_path: Path) -> Path:
     """Four runs."""
     root = make_experiment(tmp_path, Scenario(duration_s=1.0, second_flow_s=0.3, repetitions=2))
     for file in root.glob("*/run.json"):
-        seal(RunDirectory(file.parent), {**read_json(file), "analysis_sha256": analysis_sha256()})
+        run = RunDirectory(file.parent)
+        seal(run, read_record(run).but(analysis_sha256=analysis_sha256()))
     return root
 
 

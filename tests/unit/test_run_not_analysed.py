@@ -11,13 +11,14 @@ import pytest
 
 from howdah.errors import HowdahError
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.run import EngineReport
 from howdah.work import analysis, stage
 from tests.experiment_factory import Scenario, make_experiment
 
 
 class _Engine:
-    def run(self, *_arguments: object) -> dict[str, object]:
-        return {}
+    def run(self, *_arguments: object) -> EngineReport:
+        return EngineReport()
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from howdah.command.main import main
 from howdah.errors import ProfileError
 from howdah.record.directory import RunDirectory
 from howdah.record.result import Run, load_experiment
+from howdah.record.run import RunRecord
 from howdah.record.sample import Series
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -201,7 +202,7 @@ def test_a_score_of_a_variant_is_judged_by_the_last_threshold_that_holds(
             made("e", 2, axes={"control": "off"}),
             made("f", 3, plan=None),
             made("g", 80 - 1e-7, **far),
-            made("h", 80 - 1e-11, likely_kernel="other", provenance={}),
+            made("h", 80 - 1e-11, likely_kernel="other", provenance=RunRecord(status="finished")),
             made("i", 4, algorithm="bbr", status="failed"),
         ],
     )

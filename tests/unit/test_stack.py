@@ -156,7 +156,7 @@ def test_one_of_a_person_is_built_once_for_what_it_is_made_of(tmp_path: Path) ->
     assert plan.receiver == "mine"
     (built,) = provide_stacks(plan, ignore, cache).choose()
     assert [each.name for each in built.directory.iterdir()] == ["program"]
-    assert built.described() == {"identity": built.identity, "source": str(file), "tools": {}}
+    assert built.described().plain() == {"identity": built.identity, "source": str(file), "tools": {}}
     assert provide_stacks(plan, ignore, cache).choose() == [built]
     (tmp_path / "sources" / "program").write_text("#!/bin/sh\necho ready\n", encoding="utf-8")
     (changed,) = provide_stacks(plan, ignore, cache).choose()

@@ -20,10 +20,11 @@ from howdah.plan.plan import Plan
 from howdah.plan.traffic import ProgramEnd, ProgramFile, Programs
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
+from howdah.record.run import RunRecord, read_record
 from howdah.work import again
 from howdah.work.again import make_again
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
-from howdah.work.trust import MADE_HERE, UntrustedError, check_trust, signed_plan
+from howdah.work.trust import UntrustedError, check_trust, signed
 from tests.unit.plan_factory import make_plan
 from tests.unit.traffic_factory import make_stack
 
@@ -55,9 +56,12 @@ def _with_file(name: str, path: str, sha256: str) -> Plan:
     return _flow(program=dataclasses.replace(PROGRAM, client=end))
 
 
+_RECORD = RunRecord(status="running")
+
+
 def test_a_plan_of_howdahs_own_names_nothing() -> None:
     assert named_of(make_plan()) == []
-    assert signed_plan(make_plan(), make_plan().to_json()) == {}
+    assert signed(_RECORD, make_plan(), make_plan().to_json()).made_here is None
 
 
 _NAMING = {
@@ -86,19 +90,19 @@ def test_everything_that_would_run_is_named_and_asked_for(what: str, monkeypatch
     assert str(named).startswith(what.split()[0])
     text = plan.to_json()
     with pytest.raises(UntrustedError):
-        check_trust(plan, text, {}, trust=False)
+        check_trust(plan, text, _RECORD, trust=False)
     with pytest.raises(UntrustedError):
-        check_trust(plan, text, {MADE_HERE: "0" * 32}, trust=False)
-    check_trust(plan, text, signed_plan(plan, text), trust=False)  # the user's own
+        check_trust(plan, text, _RECORD.but(made_here="0" * 32), trust=False)
+    check_trust(plan, text, signed(_RECORD, plan, text), trust=False)  # the user's own
 
 
 def test_a_program_in_a_guest_that_is_confined_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = _NAMING["program"]
     _confines(None, monkeypatch)
-    check_trust(plan, plan.to_json(), {}, trust=False)
+    check_trust(plan, plan.to_json(), _RECORD, trust=False)
     both = dataclasses.replace(plan, modules=["m"])
     with pytest.raises(UntrustedError) as caught:
-        check_trust(both, both.to_json(), {}, trust=False)
+        check_trust(both, both.to_json(), _RECORD, trust=False)
     assert "module m" in str(caught.value)
     assert "program" not in str(caught.value)
 
@@ -108,7 +112,7 @@ def test_a_program_elsewhere_than_in_such_a_guest_is_asked_for(engine: str, monk
     _confines(None, monkeypatch)
     plan = dataclasses.replace(_NAMING["program"], engine=engine)
     with pytest.raises(UntrustedError, match=f"not confined here .the engine {engine} does not."):
-        check_trust(plan, plan.to_json(), {}, trust=False)
+        check_trust(plan, plan.to_json(), _RECORD, trust=False)
 
 
 @pytest.mark.parametrize("lacking", ["namespaces", "files", "truncation", "network"])
@@ -116,31 +120,31 @@ def test_what_a_machine_lacks_has_its_programs_asked_for(lacking: str, monkeypat
     whole = dict.fromkeys(("namespaces", "files", "truncation", "network"))
     plan = _NAMING["program"]
     monkeypatch.setattr(needs, "_try", lambda: whole)
-    check_trust(plan, plan.to_json(), {}, trust=False)
+    check_trust(plan, plan.to_json(), _RECORD, trust=False)
     for trial in ({**whole, lacking: "no"}, "it did not start", {}):
         monkeypatch.setattr(needs, "_try", lambda trial=trial: trial)
         with pytest.raises(UntrustedError, match=r"program of .*, which is not confined here"):
-            check_trust(plan, plan.to_json(), {}, trust=False)
+            check_trust(plan, plan.to_json(), _RECORD, trust=False)
 
 
 def test_what_is_allowed_is_remembered_by_its_content(tmp_path: Path) -> None:
     module = _module(tmp_path)
     plan = dataclasses.replace(make_plan(), modules=[str(module)])
     with pytest.raises(UntrustedError, match="runs the sender's code") as refused:
-        check_trust(plan, plan.to_json(), {}, trust=False)
+        check_trust(plan, plan.to_json(), _RECORD, trust=False)
     assert str(module) in str(refused.value)
-    check_trust(plan, plan.to_json(), {}, trust=True)
-    check_trust(plan, plan.to_json(), {}, trust=False)
+    check_trust(plan, plan.to_json(), _RECORD, trust=True)
+    check_trust(plan, plan.to_json(), _RECORD, trust=False)
     other = dataclasses.replace(plan, seed=99)
-    check_trust(other, other.to_json(), {}, trust=False)
+    check_trust(other, other.to_json(), _RECORD, trust=False)
     (module / "x.c").write_text("int y;\n")
     with pytest.raises(UntrustedError):
-        check_trust(plan, plan.to_json(), {}, trust=False)
+        check_trust(plan, plan.to_json(), _RECORD, trust=False)
 
 
 def test_a_plan_with_another_is_asked_for_again(tmp_path: Path) -> None:
     plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
-    own = signed_plan(plan, plan.to_json())
+    own = signed(_RECORD, plan, plan.to_json())
     changed = dataclasses.replace(plan, seed=99)
     with pytest.raises(UntrustedError):
         check_trust(changed, changed.to_json(), own, trust=False)
@@ -149,7 +153,7 @@ def test_a_plan_with_another_is_asked_for_again(tmp_path: Path) -> None:
 def test_what_is_not_here_is_not_allowed_by_saying_so() -> None:
     plan = dataclasses.replace(make_plan(), modules=["/nowhere/module"])
     with pytest.raises(UntrustedError, match="not on this machine"):
-        check_trust(plan, plan.to_json(), {}, trust=True)
+        check_trust(plan, plan.to_json(), _RECORD, trust=True)
 
 
 def test_nothing_is_built_before_the_answer(tmp_path: Path) -> None:
@@ -169,8 +173,8 @@ def test_a_run_that_is_made_here_says_so(tmp_path: Path) -> None:
     plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
     for made, marked in ((plan, True), (make_plan(), False)):
         begun = ExperimentDirectory(tmp_path).begin(PlannedRun(made, "k" * 64))
-        record = read_json(begun.provenance)
-        assert (MADE_HERE in record) is marked
+        record = read_record(begun)
+        assert (record.made_here is not None) is marked
         check_trust(made, begun.plan.read_text(), record, trust=False)
 
 
@@ -241,7 +245,7 @@ def test_a_link_or_another_content_is_not_brought(tmp_path: Path) -> None:
 
 def test_the_code_of_a_plan_is_that_of_its_text() -> None:
     plan = _NAMING["module"]
-    marks = {signed_plan(plan, text)[MADE_HERE] for text in (plan.to_json(), json.dumps({}))}
+    marks = {signed(_RECORD, plan, text).made_here for text in (plan.to_json(), json.dumps({}))}
     assert len(marks) == 2
 
 
@@ -249,10 +253,10 @@ def test_what_was_allowed_is_still_a_strangers(tmp_path: Path, monkeypatch: pyte
     _confines(None, monkeypatch)
     plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
     text = plan.to_json()
-    assert check_trust(plan, text, {}, trust=True) is True
-    assert check_trust(plan, text, {}, trust=False) is True, "it is built in a sandbox each time"
-    assert check_trust(plan, text, signed_plan(plan, text), trust=False) is False
-    assert check_trust(make_plan(), make_plan().to_json(), {}, trust=False) is False
+    assert check_trust(plan, text, _RECORD, trust=True) is True
+    assert check_trust(plan, text, _RECORD, trust=False) is True, "it is built in a sandbox each time"
+    assert check_trust(plan, text, signed(_RECORD, plan, text), trust=False) is False
+    assert check_trust(make_plan(), make_plan().to_json(), _RECORD, trust=False) is False
 
 
 @pytest.mark.parametrize("what", ["module", "kernel", "stack"])
@@ -270,9 +274,9 @@ def test_what_no_sandbox_can_be_had_for_is_asked_for_each_time(
         "stack": _flow(receiver_stack=dataclasses.replace(make_stack("s"), file=str(stack))),
     }[what]
     for _attempt in range(2):
-        check_trust(plan, plan.to_json(), {}, trust=True)
+        check_trust(plan, plan.to_json(), _RECORD, trust=True)
         with pytest.raises(UntrustedError, match=r"not confined here .files: Function not implemented"):
-            check_trust(plan, plan.to_json(), {}, trust=False)
+            check_trust(plan, plan.to_json(), _RECORD, trust=False)
 
 
 @pytest.mark.parametrize("of_a_stranger", [True, False])
@@ -285,7 +289,7 @@ def test_a_strangers_run_is_made_again_in_a_sandbox_and_does_not_become_ones_own
     run = RunDirectory(tmp_path / "run")
     run.path.mkdir()
     run.plan.write_text(text)
-    made = {} if of_a_stranger else signed_plan(plan, text)
+    made = {} if of_a_stranger else {"made_here": signed(_RECORD, plan, text).made_here}
     write_json(run.provenance, {"format": 1, "status": "finished", "key": "k", "data_removed": False, **made})
     write_json(run.metrics, {"format": 1, "rows": []})
     seen: list[tuple[bool, bool]] = []
@@ -293,7 +297,7 @@ def test_a_strangers_run_is_made_again_in_a_sandbox_and_does_not_become_ones_own
     class _Engine:
         def prepare(self, _plans: list[Plan], _progress: Any) -> None:
             (partial,) = tmp_path.glob(".partial-again-*")
-            seen.append((bool(mark()), MADE_HERE in read_json(partial / "run.json")))
+            seen.append((bool(mark()), "made_here" in read_json(partial / "run.json")))
             raise HowdahError("enough")
 
     monkeypatch.setattr(again, "find_engine", lambda _name: _Engine())

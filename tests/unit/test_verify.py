@@ -19,6 +19,7 @@ from howdah.command.main import main
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.retention import remove_data
+from howdah.record.run import KernelOrigin, ModuleOrigin, read_record
 from howdah.work.stage import refresh
 from tests.unit.recorded_run import PROFILE, make_recorded_experiment, recorded_compiler
 
@@ -38,7 +39,7 @@ class _Recorded:
 
     def record_again(self) -> None:
         """What a person does who knows of the digests."""
-        seal(self.run, read_json(self.run.provenance))
+        seal(self.run, read_record(self.run))
 
 
 @pytest.fixture
@@ -236,9 +237,8 @@ def test_another_kernel_or_module_than_the_guest_said(recorded: _Recorded, what:
     agent = read_json(recorded.run.raw / "agent.json")
     agent |= {"kernel_release": "6.12.1", "modules": {"tcp_mine": {"srcversion": "AAAA"}}}
     write_json(recorded.run.raw / "agent.json", agent)
-    record = {**read_json(recorded.run.provenance), "kernel": {"release": "6.12.1"}}
-    record["modules"] = {"tcp_mine": {"srcversion": "AAAA"}}
-    seal(recorded.run, record)
+    modules = {"tcp_mine": ModuleOrigin(srcversion="AAAA")}
+    seal(recorded.run, read_record(recorded.run).but(kernel=KernelOrigin(release="6.12.1"), modules=modules))
     refresh(recorded.run, force=True)
     assert recorded.verify()[0] == 0
     changed = {"kernel": {"release": "6.99.0"}} if what == "kernel" else {"modules": {"tcp_mine": {"srcversion": "B"}}}

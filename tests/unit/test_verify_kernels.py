@@ -6,15 +6,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from howdah.place import PROFILES
-from howdah.plan.compile import compile_profile
 from howdah.profile import load
 from howdah.record.directory import RunDirectory, write_json
 from howdah.verify.run import verify_run
+from howdah.work.compiled import compile_plans
 
 
 def test_each_of_several_kernels_was_given_a_plan(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
-    (plan,) = compile_profile(load(PROFILES / "quick.yaml", ["split=true", "algorithm=cubic"]))
+    (plan,) = compile_plans(load(PROFILES / "quick.yaml", ["split=true", "algorithm=cubic"]))
     run.plan.write_text(plan.to_json())
     for part in ("senders", "receivers"):
         write_json(run.provenance, {"format": 1, "status": "finished", "key": "0", "plan_sha256": ""})

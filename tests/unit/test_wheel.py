@@ -40,7 +40,7 @@ print(json.dumps({
     "keys": [agent_sha256(), analysis_sha256(), agent_key(), agent_key("mininet"), sources_key(),
              sha256_text(programs().hex()), sha256_text(modules().hex())],
     "files": {name: module.__file__ for name, module in sys.modules.items() if getattr(module, "__file__", None)},
-    "software": software(),
+    "software": software().plain(),
 }))
 """
 

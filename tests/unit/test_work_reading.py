@@ -35,6 +35,7 @@ from howdah.record.digest import MismatchError
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import Experiment
+from howdah.record.run import EngineReport, KernelOrigin
 from howdah.work import again, analysis, prepared, stage
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
@@ -60,9 +61,9 @@ class _Engine:
     def prepare(self, _plans: Sequence[Plan], _progress: object) -> dict[str, Any]:
         return {"engine": "stand-in"}
 
-    def run(self, directory: RunDirectory, _plan: Plan, _progress: object) -> dict[str, Any]:
+    def run(self, directory: RunDirectory, _plan: Plan, _progress: object) -> EngineReport:
         (directory.raw / "agent.json").write_text("{}")
-        return {"kernel": {"release": "6.12.1"}}
+        return EngineReport(kernel=KernelOrigin(release="6.12.1"))
 
 
 class Bench:
@@ -246,10 +247,10 @@ def test_rerun_always_says_what_it_was_made_on(bench: Bench, release: str, monke
         assert "now 6.99.0" in text
 
 
-def _engine_of(release: str) -> Callable[..., dict[str, Any]]:
-    def run(_self: object, directory: RunDirectory, _plan: Plan, _progress: object) -> dict[str, Any]:
+def _engine_of(release: str) -> Callable[..., EngineReport]:
+    def run(_self: object, directory: RunDirectory, _plan: Plan, _progress: object) -> EngineReport:
         (directory.raw / "agent.json").write_text("{}")
-        return {"kernel": {"release": release}}
+        return EngineReport(kernel=KernelOrigin(release=release))
 
     return run
 

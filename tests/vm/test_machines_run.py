@@ -16,11 +16,12 @@ import pytest
 from howdah.engine.machines.engine import MachinesEngine
 from howdah.errors import RunFailedError
 from howdah.ingest.run import ingest
-from howdah.judge.accounting import accounting_checks
+from howdah.judge.accounting import accounting_checks, read_snapshots
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.run import EngineReport
 from tests.machines_stand_in import NamespaceFleet, NamespaceMachine, fleet, for_namespaces, needs_machines
 from tests.unit.profile_factory import make_one
 
@@ -59,7 +60,7 @@ def nics(machine: NamespaceMachine) -> set[str]:
     return {line.split(": ")[1].partition("@")[0] for line in found} - {"lo"}
 
 
-def calibrated_run(machines: NamespaceFleet, directory: Path, plan: Plan) -> tuple[RunDirectory, dict[str, Any]]:
+def calibrated_run(machines: NamespaceFleet, directory: Path, plan: Plan) -> tuple[RunDirectory, EngineReport]:
     """The first run whose two rates are right, or the last of three, and the engine's report.
 
     The fleet shares its processors with other tests, in real time. A pause while a packet train passes lowers its rate,
@@ -88,7 +89,7 @@ def test_a_plan_runs_on_three_machines(machines: NamespaceFleet, tmp_path: Path)
     identity = MachinesEngine(machines, "netlink").prepare([plan], nothing)
     assert identity["machine src"].startswith("sender Linux")
     run, report = calibrated_run(machines, tmp_path, plan)
-    assert report["engine"]["machines"]["middle"]["hosts"] == ["left", "right"]
+    assert (report.engine.machines or {})["middle"]["hosts"] == ["left", "right"]
     for entry in read_json(run.raw / "clock.json")["machines"].values():
         for when in ("before", "after"):
             assert abs(entry[when]["offset_ns"]) <= entry[when]["uncertainty_ns"], "all have one clock here"
@@ -102,7 +103,7 @@ def test_a_plan_runs_on_three_machines(machines: NamespaceFleet, tmp_path: Path)
         measured = read_json(run.raw / f"calibration-{stage}.json")
         assert measured["buffer_dropped_packets"] > 0, "the buffer was filled"
         assert measured["targets"][0]["forward_delay_ns"] and measured["round_trips"][0]["received"] == 21
-    checks = {check.name: check for check in accounting_checks(plan, read_json(run.raw / "accounting.json"), REAL)}
+    checks = {check.name: check for check in accounting_checks(plan, read_snapshots(run.raw), REAL)}
     for name in ("packets forward", "packets reverse", "silence"):
         assert checks[name].ok, checks[name].message
     assert ingest(run).all_problems == []

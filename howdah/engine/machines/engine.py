@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
 from howdah.engine import share
-from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
 from howdah.engine.machines.clock import Offset, Ours, described
 from howdah.engine.machines.conversation import AgentConversation, hear_all
 from howdah.engine.machines.machine import RunFleet, RunMachine
@@ -25,6 +25,7 @@ from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT
 from howdah.record.directory import RunDirectory, write_json
+from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin, ModuleOrigin
 
 _INSTEAD = "'howdah machines run FILE PROFILE' does both: it brings machines up and runs a profile across them."
 _PLACE = "/var/tmp/howdah-run-XXXXXX"  # of a machine
@@ -289,23 +290,22 @@ def _report(
         }
         for name, record in agent["machines"].items()
     }
-    return {
-        "engine": {
-            "name": MachinesEngine.name,
-            "machine_set": fleet.machine_set.name,
-            "dilation": fleet.dilation,
-            "wall_s": round(wall_s, 3),
-            "machines": told,
-        },
-        "kernel": {
-            "release": agent["kernel_release"],
-            "image_sha256": None,
-            "config_sha256": None,
-            "source": agent["kernel_version"],
-        },
-        "guest_tree": None,
-        "modules": {
-            name: {"srcversion": value["srcversion"], "source": "the machine's own", "parameters": value["parameters"]}
+    return EngineReport(
+        engine=EngineOrigin(
+            name=MachinesEngine.name,
+            machine_set=fleet.machine_set.name,
+            dilation=fleet.dilation,
+            wall_s=round(wall_s, 3),
+            machines=told,
+        ),
+        kernel=KernelOrigin(
+            release=agent["kernel_release"], image_sha256=None, config_sha256=None, source=agent["kernel_version"]
+        ),
+        guest_tree=None,
+        modules={
+            name: ModuleOrigin(
+                srcversion=value["srcversion"], source="the machine's own", parameters=value["parameters"]
+            )
             for name, value in agent["modules"].items()
         },
-    }
+    )

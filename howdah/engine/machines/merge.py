@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from howdah.errors import RunFailedError
+from howdah.linux.accounting import Accounting, CounterState
 from howdah.plan.plan import Plan
 from howdah.record.clock import Correction, correction_of
 from howdah.record.directory import write_json
@@ -33,7 +34,7 @@ def merge(raw: Path, plan: Plan, clocks: dict[str, Any]) -> dict[str, Any]:
     corrections = {name: correction_of(entry) for name, entry in machines.items()}
     agent = merge_agents(plan, agents, corrections, int(clocks["epoch_ns"]))
     write_json(raw / "agent.json", agent)
-    states = [read_part(raw / name / "accounting.json") for name in machines]
+    states = [read_accounting(raw / name) for name in machines]
     write_json(raw / "accounting.json", merge_accounting(states))
     for stage in ("before", "after"):
         measured = [read_part(path) for name in machines if (path := raw / name / f"calibration-{stage}.json").exists()]
@@ -47,6 +48,11 @@ def merge(raw: Path, plan: Plan, clocks: dict[str, Any]) -> dict[str, Any]:
     for name, correction in corrections.items():
         bring_up(raw, name, machines[name]["epoch_monotonic_ns"], int(clocks["epoch_ns"]), correction)
     return agent
+
+
+def read_accounting(part: Path) -> Accounting:
+    """Raises RunFailedError where a part left none."""
+    return cast("Accounting", read_part(part / "accounting.json"))
 
 
 def read_part(path: Path) -> dict[str, Any]:
@@ -168,22 +174,28 @@ def _memory(agents: Mapping[str, dict[str, Any]]) -> dict[str, int | None]:
     return least
 
 
-def merge_accounting(states: list[dict[str, Any]]) -> dict[str, Any]:
-    """accounting.json of all: every node's counters, and what the kernels' receive paths counted together."""
-    merged: dict[str, Any] = {"silent": all(state["silent"] for state in states)}
-    for when in ("before", "after"):
-        parts = [state[when] for state in states]
-        softnet: dict[str, int] = {}
-        for part in parts:
-            for name, value in part["softnet"].items():
-                softnet[name] = softnet.get(name, 0) + int(value)
-        merged[when] = {
-            "time_ns": max(part["time_ns"] for part in parts),
-            "nodes": {node: value for part in parts for node, value in part["nodes"].items()},
-            "softnet": softnet,
-            "netstat": {node: value for part in parts for node, value in part["netstat"].items()},
-        }
-    return merged
+def merge_accounting(states: list[Accounting]) -> Accounting:
+    """Of all: every node's counters, and what the kernels' receive paths counted together."""
+    return {
+        "silent": all(state["silent"] for state in states),
+        "before": _merged([state["before"] for state in states]),
+        "after": _merged([state["after"] for state in states]),
+    }
+
+
+def _merged(parts: list[CounterState]) -> CounterState:
+    return {
+        "time_ns": max(part["time_ns"] for part in parts),
+        "nodes": {node: value for part in parts for node, value in part["nodes"].items()},
+        "softnet": sum_of([part["softnet"] for part in parts]),
+        "netstat": {node: value for part in parts for node, value in part["netstat"].items()},
+    }
+
+
+def sum_of(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Kernels of other releases count other things, too."""
+    names = dict.fromkeys(name for part in counters for name in part)
+    return {name: sum(int(part.get(name, 0)) for part in counters) for name in names}
 
 
 def merge_calibration(measured: dict[str, Any], trips: list[dict[str, Any]]) -> dict[str, Any]:

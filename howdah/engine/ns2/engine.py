@@ -12,13 +12,14 @@ from typing import Any
 from howdah.build.cache import file_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.engine.check import lacks_of
-from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
 from howdah.engine.ns2.needs import NS, checks
 from howdah.engine.ns2.network import network_data
 from howdah.engine.ns2.outcome import write_outcome
 from howdah.errors import RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin
 
 PROGRAM = Path(__file__).with_name("dumbbell.tcl")
 DATA = "network.txt"
@@ -54,14 +55,15 @@ class Ns2Engine:
             _simulate(directory, plan, progress)
             write_outcome(directory, plan)
         except RunFailedError as error:
-            error.known = {"kernel": kernel}
+            error.known = EngineReport(kernel=kernel)
             raise
-        return {
-            "engine": {"name": self.name, "wall_s": round(time.monotonic() - started, 3), "model": plan.traits.model},
-            "kernel": kernel,
-            "guest_tree": None,
-            "modules": {},
-        }
+        took_s = round(time.monotonic() - started, 3)
+        return EngineReport(
+            engine=EngineOrigin(name=self.name, wall_s=took_s, model=plan.traits.model),
+            kernel=kernel,
+            guest_tree=None,
+            modules={},
+        )
 
 
 def _simulate(directory: RunDirectory, plan: Plan, progress: RunProgress) -> None:
@@ -90,11 +92,11 @@ def _binary_sha256() -> str | None:
     return file_sha256(Path(found)) if found else None
 
 
-def _described(plan: Plan) -> dict[str, str | None]:
+def _described(plan: Plan) -> KernelOrigin:
     """For run.json: what stands where a kernel would."""
-    return {
-        "release": plan.traits.label,
-        "image_sha256": _binary_sha256(),
-        "config_sha256": file_sha256(PROGRAM),
-        "source": "a simulator: no kernel ran",
-    }
+    return KernelOrigin(
+        release=plan.traits.label,
+        image_sha256=_binary_sha256(),
+        config_sha256=file_sha256(PROGRAM),
+        source="a simulator: no kernel ran",
+    )

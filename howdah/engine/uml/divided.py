@@ -12,7 +12,7 @@ from typing import Any
 from howdah.build.modules import Module
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
-from howdah.engine.engine import EngineReport, RunProgress
+from howdah.engine.engine import RunProgress
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.loaded import modules_of
 from howdah.engine.uml.merge import merge
@@ -23,6 +23,7 @@ from howdah.engine.uml.wire import shared_memory
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.run import EngineOrigin, EngineReport, ModuleOrigin, TreeOrigin
 
 
 @dataclass(frozen=True)
@@ -111,27 +112,27 @@ def _report(
 ) -> EngineReport:
     first = parts[0]
     bounds = endings[first.name].bounds
-    modules: dict[str, Any] = {}
+    modules: dict[str, ModuleOrigin] = {}
     for part in reversed(parts):  # what the first one loaded is told of under the plain name
         loaded = records[part.name].get("modules") or {}
         modules |= {module.name: module.described(loaded.get(module.name, {})) for module in part.modules}
-    return {
-        "engine": {
-            "name": "uml",
-            "guest_wall_s": round(max(ending.wall_s for ending in endings.values()), 3),
-            "guest_memory_peak_bytes": sum(ending.memory_peak_bytes for ending in endings.values()),
-            "tools": first.built.tools.key,
-            "parts": {
+    return EngineReport(
+        engine=EngineOrigin(
+            name="uml",
+            guest_wall_s=round(max(ending.wall_s for ending in endings.values()), 3),
+            guest_memory_peak_bytes=sum(ending.memory_peak_bytes for ending in endings.values()),
+            tools=first.built.tools.key,
+            parts={
                 part.name: {
-                    "kernel": described(part.built),
+                    "kernel": described(part.built).plain(),
                     "modules": {module.name: module.srcversion for module in part.modules},
                     "guest_wall_s": round(endings[part.name].wall_s, 3),
                 }
                 for part in parts
             },
-        },
-        "kernel": described(first.built),
-        "guest_tree": {"sha256": first.built.tree.sha256, "packages": first.built.tree.packages},
-        "modules": modules,
-        "confinement": bounds and bounds.described(),
-    }
+        ),
+        kernel=described(first.built),
+        guest_tree=TreeOrigin(sha256=first.built.tree.sha256, packages=first.built.tree.packages),
+        modules=modules,
+        confinement=bounds.described() if bounds else None,
+    )

@@ -14,7 +14,7 @@ from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
-from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
 from howdah.engine.engine_bundle import EngineBundle, sent_bundle
 from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
@@ -27,6 +27,7 @@ from howdah.engine.uml.staged import described, staged_guest
 from howdah.errors import HowdahError, ParameterError, RunFailedError, all_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.run import EngineOrigin, EngineReport, TreeOrigin
 
 _HERE = "Make it on a machine of your choice, without --scheduler and --cluster."
 
@@ -190,7 +191,7 @@ class UmlEngine:
                 return run_parts(directory, plan, progress, found, self.wiring)
             return self._run(directory, plan, progress, built)
         except RunFailedError as error:
-            error.known = {"kernel": described(built)}
+            error.known = EngineReport(kernel=described(built))
             raise
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: Built) -> EngineReport:
@@ -213,7 +214,9 @@ class UmlEngine:
                 directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache
             )
         made = report(built, modules, ending, record.get("modules") or {})
-        return {**made, "stacks": {stack.name: stack.described() for stack in stacks}} if stacks else made
+        if stacks:
+            made.stacks = {stack.name: stack.described() for stack in stacks}
+        return made
 
 
 def _told_once(progress: BuildProgress) -> BuildProgress:
@@ -235,18 +238,18 @@ def _place(error: HowdahError) -> str:
 
 def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str, Any]) -> EngineReport:
     """What run.json keeps about the engine; ``loaded`` is what the kernel said of the loaded modules."""
-    return {
-        "engine": {
-            "name": UmlEngine.name,
-            "guest_wall_s": round(ending.wall_s, 3),
-            "guest_memory_peak_bytes": ending.memory_peak_bytes,
-            "tools": built.tools.key,
-        },
-        "kernel": described(built),
-        "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
-        "modules": {module.name: module.described(loaded.get(module.name, {})) for module in modules},
-        "confinement": ending.bounds and ending.bounds.described(),
-    }
+    return EngineReport(
+        engine=EngineOrigin(
+            name=UmlEngine.name,
+            guest_wall_s=round(ending.wall_s, 3),
+            guest_memory_peak_bytes=ending.memory_peak_bytes,
+            tools=built.tools.key,
+        ),
+        kernel=described(built),
+        guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
+        modules={module.name: module.described(loaded.get(module.name, {})) for module in modules},
+        confinement=ending.bounds.described() if ending.bounds else None,
+    )
 
 
 def _is_whole(built: Built) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 
 from howdah.agent.calibration.divided import evaluate
 from howdah.agent.wire_file import WIRE_FILE
-from howdah.engine.machines.merge import bring_up, merge_accounts, merge_agents, read_part
+from howdah.engine.machines.merge import bring_up, merge_accounts, merge_agents, read_accounting, read_part, sum_of
+from howdah.linux.accounting import Accounting, CounterState, NodeCounters, Queue
 from howdah.plan.line import WIRE_HANDLE
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
@@ -34,7 +35,7 @@ def merge(raw: Path, plan: Plan) -> dict[str, Any]:
     write_json(raw / CLOCK_FILE, _clocks(names, epoch_ns))
     agent = merge_agents(plan, {name: _own(plan, name, agents[name]) for name in names}, _right(names), epoch_ns)
     write_json(raw / "agent.json", agent)
-    states = {name: read_part(raw / name / "accounting.json") for name in names}
+    states = {name: read_accounting(raw / name) for name in names}
     write_json(raw / "accounting.json", merge_accounting(plan, states))
     for stage in ("before", "after"):
         paths = [raw / name / f"ends-{stage}.json" for name in names]
@@ -79,42 +80,40 @@ def _own(plan: Plan, name: str, agent: dict[str, Any]) -> dict[str, Any]:
     return {**agent, **own}
 
 
-def merge_accounting(plan: Plan, states: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """accounting.json of all."""
-    merged: dict[str, Any] = {"silent": all(state["silent"] for state in states.values())}
-    for when in ("before", "after"):
-        parts = {name: state[when] for name, state in states.items()}
-        first = next(iter(parts.values()))
-        merged[when] = {
-            "time_ns": max(part["time_ns"] for part in parts.values()),
-            "nodes": {node: _node([part["nodes"][node] for part in parts.values()]) for node in first["nodes"]},
-            "softnet": _sum([part["softnet"] for part in parts.values()]),
-            "netstat": _netstat(plan, parts),
-        }
-    return merged
+def merge_accounting(plan: Plan, states: Mapping[str, Accounting]) -> Accounting:
+    """Of all."""
+    return {
+        "silent": all(state["silent"] for state in states.values()),
+        "before": _merged(plan, {name: state["before"] for name, state in states.items()}),
+        "after": _merged(plan, {name: state["after"] for name, state in states.items()}),
+    }
 
 
-def _netstat(plan: Plan, parts: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, int]]:
+def _merged(plan: Plan, parts: Mapping[str, CounterState]) -> CounterState:
+    first = next(iter(parts.values()))
+    return {
+        "time_ns": max(part["time_ns"] for part in parts.values()),
+        "nodes": {node: _node([part["nodes"][node] for part in parts.values()]) for node in first["nodes"]},
+        "softnet": sum_of([part["softnet"] for part in parts.values()]),
+        "netstat": _netstat(plan, parts),
+    }
+
+
+def _netstat(plan: Plan, parts: Mapping[str, CounterState]) -> dict[str, dict[str, int]]:
     """Of a host what the kernel says it lives in; of a router the sum."""
     lives = {host: part.name for part in plan.parts for host in part.hosts}
     nodes = next(iter(parts.values()))["netstat"]
     return {
         node: parts[lives[node]]["netstat"][node]
         if node in lives
-        else _sum([part["netstat"][node] for part in parts.values()])
+        else sum_of([part["netstat"][node] for part in parts.values()])
         for node in nodes
     }
 
 
-def _sum(counters: list[dict[str, int]]) -> dict[str, int]:
-    """Kernels of other releases count other things, too."""
-    names = dict.fromkeys(name for part in counters for name in part)
-    return {name: sum(int(part.get(name, 0)) for part in counters) for name in names}
-
-
-def _node(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    interfaces = {name: _sum([part["interfaces"][name] for part in parts]) for name in parts[0]["interfaces"]}
-    queues: dict[tuple[str, str], dict[str, Any]] = {}
+def _node(parts: list[NodeCounters]) -> NodeCounters:
+    interfaces = {name: sum_of([part["interfaces"][name] for part in parts]) for name in parts[0]["interfaces"]}
+    queues: dict[tuple[str, str], Queue] = {}
     for part in parts:
         for queue in part["qdiscs"]:
             if queue["handle"] == WIRE_HANDLE:  # it and the netem above it are one line

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from howdah.build.modules import Module
 from howdah.build.stack import BuiltStack
@@ -13,6 +12,7 @@ from howdah.engine.uml.build import Built
 from howdah.engine.uml.guest import Guest
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.run import KernelOrigin
 
 _PYTHON = "/usr/bin/python3"
 # -S: no site-packages to look for, which only Mininet needs; its modules are not in the agent's bundle.
@@ -82,14 +82,14 @@ def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
     )
 
 
-def described(built: Built) -> dict[str, Any]:
+def described(built: Built) -> KernelOrigin:
     """The kernel, for run.json."""
     kernel = built.kernel
-    return {
-        "release": kernel.release,
-        "image_sha256": kernel.image_sha256,
-        "config_sha256": kernel.config_sha256,
-        "source": kernel.source,
-        "compiler": kernel.compiler,
-        "options_not_taken": list(kernel.options_not_taken),
-    }
+    return KernelOrigin(
+        release=kernel.release,
+        image_sha256=kernel.image_sha256,
+        config_sha256=kernel.config_sha256,
+        source=kernel.source,
+        compiler=kernel.compiler,
+        options_not_taken=list(kernel.options_not_taken),
+    )

@@ -16,12 +16,12 @@ from howdah.build.guest_tree import GuestTree, build_tree, further_packages
 from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.preload import library
-from howdah.build.stock_kernel import StockKernel, described, provide_kernel
+from howdah.build.stock_kernel import StockKernel, provide_kernel
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import FIRST, Tools, build_tools, compiler_version
 from howdah.engine.agent_record import check_agent
 from howdah.engine.check import lacks_of
-from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
 from howdah.engine.share import build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
@@ -31,6 +31,7 @@ from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, a
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin, TreeOrigin
 from howdah.scratch import scratch
 
 _HERE = Path(__file__).parent
@@ -155,7 +156,7 @@ class VmEngine:
         try:
             return self._run(directory, plan, progress, built)
         except RunFailedError as error:
-            error.known = {"kernel": _kernel(built)}
+            error.known = EngineReport(kernel=_kernel(built))
             raise
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: _Built) -> EngineReport:
@@ -253,9 +254,17 @@ def _init(cache: Cache) -> Path:
     return cache.build("machine-init", key, compile_it) / "init"
 
 
-def _kernel(built: _Built) -> dict[str, str]:
+def _kernel(built: _Built) -> KernelOrigin:
     """For run.json."""
-    return {**described(built.kernel), "source": f"{built.kernel.package} {built.kernel.version}"}
+    kernel = built.kernel
+    return KernelOrigin(
+        release=kernel.release,
+        package=kernel.package,
+        version=kernel.version,
+        image_sha256=kernel.image_sha256,
+        config_sha256=kernel.config_sha256,
+        source=f"{kernel.package} {kernel.version}",
+    )
 
 
 def _report(
@@ -267,20 +276,22 @@ def _report(
     loaded: dict[str, Any],
     command: list[str],
 ) -> EngineReport:
-    return {
-        "engine": {
-            "name": VmEngine.name,
-            "guest_wall_s": round(wall_s, 3),
-            "qemu": needs.qemu_version(),
-            "accelerator": accelerator.name,
-            "why_not_kvm": accelerator.why,
-            "processor": speed.text,
-            "command": command,
-        },
-        "kernel": _kernel(built),
-        "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
-        "modules": {
-            module.name: {**module.described(loaded.get(module.name, {})), "sha256": file_sha256(module.file)}
+    return EngineReport(
+        engine=EngineOrigin(
+            name=VmEngine.name,
+            guest_wall_s=round(wall_s, 3),
+            qemu=needs.qemu_version(),
+            accelerator=accelerator.name,
+            why_not_kvm=accelerator.why,
+            processor=speed.text,
+            command=command,
+        ),
+        kernel=_kernel(built),
+        guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
+        modules={
+            module.name: module.described(loaded.get(module.name, {})).model_copy(
+                update={"sha256": file_sha256(module.file)}
+            )
             for module in modules
         },
-    }
+    )
