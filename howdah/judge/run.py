@@ -10,6 +10,7 @@ from howdah.agent.wire_file import WIRE_FILE
 from howdah.errors import HowdahError
 from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks
+from howdah.judge.active_queue import active_queue_checks
 from howdah.judge.agreement import agreement_checks
 from howdah.judge.burst import burst_checks
 from howdah.judge.busy import Idle, idle_of
@@ -106,6 +107,7 @@ def _kernel_checks(
     checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     checks += host_queue_checks(data, _json(raw / "accounting.json"))
+    checks += active_queue_checks(plan, _json(raw / "accounting.json"))
     checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, _json(raw / "accounting.json"))
     checks += middlebox_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += order_checks(plan, _json(raw / "accounting.json"))
