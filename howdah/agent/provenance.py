@@ -16,10 +16,12 @@ from howdah.agent.wiring.netlink import ROUTE_METRICS, sysctl_path
 from howdah.linux.clock import SECOND, TICK_NS
 from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.discipline import discipline
 from howdah.linux.netlink.ethtool import offloads
 from howdah.linux.netlink.filter import filters
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.police import policers
+from howdah.linux.netlink.qdisc import qdiscs
 from howdah.linux.netlink.route import routes
 from howdah.plan.plan import Flow, Operation
 from howdah.traffic import TRAFFIC
@@ -81,24 +83,39 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
         names = [link.name for link in links(namespace.netlink)]
         commands = ["qdisc show", *(f"class show dev {name}" for name in names)]
         with namespace.entered():
-            text = _output("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n")
+            text = known(_output("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n"))
             try:
-                qdiscs, *classes = _json_values(text) or [[]]
+                shown, *classes = _json_values(text) or [[]]
             except ValueError:  # an older tc (of iproute2 6.1) prints classes as text whatever it is asked for
-                (qdiscs,) = _json_values(_output("tc", "-j", "qdisc", "show")) or [[]]
+                (shown,) = _json_values(known(_output("tc", "-j", "qdisc", "show"))) or [[]]
                 classes = [_output("tc", "class", "show", "dev", name).splitlines() for name in names]
+        _tell_unknown(namespace, shown)
         found[node] = {
-            "qdiscs": qdiscs,
+            "qdiscs": shown,
             "classes": {name: value for name, value in zip(names, classes, strict=False) if value},
-            **_filters(namespace, qdiscs),
+            **_filters(namespace, shown),
         }
     return found
 
 
-def _filters(namespace: Namespace, qdiscs: list[dict[str, Any]]) -> dict[str, Any]:
+def known(text: str) -> str:
+    """Without what tc prints amid its JSON of a kind that it does not know."""
+    return re.sub(r"\[Unknown qdisc, optlen=\d+\] ?", "", text)
+
+
+def _tell_unknown(namespace: Namespace, told: list[dict[str, Any]]) -> None:
+    """The options of kinds that tc may not know, from the kernel itself."""
+    for found in qdiscs(namespace.netlink):
+        for item in told if found.settings else ():
+            if (namespace.index(item["dev"]), item["handle"]) == (found.index, found.handle):
+                names = discipline(found.kind).told
+                item["options"] = {word: found.settings[name] for word, name in names.items() if name in found.settings}
+
+
+def _filters(namespace: Namespace, shown: list[dict[str, Any]]) -> dict[str, Any]:
     """``{"filters": {interface: [{"dscp", "queue"}]}, "policers": {interface: [{"rate_bits_per_second",
     "burst_bytes"}]}}``, of a node that has any; tc prints them as text."""
-    names = [item["dev"] for item in qdiscs if item.get("kind") == "clsact"]
+    names = [item["dev"] for item in shown if item.get("kind") == "clsact"]
     found = {name: filters(namespace.netlink, namespace.index(name)) for name in names}
     if not found:
         return {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
-_SECTION = re.compile(r"# \[(?P<name>required|optional|modules)(?: before (?P<release>\d+\.\d+))?\]")
+_SECTION = re.compile(r"# \[(?P<name>required|optional|modules)(?: (?P<side>before|from) (?P<release>\d+\.\d+))?\]")
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,17 @@ def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> 
             if not match:
                 raise ValueError(f"{file}:{number}: no section {line[2:]!r}")
             section = match["name"]
-            applies = match["release"] is None or () < release < tuple(map(int, match["release"].split(".")))
+            applies = match["release"] is None or _older(release, match["release"]) == (match["side"] == "before")
         elif line.startswith("CONFIG_") and line.endswith(value := "=m" if section == "modules" else "=y"):
             if applies:
                 sections[section].append(line.removeprefix("CONFIG_").removesuffix(value))
         elif line and not line.startswith("#"):
             raise ValueError(f"{file}:{number}: neither a comment nor CONFIG_…=y, or =m of a module")
     return Wanted(*(tuple(sections[name]) for name in ("required", "optional", "modules")))
+
+
+def _older(release: tuple[int, ...], than: str) -> bool:
+    return () < release < tuple(map(int, than.split(".")))
 
 
 def taken(configuration: Path) -> set[str]:

@@ -24,6 +24,7 @@ from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport, Made
 from howdah.ingest.tcp_probe import ingest_tcp_probe
+from howdah.ingest.two_queues import ingest_two_queues
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord, read_agent
@@ -89,7 +90,7 @@ def _sources(context: Context) -> Made:
     made: Made = {"tcp_probe": ingest_tcp_probe(context), "slow_start": ingest_slow_start(context)}
     for name in dict.fromkeys((*ALWAYS, *context.plan.collect.intervals_us)):
         made |= _table_of(collector_named(name), context)
-    return made | ingest_segments(context)
+    return made | ingest_two_queues(context) | ingest_segments(context)
 
 
 def _table_of(each: Registered, context: Context) -> Made:

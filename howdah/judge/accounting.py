@@ -21,6 +21,9 @@ from howdah.record.raw import read_raw_json
 
 INGRESS = "ingress"  # parent of a queue of what arrives
 
+# What is counted from the flows' beginning on; CHOKe's causes and others are judged from the queue's.
+_GROWING = ("packets", "bytes", "drops", "marked", "step_marks")
+
 # Counter of the host, and what it means for a measurement of TCP when it moves.
 FORBIDDEN_COUNTERS = {
     "TcpExtTCPMemoryPressures": ("memory pressure", "TCP ran short of memory ({count} times): tcp_mem is too small"),
@@ -55,7 +58,7 @@ class Snapshots:
         found = []
         for item in self._queues(self.after, node, interface):
             earlier = old.get(item["handle"], {})
-            counters = {name: int(item[name]) - int(earlier.get(name, 0)) for name in ("packets", "bytes", "drops")}
+            counters = {name: int(item[name]) - int(earlier.get(name, 0)) for name in _GROWING if name in item}
             found.append({**item, **counters})
         return found
 

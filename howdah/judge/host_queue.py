@@ -13,6 +13,7 @@ from howdah.judge.room import room_check
 from howdah.linux.netlink.discipline.fq import Fq
 from howdah.measure.measured import Measured
 from howdah.plan.host_queue import HOST_HANDLE, PlannedQueue, host_queues, queue_words
+from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 
 
@@ -26,8 +27,18 @@ def host_queue_checks(data: Measured, state: Snapshots | None) -> list[Check]:
             checks.append(_account(name, what, each, state))
         samples = data.host_queues[each.node, each.interface]
         end_ns = data.plan.duration_us * 1000
-        checks.append(room_check(name, what, samples, each.queue.room_packets, end_ns))
+        checks.append(room_check(name, what, samples, room_of(data.plan, each), end_ns))
     return checks
+
+
+def room_of(plan: Plan, each: PlannedQueue) -> tuple[int, int]:
+    """The least that it holds when it drops, and the most that it ever holds, in packets.
+
+    A program may set a DSCP (IP_TOS), and so a priority, which has a queue of its own in some kinds.
+    """
+    least, most = each.queue.room_packets
+    free = any(flow.program is not None and each.node == flow.sender for flow in plan.flows)
+    return least, most * each.queue.priorities if free else most
 
 
 def _account(name: str, what: str, each: PlannedQueue, state: Snapshots) -> Check:

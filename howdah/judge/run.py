@@ -10,6 +10,7 @@ from howdah.agent.wire_file import WIRE_FILE
 from howdah.errors import HowdahError
 from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks, read_snapshots
+from howdah.judge.active_queue import active_queue_checks
 from howdah.judge.agreement import agreement_checks
 from howdah.judge.burst import burst_checks
 from howdah.judge.busy import Idle, idle_of
@@ -107,6 +108,7 @@ def _kernel_checks(
     checks += processor_checks(directory, data, account, tolerance)
     checks += accounting_checks(plan, account, tolerance)
     checks += host_queue_checks(data, account)
+    checks += active_queue_checks(plan, account)
     checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, account)
     checks += middlebox_checks(directory, data, account, tolerance)
     checks += order_checks(plan, account)

@@ -131,6 +131,11 @@ class Data:
         return self.table("qdisc")
 
     @property
+    def two_queues(self) -> Rows:
+        """A row for each reading of a queue with one of low latency beside a classic one."""
+        return self.table("two_queues")
+
+    @property
     def interface(self) -> Rows:
         """Readings of the counters of every interface."""
         return self.table("interface")

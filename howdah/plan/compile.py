@@ -27,7 +27,7 @@ from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Host, Plan, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
-from howdah.plan.queue import check_drains, forward_buffer, policed, reverse_buffer
+from howdah.plan.queue import check_drains, check_kernels, forward_buffer, policed, reverse_buffer
 from howdah.plan.receiver import (
     ack_filters,
     acknowledge_at_once,
@@ -168,6 +168,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     )
     whole = as_model(cell, dataclasses.replace(whole, collect=_of_what_is_there(whole)))
     divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
+    check_kernels(cell, divided)
     return with_host_queues(cell, network, tune(divided, receivers))
 
 

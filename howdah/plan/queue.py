@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
+from howdah.default import KERNEL_FORM
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.bfifo import Bfifo
 from howdah.linux.netlink.discipline.discipline import HopQueue, Room, UnfitError
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.path import MOST_HELD_US, Path
+from howdah.plan.plan import Plan
 from howdah.plan.policer import settled
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
@@ -70,6 +73,21 @@ def check_drains(cell: Cell, path: Path) -> None:
                 f"path.{name} takes {takes} to drain at {format_rate(rate)}; a run waits until it has, {most} at most"
             )
             raise ProfileError(what, where=cell.place("path", name), hint="make it smaller, or the rate higher")
+
+
+def check_kernels(cell: Cell, plan: Plan) -> None:
+    """Raises ProfileError for a queue that a kernel, by its name, is too old for; a tree's own says so when it runs."""
+    path = cell.scenario.path
+    asked: dict[tuple[str | int, ...], QueueSection] = {("queue",): path.queue, ("reverse_queue",): path.reverse_queue}
+    asked |= {("hops", index, "queue"): hop.queue for index, hop in enumerate(path.hops)}
+    for place, queue in asked.items():
+        since = queue.discipline.since
+        for kernel in plan.kernels if since and plan.traits.own_kernel else ():
+            match = re.fullmatch(KERNEL_FORM, kernel)
+            numbers = re.findall(r"\d+", match[2].partition("+")[0]) if match else []
+            if numbers and tuple(map(int, numbers)) < since:
+                what = f"{kernel} has no queue {queue.kind}, which Linux has since {'.'.join(map(str, since))}"
+                raise ProfileError(what, where=cell.place("path", *place), hint="give kernel: debian-newest")
 
 
 def policed(section: PathSection, path: Path, *, several_kernels: bool) -> Path:

@@ -118,6 +118,23 @@ QDISC = pa.schema(
     ]
 )
 
+# Of a discipline with a queue of low latency beside a classic one. Counts are from when it was made.
+TWO_QUEUES = pa.schema(
+    [
+        ("node", TEXT),
+        ("interface", TEXT),
+        ("handle", TEXT),
+        ("time_ns", pa.int64()),
+        ("probability", pa.float64()),  # the controller's: classic packets meet its square
+        ("classic_delay_us", pa.int64()),  # since the first packet of the queue came; 0: it is empty
+        ("low_latency_delay_us", pa.int64()),
+        ("classic_packets", pa.int64()),  # that came
+        ("low_latency_packets", pa.int64()),
+        ("marks_packets", pa.int64()),
+        ("step_marks_packets", pa.int64()),  # of these, by the step
+    ]
+)
+
 COUNTER = pa.schema(
     [
         ("node", TEXT),
@@ -196,6 +213,7 @@ _OWN: dict[str, pa.Schema] = {
     "slow_start": SLOW_START,
     "tcp_info": TCP_INFO,
     "qdisc": QDISC,
+    "two_queues": TWO_QUEUES,  # only where a queue of the plan has two
     "counter": COUNTER,
     "flow": FLOW,
     "segment": SEGMENT,  # only where packets were captured

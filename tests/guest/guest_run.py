@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
+from howdah.build.cache import Cache
+from howdah.build.kernel_source import find_source
+from howdah.build.uml_kernel import kernel_key
 from howdah.engine.ending import Ending
 from howdah.engine.uml import engine as engine_module
 from howdah.engine.uml.engine import UmlEngine
 from howdah.engine.uml.guest import Guest
 from howdah.engine.uml.guest import boot as boot_guest
+from howdah.errors import HowdahError
 from howdah.ingest.run import ingest
 from howdah.judge.run import judge
 from howdah.measure.run import measure
@@ -26,6 +30,7 @@ from howdah.record.directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 QUICK = ROOT / "profiles" / "quick.yaml"
+NEWEST = "kernel=debian-newest"
 
 
 def ignore(_what: str, _done: int, _of: int) -> None:
@@ -44,6 +49,19 @@ def require_engine() -> UmlEngine:
     if lacks:
         pytest.skip(f"the uml engine cannot run here: {lacks[0]}")
     engine.prepare([plan_of()], ignore)
+    return engine
+
+
+def require_newest() -> UmlEngine:
+    """The same where Debian's newest kernel has been built, or a skip: a fresh machine would take ten minutes more."""
+    engine = require_engine()
+    try:
+        built = Cache().find("kernel", kernel_key(find_source("debian-newest")))
+    except HowdahError:
+        built = None
+    if built is None:
+        pytest.skip("debian-newest is not built: howdah build --kernel debian-newest")
+    engine.prepare([plan_of(NEWEST)], ignore)
     return engine
 
 

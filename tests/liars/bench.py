@@ -147,6 +147,17 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
         ),
     ),
     "choke": (None, (*SMALL, "algorithm=cubic-no-hystart", "path.queue=choke", "path.buffer=4 bdp")),
+    "marking": (None, (*SMALL, "algorithm=cubic", "path.queue=codel", "path.ecn=true")),
+    "dualpi2": (
+        None,
+        (
+            *SMALL,
+            "algorithm=dctcp",
+            "path.queue={kind: dualpi2, low_latency: any}",
+            "path.buffer=4 bdp",
+            guest_run.NEWEST,
+        ),
+    ),
     "gred": (None, (*SMALL, "algorithm=cubic-no-hystart", "path.queue=gred", "path.buffer=4 bdp")),
     "policed": (None, (*SMALL, "algorithm=cubic", "path.policer={rate: 5 Mbit/s, burst: 30 kB}")),
     "codel": (None, (*SMALL, "algorithm=cubic", "path.queue=codel")),
@@ -218,6 +229,8 @@ class Bench:
 
     def carry_out(self, plan: Plan, broken: Plan, path: Path) -> RunDirectory:
         """A run in a guest that follows ``broken``, of which everything later believes that it followed ``plan``."""
+        if guest_run.NEWEST.endswith(broken.kernel):
+            guest_run.require_newest()
         self.engine.prepare([broken], guest_run.ignore)
         directory = guest_run.boot(self.engine, broken, path)
         directory.plan.write_text(plan.to_json(), encoding="utf-8")

@@ -31,6 +31,15 @@ def _one_match_less(after: dict[str, Any]) -> None:
     add(found, "matched", -1)
 
 
+def _two_more_of_low_latency(after: dict[str, Any]) -> None:
+    (found,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "dualpi2"]
+    add(found, "low_latency", 2)
+
+
+def _unseen_marks(after: dict[str, Any]) -> None:
+    add(after["netstat"]["r1"], "IpExtInCEPkts", -5)
+
+
 QUEUES = [
     path_liar(
         "choke-that-compares-nothing",
@@ -88,5 +97,35 @@ QUEUES = [
         edit_account(_one_match_less),
         about="path",
         honest="choke",
+    ),
+    path_liar(
+        "dualpi2-of-another-coupling",
+        "DualPI2 marks packets of low latency with the controller's probability, and not with twice that.",
+        check("engine", "queues", "has coupling 1, the plan says 2"),
+        options("qdisc", {"coupling": 1}, kind="dualpi2"),
+        honest="dualpi2",
+    ),
+    path_liar(
+        "dualpi2-of-another-gain",
+        "DualPI2's controller weighs the wait's change by 1/256 Hz less than the plan says.",
+        check("engine", "queues", "has beta 818, the plan says 819"),
+        options("qdisc", {"beta": 818}, kind="dualpi2"),
+        honest="dualpi2",
+    ),
+    doctored(
+        "packets-between-two-queues",
+        "Two packets more came to the queue of low latency than left it or were dropped.",
+        check("accounting", "two queues left:left-eth0", "2 packets are missing"),
+        edit_account(_two_more_of_low_latency),
+        about="path",
+        honest="dualpi2",
+    ),
+    doctored(
+        "marks-that-nobody-got",
+        "The queue says that it marked five packets more than came to the receiver with a mark.",
+        check("accounting", "marks forward", "5 marks are missing"),
+        edit_account(_unseen_marks),
+        about="path",
+        honest="marking",
     ),
 ]

@@ -69,7 +69,10 @@ PLANNED = {
     ),
     "trace": Asked("", ("path.trace={file: trace.csv, repeat: 1500 ms, scale: 50 %}",)),
     **{
-        name: Asked("", (f"path.queue={name}", "path.buffer=4 bdp", "path.ecn=true"))
+        name: Asked(
+            "",
+            (f"path.queue={name}", "path.buffer=4 bdp", "path.ecn=true", *["kernel=debian-newest"] * bool(kind.since)),
+        )
         for name, kind in queues().items()
         if not kind.unmarked
     },

@@ -14,9 +14,9 @@ from howdah.extra import install_extra
 
 def test_pip_is_that_of_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(howdah.extra, "find_spec", lambda _name: object())
-    monkeypatch.setattr(sys, "executable", "/opt/a lab/bin/python")
+    monkeypatch.setattr(sys, "executable", "/opt/a place/bin/python")
     words = shlex.split(install_extra("figures"))
-    assert words == ["/opt/a lab/bin/python", "-m", "pip", "install", "howdah[figures]"]
+    assert words == ["/opt/a place/bin/python", "-m", "pip", "install", "howdah[figures]"]
 
 
 def test_without_pip_it_is_a_tool_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,8 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.judge.accounting import Snapshots
-from howdah.judge.host_queue import _account
+from howdah.judge.host_queue import _account, room_of
 from howdah.linux.netlink.discipline.fq import Fq
-from howdah.linux.netlink.discipline.pfifo_fast import PfifoFast
 from howdah.linux.netlink.message import parse_attributes, u32
 from howdah.linux.netlink.qdisc import TCMSG, qdisc_request
 from howdah.measure.cause import CONGESTION_SIGNAL, INITIAL_SSTHRESH, exit_cause
@@ -59,9 +58,15 @@ def test_limits_are_what_the_kernel_says() -> None:
     assert Fq.causes(struct.pack("=7Q", 0, 0, 0, 8, 3, 0, 0)) == {"of_one_flow": 3, "throttled": 8}
 
 
-def test_each_priority_has_a_queue_in_pfifo_fast() -> None:
-    """So that a full one drops while the others may fill."""
-    assert PfifoFast(100).room_packets == (100, 300)
+def test_a_program_may_fill_a_queue_of_another_priority(tmp_path: Path) -> None:
+    """So that one is full and drops, while the others may fill."""
+    own = make_one(tmp_path, overrides=["sender.queue={kind: pfifo_fast, limit: 100}"])
+    client, server = (f"{{command: [/bin/{name}]}}" for name in ("true", "cat"))
+    program = [f"traffic={{client: {client}, server: {server}, sends: client, ports: [8080]}}"]
+    free = make_one(tmp_path, overrides=["sender.queue={kind: pfifo_fast, limit: 100}", *program])
+    fair = make_one(tmp_path, overrides=["sender.queue={kind: fq, limit: 100, flow_limit: 50}", *program])
+    rooms = [room_of(plan, queue) for plan in (own, free, fair) for queue in host_queues(plan)]
+    assert rooms == [(100, 100), (100, 300), (50, 100)]
 
 
 @pytest.mark.parametrize(

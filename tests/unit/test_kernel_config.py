@@ -41,6 +41,17 @@ def test_sections_for_older_releases(tmp_path: Path, release: tuple[int, ...], r
     assert wanted.fragment().splitlines() == [f"CONFIG_{name}=y" for name in (*required, "B")]
 
 
+def test_a_part_for_newer_releases_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    """So that their keys stay, and nobody builds them again."""
+    fragment = tmp_path / "kernel.config"
+    fragment.write_text("CONFIG_A=y\n# [optional]\nCONFIG_B=y\n")
+    plain = {release: read_wanted(release, fragment).ingredients() for release in ((6, 12), (6, 17), (7, 3))}
+    fragment.write_text("CONFIG_A=y\n# [optional]\nCONFIG_B=y\n# [optional from 6.17]\nCONFIG_NEW=y\n")
+    assert read_wanted((6, 12), fragment).ingredients() == plain[6, 12]
+    assert read_wanted((6, 17), fragment).optional == read_wanted((7, 3), fragment).optional == ("B", "NEW")
+    assert read_wanted((), fragment).optional == ("B", "NEW")
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [("CONFIG_A=n", "neither"), ("# [wished]", "no section"), ("# [required after 6.1]", "no section")],

@@ -17,6 +17,8 @@ from howdah.plan.plan import Plan
 from howdah.profile import load
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 
+NEWEST = "kernel=debian-newest"
+
 
 def leaf(plan: Plan, interface: str = "left-eth0") -> Any:
     (found,) = operations(plan, "qdisc", interface=interface, handle="10:")
@@ -57,6 +59,22 @@ def error(directory: Path, extra: str, overrides: list[str] | None = None) -> Pr
             "memory_limit 33554432b noecn",
         ),
         (["path.queue=cake"], "cake unlimited besteffort triple-isolate rtt 100ms memlimit 220000b"),
+        (
+            ["path.queue=dualpi2", NEWEST],
+            "dualpi2 limit 67 memlimit 33554432 target 15ms tupdate 16ms alpha 0.16015625 beta 3.19921875 "
+            "step_thresh 1ms min_qlen_step 0p coupling_factor 2 classic_protection 10% drop_on_overload drop_dequeue "
+            "l4s_ect split_gso",
+        ),
+        (
+            [
+                "path.queue={kind: dualpi2, step_packets: 5, step_least: 2, low_latency: any, overload: fill, "
+                "decide: enqueue, classic_share: 25 %, coupling: 3}",
+                NEWEST,
+            ],
+            "dualpi2 limit 67 memlimit 33554432 target 15ms tupdate 16ms alpha 0.16015625 beta 3.19921875 "
+            "step_thresh 5p min_qlen_step 2p coupling_factor 3 classic_protection 25% overflow drop_enqueue "
+            "any_ect split_gso",
+        ),
     ],
 )
 def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expected: str) -> None:
@@ -68,7 +86,7 @@ def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expec
 
 @pytest.mark.parametrize("queue", [name for name, kind in queues().items() if not kind.fills])
 def test_a_buffer_that_cannot_be_filled_is_not_measured_and_trains_are_short(tmp_path: Path, queue: str) -> None:
-    plan = make_one(tmp_path, overrides=[f"path.queue={queue}", "path.buffer=4 bdp"])
+    plan = make_one(tmp_path, overrides=[f"path.queue={queue}", "path.buffer=4 bdp", NEWEST])
     assert plan.calibration.buffer_unknown == f"{queue} drops before its buffer is full"
     assert plan.calibration.train_packets is not None
     assert 2 <= plan.calibration.train_packets < 0.8 * plan.path.buffer_bytes / plan.path.frame_bytes
@@ -88,6 +106,10 @@ def test_parameters_stand_with_the_kind_that_has_them(tmp_path: Path) -> None:
         "there is no field 'target' in path.queue" in error(tmp_path, "", ["path.queue={kind: red, target: 1 s}"]).what
     )
     assert "the field 'kind' is missing in path.queue" in error(tmp_path, "", ["path.queue={target: 1 s}"]).what
+    both = ["path.queue={kind: dualpi2, step: 1 ms, step_packets: 3}", NEWEST]
+    assert "step and step_packets are both given" in error(tmp_path, "", both).what
+    odd = ["path.queue={kind: dualpi2, classic_share: 1.5 %}", NEWEST]
+    assert "expected a whole percentage" in error(tmp_path, "", odd).what
     assert "shorter than the interval" in error(tmp_path, "", ["path.queue={kind: codel, target: 1 s}"]).what
 
 
@@ -118,6 +140,22 @@ def test_a_mapping_of_a_sweep_can_be_changed_by_what_is_unknown_and_by_a_control
 def test_parameters_beside_the_queue_are_refused_with_what_to_write(tmp_path: Path) -> None:
     found = error(tmp_path, "", ["path.queue=codel", "path.codel.target=1 ms", "path.red.burst=9"])
     assert found.what.endswith("write path.queue: {kind: codel, target: 1 ms} or path.queue: {kind: red, burst: 9}")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place"),
+    [
+        (["path.queue=dualpi2"], "path.queue"),
+        (["path.hops=[{rate: 30 Mbit/s, queue: dualpi2}]"], "path.hops"),
+        (["path.reverse_rate=1 Mbit/s", "path.reverse_queue=dualpi2"], "path.reverse_queue"),
+        (["path.queue=dualpi2", NEWEST, "receiver.kernel=debian-6.12"], "path.queue"),
+    ],
+)
+def test_a_kernel_that_is_too_old_for_a_queue_is_refused(tmp_path: Path, overrides: list[str], place: str) -> None:
+    found = error(tmp_path, "", overrides)
+    assert "debian-6.12 has no queue dualpi2, which Linux has since 6.17" in found.what
+    assert found.hint == "give kernel: debian-newest"
+    assert place in str(found.where)
 
 
 def test_each_hop_has_parameters_of_its_own(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_name_that_nothing_is_like_gets_the_fields_of_its_section(tmp_path: Pa
     [
         (in_path("loss: 1 % in bursts"), "", "burst loss in which", "path.loss_burst"),
         (in_path("loss: gemodel 1% 16.7%"), "", "burst loss in which", "path.loss_burst"),
-        (in_path("queue: dualpi2"), "", "dualpi2", "path.queue: fq_codel"),
+        (in_path("queue: l4s"), "", "queue of L4S", "path.queue: dualpi2"),
         (in_path("reverse_queue: fq_codel, ack_drop: 1 %"), "", "thinning of ACKs", "path.reverse_queue"),
         (in_path("ack_decimation: 4"), "", "thinning of ACKs", "stretch-ack"),
         (in_path("hops: [{rate: 50 Mbit/s, mtu: 1420}]"), "", "MTU of one of several hops", "path.middlebox.mtu"),
@@ -99,6 +99,18 @@ def test_a_name_that_nothing_is_like_gets_the_fields_of_its_section(tmp_path: Pa
         (in_path("trace: {file: [a.csv, b.csv]}"), "", "sweep over several traces", "path.like"),
         (PATH, "flows: [{protocol: mptcp, subflows: 2}]\n", "MPTCP", "several flows"),
         (PATH, "flows: [{size: pareto}]\n", "distribution of sizes", "groups[…].mix"),
+        (
+            PATH,
+            "groups: [{name: a, connections: 9, size: 1 kB, rate: 200}]\n",
+            "rate of arrivals",
+            "groups[…].interval",
+        ),
+        (
+            PATH,
+            "groups: [{name: a, connections: 9, size: 1 kB, weight: 3}]\n",
+            "weight of a group",
+            "groups[…].connections",
+        ),
         (
             PATH,
             "claims: [{id: a, says: b, value: {metric: goodput, flow: all, take: p95}, expect: {below: 1 s}}]\n",

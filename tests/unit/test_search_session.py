@@ -23,6 +23,7 @@ from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SEARCH_NAME, Sear
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Trials
 from howdah.errors import HowdahError
+from howdah.extra import install_extra
 from howdah.profile import load
 from howdah.record.provenance import analysis_sha256
 from howdah.work import prepared
@@ -173,7 +174,7 @@ def test_optuna_is_missed_before_the_first_run(bench: _Bench, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(HowdahError, match="a search needs optuna") as raised:
         bench.session().run()
-    assert raised.value.hint == "pip install 'howdah[search]'"
+    assert raised.value.hint == install_extra("search")
     assert not (bench.root / "log").exists()
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from howdah.agent.wiring.adoption import Adoption
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.address import add_address
-from howdah.linux.netlink.discipline import class_made, made
+from howdah.linux.netlink.discipline import class_made, discipline, made
+from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.ethtool import set_offload
 from howdah.linux.netlink.filter import add_filter
 from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_queue_length, set_up
@@ -63,6 +65,14 @@ def without_ipv6(namespace: Namespace) -> None:
             namespace.write_file(str(path), "1")
 
 
+def _too_old(operation: Operation, error: OSError) -> str:
+    """What to do where a kernel has no queue of the kind."""
+    kind = discipline(operation.arguments["kind"]) if operation.op == "qdisc" else None
+    since = kind.since if kind is not None and issubclass(kind, HopQueue) and error.errno == errno.ENOENT else ()
+    words = f": Linux has it since {'.'.join(map(str, since))}; a profile has it with kernel: debian-newest"
+    return words if since else ""
+
+
 class NetlinkWiring:
     """``namespaces`` holds the hosts made so far, by name; ``settings`` are those of the whole kernel."""
 
@@ -84,7 +94,7 @@ class NetlinkWiring:
         try:
             method(**operation.arguments)
         except OSError as error:
-            raise AgentError(text, error.strerror or str(error)) from error
+            raise AgentError(text, (error.strerror or str(error)) + _too_old(operation, error)) from error
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(text, f"bad arguments: {error}") from error
 

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass, field
 
 from howdah.linux.netlink.discipline import statistics_of
-from howdah.linux.netlink.discipline.discipline import Discipline, HostQueue
+from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, HostQueue
 from howdah.linux.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -60,6 +60,7 @@ class QdiscState:
     marked: int = 0  # packets that an active queue marked instead of dropping
     causes: dict[str, int] = field(default_factory=dict)  # of the drops, where the kind tells them
     limits: dict[str, int] = field(default_factory=dict)  # of the queue of a host
+    settings: dict[str, int | str] = field(default_factory=dict)  # of the queue of a hop that tc may not know
 
 
 def parse_handle(value: str) -> int:
@@ -158,6 +159,7 @@ def parse_qdisc(message: Message) -> QdiscState:
         marked=counted.marks(own) if counted else 0,
         causes=counted.causes(own) if counted else {},
         limits=of_kind.limits(options) if of_kind and issubclass(of_kind, HostQueue) else {},
+        settings=of_kind.settings(options) if of_kind and issubclass(of_kind, HopQueue) else {},
     )
 
 

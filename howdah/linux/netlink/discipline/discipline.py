@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Words = list[str | int]
 NOTHING: Mapping[str, str] = {}
+NOTHING_READ: Mapping[str, int] = {}
 
 
 class AskedSize(Protocol):
@@ -152,6 +153,9 @@ class HopQueue(Discipline):
     drops_held: ClassVar[bool] = False  # whether it drops packets that it held, too
     unmarked: ClassVar[str] = ""  # why there are no marks of it to count
     marks_always: ClassVar[bool] = False  # whatever can be marked
+    # Of a kind with two queues: where columns of the table two_queues, 32 bits each, begin in its own statistics.
+    readings: ClassVar[Mapping[str, int]] = NOTHING_READ
+    since: ClassVar[tuple[int, ...]] = ()  # Linux' first release that has it, where some kernels lack it
 
     @classmethod
     def settled(cls, asked: Any, room: Room) -> HopQueue:
@@ -166,12 +170,19 @@ class HopQueue(Discipline):
         """The DSCP that it takes for a mark, if it does."""
         return None
 
+    @classmethod
+    def settings(cls, options: bytes) -> dict[str, int | str]:  # noqa: ARG003 - as all others have it
+        """What the kernel says of its options in TCA_OPTIONS, by the names of a plan, of a kind that tc may not
+        know."""
+        return {}
+
 
 class HostQueue(Discipline):
     """A discipline behind the rate limit of a sender's interface, which a profile chooses."""
 
     name: ClassVar[str]  # in profiles
     asked_of_host: ClassVar[type[Parameters]] = Parameters
+    priorities: ClassVar[int] = 1  # that have a queue each, with the whole limit
 
     @classmethod
     def of_host(cls, asked: Any, roomy_packets: int) -> HostQueue:

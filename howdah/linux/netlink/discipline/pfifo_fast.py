@@ -8,8 +8,6 @@ from typing import ClassVar, Self
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.discipline import HostQueue, Parameters, Words, asked
 
-_QUEUES = 3
-
 
 @planned
 class PfifoFastParameters(Parameters):
@@ -25,6 +23,7 @@ class PfifoFast(HostQueue):
     kind: ClassVar[str] = "pfifo_fast"
     name: ClassVar[str] = "pfifo_fast"
     asked_of_host: ClassVar[type[Parameters]] = PfifoFastParameters
+    priorities: ClassVar[int] = 3
 
     limit_packets: int
 
@@ -34,8 +33,7 @@ class PfifoFast(HostQueue):
 
     @property
     def room_packets(self) -> tuple[int, int]:
-        """A program that sets a DSCP (IP_TOS), and so a priority, fills another of its queues."""
-        return self.limit_packets, _QUEUES * self.limit_packets
+        return self.limit_packets, self.limit_packets
 
     def encode(self) -> bytes:
         return b""
