@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from howdah.explain.explained import Explained
 from howdah.explain.overlay import ALIKE
-from howdah.measure.cause import UNKNOWN
+from howdah.measure.cause import ACK_TRAIN, DELAY, LOSS, UNKNOWN
 from howdah.number import duration, rate
 from howdah.profile.link import LEAST_RATE
 from howdah.report.table import cause_text
+
+_WINDOW_LIKE = 1.4  # times: two paths alike differ by less, a round of growth is 2
 
 
 def claim_lines(flow: Explained, duration_s: float, *, alone: bool) -> list[str]:
@@ -32,6 +34,11 @@ def claim_lines(flow: Explained, duration_s: float, *, alone: bool) -> list[str]
         if leaves.cause not in (None, UNKNOWN):
             says = f"The flow leaves slow start by {cause_text(leaves.cause)}."
             lines += _claim("exit-cause", says, "exit_cause", f"{{is: {leaves.cause}}}")
+        if leaves.cause in (ACK_TRAIN, DELAY, LOSS) and flow.limit is None and leaves.packets.value:
+            packets = leaves.packets.value
+            least, most = packets / _WINDOW_LIKE, packets * _WINDOW_LIKE
+            says = f"The flow leaves slow start with {packets:.0f} packets, within a factor of {_WINDOW_LIKE}."
+            lines += _claim("exit-window", says, "exit_cwnd_packets", f"{{between: [{least:.4g}, {most:.4g}]}}")
     as_long = flow.duration_s == duration_s and alone
     if flow.goodput_bits_per_second >= LEAST_RATE and as_long and not (flow.limit == "application" and leaves is None):
         lines += _claim(

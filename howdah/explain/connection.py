@@ -23,7 +23,10 @@ MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
 _MOST_KEPT = 3_000_000  # of a file
 _MOST_CONNECTIONS = 100_000
 _LARGE_MEGABYTES = 64  # less is read before anybody waits
-_WI_FI, _WI_FI_WORDS = {105, 119, 127, 163}, ", frames of Wi-Fi as a monitor sees them: an end of the connection has IP"
+_WI_FI, _WI_FI_WORDS = (
+    {105, 119, 127, 163, 192},
+    ", frames of Wi-Fi as a monitor sees them: an end of the connection has IP",
+)
 _LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
 
 Tell = Callable[[str, int, int], None]
@@ -90,7 +93,9 @@ class Capture:
             return "it holds no packets"
         if self.strange_links:
             what = f"nothing here reads its link type {', '.join(map(str, sorted(self.strange_links)))}"
-            return what + (_WI_FI_WORDS if self.strange_links & _WI_FI else "")
+            if self.strange_links & _WI_FI:
+                return what + _WI_FI_WORDS
+            return f"{what}: a capture of the interface that has IP, as Ethernet, is read"
         packets = counted(self.packets, "packet")
         if not self.segments:
             return f"none of its {packets} is of TCP; of QUIC, a sender's qlog tells more"

@@ -323,6 +323,6 @@ def _say(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTr
     if found.receive_window_most_bytes is None:
         found.unknown["receive_window"] = "no SYN says the scale of the window"
     if found.initial_window_packets is None:
-        found.unknown["initial_window"] = "the first flight is not in the capture"
+        found.unknown["initial_window"] = "the first flight is not in the capture, or was all that the application had"
     if found.holding is None:
         found.unknown["held"] = found.why_no_exit or "the base round trip is not known"

@@ -26,7 +26,8 @@ _VXLAN_PORTS, _GENEVE_PORT = (4789, 8472), 6081
 # Where a packet of a link type begins: its state, and the bytes before that.
 _NULL, _LINK_ETHERNET, _PPP, _RAW_OLD, _LOOP, _SLL, _RAW, _RAW4, _RAW6, _SLL2 = (
     0, 1, 9, 12, 108, 113, 101, 228, 229, 276)  # fmt: skip
-_AT_TYPE, _AT_IP, _AT_LABEL, _AT_PROTOCOL, _AT_ETHERNET, _AT_PPP = range(6)
+_PPI, _PKTAP = 192, 258
+_AT_TYPE, _AT_IP, _AT_LABEL, _AT_PROTOCOL, _AT_ETHERNET, _AT_PPP, _AT_PPI, _AT_PKTAP = range(8)
 _BEGINS = {
     _NULL: (_AT_IP, 4),
     _LOOP: (_AT_IP, 4),
@@ -39,6 +40,8 @@ _BEGINS = {
     _RAW6: (_AT_IP, 0),
     _SLL: (_AT_TYPE, 14),
     _SLL2: (_AT_TYPE, 0),
+    _PPI: (_AT_PPI, 0),
+    _PKTAP: (_AT_PKTAP, 0),
 }
 _LINK_BYTES = {_NULL: 4, _LOOP: 4, _LINK_ETHERNET: ETHERNET_BYTES, _PPP: 4, _SLL: 16, _SLL2: 20}
 
@@ -69,6 +72,7 @@ class _Walk:
     state: npt.NDArray[np.int8]
     protocol: Integers
     ip: Integers
+    link_bytes: Integers
 
     def has(self, rows: Integers, count: int) -> Integers:
         """Those of which so many bytes are here; the others end."""
@@ -81,6 +85,13 @@ class _Walk:
 
     def pair(self, rows: Integers, at: int) -> Integers:
         return self.octet(rows, at) << 8 | self.octet(rows, at + 1)
+
+    def little(self, rows: Integers, at: int, size: int) -> Integers:
+        """The number that so many bytes hold, the least of them first."""
+        found = np.zeros(rows.size, np.int64)
+        for number in range(size):
+            found |= self.octet(rows, at + number) << 8 * number
+        return found
 
     def go(self, rows: Integers, state: int, count: Integers | int) -> None:
         self.state[rows] = state
@@ -97,11 +108,11 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
         np.full(count, -1, np.int8),
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
     )
-    link_bytes = np.zeros(count, np.int64)
     for tap, link in enumerate(batch.links):
         rows = np.flatnonzero(batch.tap == tap)
-        link_bytes[rows] = _LINK_BYTES.get(link, 0)
+        walk.link_bytes[rows] = _LINK_BYTES.get(link, 0)
         if link in _BEGINS:
             state, before = _BEGINS[link]
             walk.go(rows, state, before)
@@ -114,6 +125,8 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
         _AT_LABEL: _label,
         _AT_IP: _ip,
         _AT_PPP: _ppp,
+        _AT_PPI: _ppi,
+        _AT_PKTAP: _pktap,
     }
     for _ in range(_MOST_STEPS):
         going = np.flatnonzero(walk.state >= 0)
@@ -127,7 +140,7 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
             else:
                 steps[state](walk, rows)
     row = np.sort(np.concatenate([np.zeros(0, np.int64), *done]))
-    return FoundTcp(row, walk.ip[row], walk.cursor[row], walk.end[row], link_bytes[row])
+    return FoundTcp(row, walk.ip[row], walk.cursor[row], walk.end[row], walk.link_bytes[row])
 
 
 def _type(walk: _Walk, rows: Integers) -> None:
@@ -152,6 +165,29 @@ def _ppp(walk: _Walk, rows: Integers) -> None:
     ip = np.isin(walk.pair(rows, 0), (0x0021, 0x0057))
     walk.state[rows] = -1
     walk.go(rows[ip], _AT_IP, 2)
+
+
+def _ppi(walk: _Walk, rows: Integers) -> None:
+    """Per-packet information of Windows' and others' Wi-Fi captures: its length, and the link type behind it."""
+    rows = walk.has(rows, 8)
+    _behind(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
+
+
+def _pktap(walk: _Walk, rows: Integers) -> None:
+    """What macOS puts in front of each packet of its pktap interface: the same, in other places."""
+    rows = walk.has(rows, 12)
+    _behind(walk, rows, walk.little(rows, 0, 4), walk.little(rows, 8, 4))
+
+
+def _behind(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> None:
+    """On to the link layer that is behind a header of this length."""
+    walk.state[rows] = -1
+    sound = (length >= 8) & (length <= walk.end[rows] - walk.cursor[rows])
+    for each in (_NULL, _LINK_ETHERNET, _RAW_OLD, _LOOP, _RAW):
+        state, before = _BEGINS[each]
+        here = sound & (link == each)
+        walk.link_bytes[rows[here]] = length[here] + _LINK_BYTES.get(each, 0)
+        walk.go(rows[here], state, length[here] + before)
 
 
 def _label(walk: _Walk, rows: Integers) -> None:

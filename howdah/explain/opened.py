@@ -38,7 +38,7 @@ class Opened:
         self._file.seek(0)
         self._reader: Any = self._file
         if head.startswith(_GZIP):
-            self._reader = gzip.GzipFile(fileobj=self._file)
+            self._reader = _Gzip(gzip.GzipFile(fileobj=self._file))
         elif head.startswith(_ZSTD):
             self._reader = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
         elif head.startswith(_XZ):
@@ -77,6 +77,16 @@ class Opened:
 
     def close(self) -> None:
         self._file.close()
+
+
+class _Gzip:
+    """A stream of gzip that gives what comes before damage, too."""
+
+    def __init__(self, file: gzip.GzipFile) -> None:
+        self._file = file
+
+    def read(self, most_bytes: int) -> bytes:
+        return self._file.read1(most_bytes)
 
 
 class _Xz:

@@ -292,7 +292,8 @@ def _buffer(
     if by != QUEUE:
         seen_ns = max(most - unsure_ns - found.wander_ns, 0.0)
         least = max(min(seen_ns * (rate.low or 0.0) / 8e9, most_bytes) - 2 * _FRAME_BYTES, 0.0)
-        return absent("nothing was lost to a full queue: the buffer is at least what was in it", least)
+        reason = "nothing was lost to a full queue" + (": the buffer is at least what was in it" if least else "")
+        return absent(reason, least or None)
     # Losses come in rows; each row begins with the queue full. The fullest that a sample saw is the best one.
     top = float(np.percentile(levels[levels >= (1 - 2 * _SAME_LEVEL) * levels.max()], 50))
     top = max(top, float(np.percentile(trips.queue_ns, 99.9)))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -117,12 +118,30 @@ def _of_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:
 def _of_text(path: Path, head: str, most_flows: int) -> tuple[list[Explained], list[str]]:
     reader = explain_probe if is_probe(head) else explain_sockets if is_sockets(head) else None
     if reader is None:
-        raise _unknown(path)
+        raise _unknown(path, head)
     lines = _content(path).decode(errors="replace").splitlines()
     return reader(iter(lines), path.name, most_flows), []
 
 
-def _unknown(path: Path) -> RecordError:
+_EDITCAP = "'editcap FILE OTHER.pcapng' of Wireshark writes it as pcapng."
+# How files of other programs begin, what they are, and what makes something of them that is read.
+_OTHERS: tuple[tuple[str, str, str], ...] = (
+    (r"snoop\0\0\0", "this is a capture of snoop", _EDITCAP),
+    (r"GMBU|RTSS", "this is a capture of Microsoft's Network Monitor", _EDITCAP),
+    (r"XCP\0|TRSNIFF", "this is a capture of a Sniffer", _EDITCAP),
+    (r"PK\x03\x04", "this is a zip archive", "Take the recording out of it."),
+    (r"\s*<(!doctype|html|\?xml)", "this is a page or XML, not a recording",
+     "The packets themselves tell: 'tcpdump -w FILE.pcap', or Wireshark's own file."),
+    (r"\s*(\d\d:\d\d:\d\d\.\d+|\d{10}\.\d+) IP6? ", "this is what tcpdump prints",
+     "'tcpdump -w FILE.pcap' writes the packets."),
+    (r'"No\."|\s*No\.\s+Time\s', "this is a table that Wireshark exported", "Save the capture itself, as pcapng."),
+)  # fmt: skip
+
+
+def _unknown(path: Path, head: str = "") -> RecordError:
+    for begins, what, hint in _OTHERS:
+        if re.match(begins, head, re.IGNORECASE):
+            return RecordError(what, where=str(path), hint=hint)
     return RecordError(
         "nothing here reads such a file",
         where=str(path),

@@ -129,10 +129,11 @@ class _Section:
 
 def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
     section = _Section()
+    same: dict[tuple[int, int, int, int], int] = {}  # an interface of a further section is that of the same place
     links: list[int] = []
     units: list[int] = []
     offsets: list[int] = []
-    kept, total = head, 0
+    kept, total, stampless = head, 0, False
     while True:
         more = opened.read(BLOCK_BYTES)
         data = kept + more
@@ -158,15 +159,23 @@ def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[Pa
                 if len(links) >= _MOST_INTERFACES:
                     why = f"it has more than {_MOST_INTERFACES} interfaces"
                     break
-                section.taps.append(len(links))
-                links.append(struct.unpack_from(f"{section.order}H", data, body)[0])
+                link = struct.unpack_from(f"{section.order}H", data, body)[0]
                 each_second, offset_s = _clock(data, body + 8, end, section.order)
-                units.append(each_second)
-                offsets.append(offset_s)
+                tap = same.setdefault((len(section.taps), link, each_second, offset_s), len(links))
+                section.taps.append(tap)
+                if tap == len(links):
+                    links.append(link)
+                    units.append(each_second)
+                    offsets.append(offset_s)
             elif kind in (_ENHANCED, _OLD_PACKET) and end - body >= 20:
                 packet = _packet(data, body, end, kind, section)
                 if packet is not None:
                     found.append(packet)
+            elif kind == _SIMPLE and not stampless:
+                problems.said.append(
+                    "it has packets without time stamps (simple packet blocks), which tell nothing here"
+                )
+                stampless = True
             place += length
         total += len(found)
         if found:

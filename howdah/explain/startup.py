@@ -257,10 +257,15 @@ def _growth(rounds: list[Round]) -> float | None:
 
 
 def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
-    """Full segments that left before the first ACK of data."""
+    """Full segments that left before the first ACK of data; None where their end is the application's."""
     if seen.opener is None or not len(course):
         return None
     first = int(np.argmax(course.una_after > course.una[0])) if (course.una_after > course.una[0]).any() else 0
+    last = int(np.searchsorted(seen.sent.top, course.nxt[first]))
+    last = min(last, seen.sent.top.size - 1)
+    short = int(seen.sent.end[last] - seen.sent.begin[last]) % course.mss_bytes
+    if short and int(course.nxt[first]) < int(seen.sent.top[-1]):
+        return None  # the application had no more yet, as in a handshake of TLS
     return max(round(float(course.nxt[first] - course.una[0]) / course.mss_bytes), 1)
 
 

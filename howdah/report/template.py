@@ -22,7 +22,7 @@ from howdah.errors import HowdahError
 from howdah.place import REPORTS
 
 KIND = "template"
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMG]?bit/s|[kMG]?B|[mµu]?s|BDP|bdp|packets|times)(?![\w/]))")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMG]?bit/s|(?:[kMG]|[KMG]i)?B|[mµu]?s|BDP|bdp|packets|times)(?![\w/]))")
 _FILE = "bytecode"
 _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 

@@ -131,12 +131,13 @@ def test_a_twin_s_claims_are_the_question(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "twin.yaml").write_text(twin_text(flow, "twin"))
     profile = load(tmp_path / "twin.yaml")
     claims = chosen_claims(profile, None)
-    assert claims == ["exit-time", "exit-cause", "goodput"]
+    assert claims == ["exit-time", "exit-cause", "exit-window", "goodput"]
     bench = _Bench(tmp_path, monkeypatch, profile, claims)
     assert flow.exit is not None
     recorded: dict[str, float | str] = {
         "exit_time_s": flow.exit.time_s,
         "exit_cause": "loss",
+        "exit_cwnd_packets": flow.exit.packets.value or 0.0,
         "goodput_bits_per_second": flow.goodput_bits_per_second,
     }
     bench.measures("first", **recorded)
@@ -144,6 +145,7 @@ def test_a_twin_s_claims_are_the_question(tmp_path: Path, monkeypatch: pytest.Mo
     others: dict[str, dict[str, float | str]] = {
         "exit-time": {"exit_time_s": flow.exit.time_s + 0.2},
         "exit-cause": {"exit_cause": "delay"},
+        "exit-window": {"exit_cwnd_packets": 1.5 * (flow.exit.packets.value or 0.0)},
         "goodput": {"goodput_bits_per_second": 0.8 * flow.goodput_bits_per_second},
     }
     for number, (claim, other) in enumerate(others.items()):

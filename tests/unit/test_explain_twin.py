@@ -154,5 +154,5 @@ def test_a_suite_of_nightly_has_the_twin_s_claims_as_cells(tmp_path: Path, capsy
     capsys.readouterr()
     assert main(["nightly", str(suite), "--list"]) == 0
     listed = capsys.readouterr().out
-    for claim in ("exit-time", "exit-cause", "goodput"):
+    for claim in ("exit-time", "exit-cause", "exit-window", "goodput"):
         assert f"complaints-twin-debian-6.12/{claim}" in listed
