@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ class Trials:
                 if name in refused
                 else Tried(
                     candidate,
-                    self._score(self.directory / name),
+                    self._score(self.directory / name, broken.get(name, "")),
                     name,
                     len(ready[name].cells),
                     broken.get(name, ""),
@@ -145,6 +145,7 @@ class Trials:
             cell.patience_s = self._patience_s(cell.plan)
         return prepared
 
-    def _score(self, experiment: Path) -> CandidateScore:
+    def _score(self, experiment: Path, failure: str) -> CandidateScore:
         measured, _, _ = field_of(experiment)
-        return self.goal.score(measured)
+        score = self.goal.score(measured)
+        return replace(score, text=failure) if failure and score.value is None else score

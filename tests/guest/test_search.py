@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("optuna", reason="optuna is not installed")
 
 from howdah.command.main import main
 from howdah.profile import load
+from tests.guest.test_kernel_said import MODULE
 
 pytestmark = pytest.mark.guest
 
@@ -52,3 +54,40 @@ def test_what_is_found_fails_again_as_a_profile(tmp_path: Path, capsys: pytest.C
     assert main(["run", str(counterexample), "--runs", str(tmp_path / "runs"), "--no-report"]) == 6
     claims = json.loads((tmp_path / "runs/lossy-counterexample/claims.json").read_text())
     assert claims["claims"][0]["verdict"] == "fail"
+
+
+# At 1 Mbit/s the window stays below the 40 packets at which the module computes for ever.
+HANGS = """\
+howdah: 1
+name: hangs
+path: {rate: 1 Mbit/s, rtt: 20 ms, buffer: 6 packets}
+modules: [mine.c]
+algorithm: mine
+duration: 2 s
+claims:
+  - id: something
+    says: something arrives
+    value: {metric: link_utilisation}
+    expect: {above: 0}
+search:
+  space: {path.rate: [1 Mbit/s, 20 Mbit/s], path.buffer: [4 bdp]}
+  falsify: something
+  budget: {candidates: 2}
+"""
+
+
+def test_a_module_that_hangs_costs_little_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.c").write_text(MODULE.replace("BREAK", "while (!zero) cpu_relax()"), encoding="utf-8")
+    file = tmp_path / "hangs.yaml"
+    file.write_text(HANGS, encoding="utf-8")
+    assert main(["search", str(file), "--runs", str(tmp_path / "runs"), "--json"]) == 5
+    answered = capsys.readouterr()
+    found = json.loads(answered.out)
+    assert (found["held"], found["without_value"]) == (1, 1)
+    (hung,) = (row for row in found["candidates"] if row["score"] is None)
+    assert hung["values"]["path.rate"] == "20 Mbit/s"
+    told = " ".join(hung["text"].split())
+    spent = re.search(r"the run hangs, and was ended: ([0-9.]+) s of a processor passed", told)
+    assert spent is not None, told
+    assert float(spent[1]) < 20, "an engine waits for 30"
+    assert "module mine was in use" in told
