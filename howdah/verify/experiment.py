@@ -13,6 +13,7 @@ from howdah.foreign import kind_of, read_foreign
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object
+from howdah.record.drawn import DRAWN_NAME
 from howdah.record.index import PENDING, ExperimentIndex, IndexedRun, read_index
 from howdah.record.provenance import sha256_text
 from howdah.record.reading import read_record, read_verdict
@@ -113,9 +114,11 @@ def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
 
 def _name_others(path: Path, report: Report) -> None:
     """Files beside the runs that nobody reads or checks."""
-    known = {*_BESIDE, *_DERIVED}
+    known = {*_BESIDE, *_DERIVED, DRAWN_NAME}
     others = [entry.name for entry in sorted(path.iterdir()) if entry.is_file() or kind_of(entry) == "a link"]
     others = [name for name in others if name not in known and not name.startswith(".")]
+    if (path / DRAWN_NAME).is_file():
+        report.notes.append(f"{DRAWN_NAME} is not checked: it has the commands that drew figures and made tables")
     if others:
         shown = ", ".join(others[:_MOST_NAMED]) + (" …" if len(others) > _MOST_NAMED else "")
         report.notes.append(f"not howdah's, and not checked: {shown}")
