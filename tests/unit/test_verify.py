@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ import pytest
 
 from howdah.claim.claims import judge_claims
 from howdah.command.main import main
-from howdah.place import DOCS
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.retention import remove_data
@@ -66,19 +64,6 @@ def test_a_page_is_said_to_be_made_from_the_runs(recorded: _Recorded) -> None:
     (recorded.path / "report.html").write_text("<p>a page</p>")
     said = recorded.verify()[1]
     assert "report.html is not checked: 'howdah report' makes it again from the runs\n" in said
-
-
-def test_no_file_that_howdah_writes_beside_runs_is_called_a_strangers(recorded: _Recorded) -> None:
-    """docs/data-format.md has them; ``drawn.json`` was named among those of others."""
-    listing = (DOCS / "data-format.md").read_text(encoding="utf-8").partition("```\nruns/")[2].partition("```")[0]
-    names = re.findall(r"^    ([a-z][a-z.]*\.(?:json|yaml|html))\s", listing, re.MULTILINE)
-    assert {"experiment.json", "claims.json", "drawn.json", "report.html"} <= set(names)
-    for name in names:
-        (recorded.path / name).touch()
-    (recorded.path / "mine.txt").touch()
-    said = recorded.verify()[1]
-    assert "not howdah's, and not checked: mine.txt\n" in said
-    assert "drawn.json is not checked: it has the commands that drew figures and made tables\n" in said
 
 
 def _metrics(each: _Recorded) -> None:
