@@ -15,6 +15,7 @@ from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache, content_key
 from howdah.build.lock import alone
 from howdah.errors import HowdahError
+from howdah.number import counted
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import now
 
@@ -70,7 +71,7 @@ class Session:
                 )
             self.steps = known["steps"]
             if self.steps:
-                say(f"going on after {len(self.steps)} revisions")
+                say(f"going on after {counted(len(self.steps), 'revision')}")
         self._write(asked)
         if not self.worktree.exists:
             say("checking a work tree out in the cache")

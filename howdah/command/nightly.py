@@ -47,6 +47,7 @@ from howdah.nightly.suite import (
 )
 from howdah.nightly.work import explain as explain_experiment
 from howdah.nightly.work import make
+from howdah.number import counted
 from howdah.place import PROFILES
 from howdah.record.provenance import now
 from howdah.work.display import Display
@@ -319,7 +320,7 @@ def _accept(
         write_stdout(fitted(f"! {problem}\n"))
     if uncounted:
         write_stdout(f"! {uncounted} runs do not count: the baseline is without them\n")
-    write_stdout(f"baseline of {len(sheets)} experiments: {baseline.directory}\n")
+    write_stdout(f"baseline of {counted(len(sheets), 'experiment')}: {baseline.directory}\n")
     return 0
 
 

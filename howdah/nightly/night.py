@@ -13,6 +13,7 @@ from howdah.nightly.cell import FAILING, CellResult, label
 from howdah.nightly.change import LEAST_PAIRS, Comparison, change_text
 from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, can_prove, holm, pairs_to_prove
 from howdah.nightly.suite import Suite
+from howdah.number import counted
 from howdah.record.provenance import machine, software
 
 FORMAT = 2
@@ -228,8 +229,9 @@ class Night:
             lines.append(f"{self.states['new']} cells have no baseline; --accept stores one")
         counts = ", ".join(f"{number} {label(state)}" for state, number in sorted(self.states.items()))
         lines.append(
-            f"{self.suite.name}: {len(self.cells)} cells ({counts}), {self.primary_tests} primary comparisons and "
-            f"{self.tests - self.primary_tests} others; {self.runs_made} runs made, {self.runs_found} there already"
+            f"{self.suite.name}: {counted(len(self.cells), 'cell')} ({counts}), "
+            f"{self.primary_tests} primary comparisons and {self.tests - self.primary_tests} others; "
+            f"{self.runs_made} runs made, {self.runs_found} there already"
         )
         return "\n".join(lines) + "\n"
 

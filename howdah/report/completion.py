@@ -20,6 +20,7 @@ from howdah.report.repeated import (
 from howdah.report.subject import Subject, places, sides
 
 _LONGER = ("takes {} as long as {}", "takes as long as {}")
+_TAIL = ("takes {} as long as {} until 95 % are done", "takes as long as {} until 95 % are done")
 _UNDONE = {True: "completes none of it", False: "does not complete it in the time of the run"}
 NOTHING_LOST = "No segment was retransmitted."
 _MOST_NAMES = 3  # flows and groups that get sentences
@@ -55,7 +56,7 @@ def _one(mine: list[Subject], begin: str) -> list[str]:
         absolute = _over_places(done, metric)
     else:
         absolute = ""
-    ratios = against(done, Wording(metric, *_LONGER))
+    ratios = against(done, Wording(metric, *_LONGER)) + against(done, Wording(DONE_P95, *_TAIL))
     first, *rest = [*([absolute] if absolute else []), *ratios]
     return [f"{begin}{first}", *rest, *_cut_short(done), *never[:MOST_TOLD]]
 

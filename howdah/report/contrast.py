@@ -11,7 +11,7 @@ from howdah.metric import Metric, known_metrics
 from howdah.number import significant
 from howdah.report.completion import is_transfer
 from howdah.report.completion import metric_of as completion_metric
-from howdah.report.repeated import DONE, DONE_MEDIAN, EXIT, EXIT_NOW, LOST, LOST_SHARE, NINETY, UTILISATION
+from howdah.report.repeated import DONE, DONE_MEDIAN, DONE_P95, EXIT, EXIT_NOW, LOST, LOST_SHARE, NINETY, UTILISATION
 from howdah.report.startup import has_start
 from howdah.report.subject import Subject, places, sides
 
@@ -91,7 +91,8 @@ def leading(said: list[Subject]) -> tuple[list[Subject], list[str]]:
     if transfers:
         name = transfers[0].name
         mine = [each for each in transfers if each.name == name]
-        return mine, _differing(mine, [completion_metric(mine), LOST_SHARE if mine[0].is_group else LOST])
+        rest = [DONE_P95, LOST_SHARE] if mine[0].is_group else [LOST]
+        return mine, _differing(mine, [completion_metric(mine), *rest])
     first: dict[tuple[str, str], Subject] = {}
     for each in said:
         if has_start(each):

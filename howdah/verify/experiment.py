@@ -122,6 +122,8 @@ def _name_others(path: Path, report: Report) -> None:
     known = {*_BESIDE, *_DERIVED, DRAWN_NAME}
     others = [entry.name for entry in sorted(path.iterdir()) if entry.is_file() or kind_of(entry) == "a link"]
     others = [name for name in others if name not in known and not name.startswith(".")]
+    if (path / DRAWN_NAME).is_file():
+        report.notes.append(f"{DRAWN_NAME} is not checked: it has the commands that drew figures and made tables")
     if others:
         shown = ", ".join(others[:_MOST_NAMED]) + (" …" if len(others) > _MOST_NAMED else "")
         report.notes.append(f"not howdah's, and not checked: {shown}")

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
+from types import SimpleNamespace
+from typing import cast
 from xml.etree import ElementTree
 
 import pytest
@@ -21,7 +23,9 @@ from howdah.command.main import main
 from howdah.profile.figure import FigureSection
 from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw
 from howdah.report.paper import line as paper_line
+from howdah.report.paper.extent import until_s
 from howdah.report.paper.legend import broken, columns, entries, lines_of_legend
+from howdah.report.paper.line import PaperLine
 from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
 from howdah.report.paper.reference import figure_list
 from howdah.report.paper.reference import main as reference
@@ -288,3 +292,15 @@ def test_a_figure_in_the_place_of_an_experiment_is_told_how_it_is_asked_for(
     assert main(["figure", "made", name, "--runs", str(tmp_path)]) != 0
     assert main(["figure", name, "--runs", str(tmp_path)]) != 0
     assert f"--figure {name}" in capsys.readouterr().err
+
+
+def test_a_line_without_an_exit_is_shown_beside_those_with_one() -> None:
+    """Flows of 160 ms that completed within their start-up ended at the edge, a little behind the exits of 40 ms."""
+
+    def line(rtt_ms: int, exit_s: float | None) -> PaperLine:
+        found = None if exit_s is None else SimpleNamespace(after_start_s=exit_s)
+        return cast(PaperLine, SimpleNamespace(flow=SimpleNamespace(rtt_us=1000 * rtt_ms), exit=found))
+
+    assert until_s([line(40, 0.36), line(160, None)], whole=False) == pytest.approx(0.96)
+    assert until_s([line(40, 0.36), line(40, None)], whole=False) == pytest.approx(0.486)
+    assert until_s([line(40, None)], whole=False) == pytest.approx(0.48)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,9 @@ def test_every_axis_can_have_the_rows_and_all_strips_have_one_scale(tmp_path: Pa
             drawing = exit_strip(strip, scale, narrow=False)
             limits.add(re.findall(r'<path d="M([\d.]+) [\d.]+L\1 [\d.]+" class="limit"', drawing)[0])
     assert len(limits) == 1, "the BDP is at the same place in every strip"
+    bare = replace(strip, rows=[replace(row, marks=[]) for row in strip.rows])
+    narrow = re.findall(r">([^<>]*no exit seen)<", exit_strip(bare, scale, narrow=True))
+    assert narrow == [f"{row.label}: no exit seen" for row in bare.rows], "on a phone no text lies on a row's name"
 
 
 @pytest.mark.parametrize(
