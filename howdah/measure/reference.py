@@ -22,8 +22,10 @@ The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause.
 """
 _WORSE = """
 [`howdah nightly`](nightly.md) decides by which way a change is for the worse.
-Of a metric that is in neither list, no way is.
-"""
+Of a metric that is in neither row, no way is.
+
+| worse | metrics |
+|---|---|"""
 
 
 def metric_list(above: str) -> str:
@@ -40,7 +42,7 @@ def _row(metric: Metric) -> str:
 
 def _worse(way: str) -> str:
     names = ", ".join(f"`{metric.name}`" for metric in known_metrics().values() if metric.worse == way)
-    return f"* {way} is worse: {names}"
+    return f"| {way} | {names} |"
 
 
 def page(text: str) -> str:

@@ -129,7 +129,7 @@ def _quiet(_what: str, _done: int, _all: int) -> None:
     """Nobody is told how far it is."""
 
 
-@pytest.mark.parametrize("moment", ["link", "fsync", "_compare", "write_json", "_exchange", "rmtree"])
+@pytest.mark.parametrize("moment", ["link", "fsync", "_compare", "write_record", "_exchange", "rmtree"])
 def test_who_is_killed_leaves_a_whole_run(recorded: RunDirectory, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is cleaned up after a kill; the next command finds what is left."""
     written = _written(recorded)
