@@ -115,10 +115,6 @@ def _check_copies(path: Path, cells: list[IndexedRun], report: Report) -> None:
 
 def _name_others(path: Path, report: Report) -> None:
     """Files beside the runs that nobody reads or checks."""
-    if (path / DRAWN_NAME).is_file():
-        report.notes.append(
-            f"{DRAWN_NAME} lists the figures that were drawn: no number is from it, and it is not checked"
-        )
     known = {*_BESIDE, *_DERIVED, DRAWN_NAME}
     others = [entry.name for entry in sorted(path.iterdir()) if entry.is_file() or kind_of(entry) == "a link"]
     others = [name for name in others if name not in known and not name.startswith(".")]

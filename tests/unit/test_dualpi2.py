@@ -14,6 +14,7 @@ import pytest
 from howdah.agent.error import AgentError
 from howdah.agent.provenance import known
 from howdah.agent.wiring.netlink import NetlinkWiring
+from howdah.judge.accounting import Snapshots
 from howdah.judge.active_queue import active_queue_checks
 from howdah.judge.check import Check
 from howdah.linux.netlink.discipline.dualpi2 import Dualpi2
@@ -67,7 +68,7 @@ def test_a_kernel_without_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
         NetlinkWiring().apply([Operation("qdisc", {**place, "kind": "pie"})])
 
 
-def _state(plan: Plan, **changes: int) -> dict[str, Any]:
+def _state(plan: Plan, **changes: int) -> Snapshots:
     """Accounts of a run in which 900 packets came to the queue, of which 50 were marked and six dropped."""
     counters = {
         "packets": 894,
@@ -88,8 +89,9 @@ def _state(plan: Plan, **changes: int) -> dict[str, Any]:
     nodes = {host.name: {"interfaces": {}, "qdiscs": [queue] if host.name == "left" else []} for host in plan.hosts}
     none = {name: 0 if isinstance(value, int) else value for name, value in queue.items()}
     empty = {name: {**node, "qdiscs": [none] if name == "left" else []} for name, node in nodes.items()}
-    before = {"nodes": empty, "netstat": {name: {"IpExtInCEPkts": 0} for name in hosts}}
-    return {"before": before, "after": {"nodes": nodes, "netstat": hosts}}
+    before: Any = {"nodes": empty, "netstat": {name: {"IpExtInCEPkts": 0} for name in hosts}}
+    after: Any = {"nodes": nodes, "netstat": hosts}
+    return Snapshots(before, after)
 
 
 def _checks(plan: Plan, **changes: int) -> dict[str, Check]:

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from howdah.command.verify import _text
-from howdah.verify.experiment import _name_others
 from howdah.verify.finding import Discrepancy, Report
 
 CHECKED = ["4 files against their digests"]
@@ -53,13 +50,3 @@ def test_experiments_are_not_put_together() -> None:
     runs = [Report(f"theirs/{name}/a", list(CHECKED)) for name in ("one", "two")]
     signed = [Report(f"theirs/{name} (signature)", ["signature: me"]) for name in ("one", "two")]
     assert len([line for line in _said(*two, *runs, *signed) if line.startswith("✓")]) == 6
-
-
-def test_figures_that_were_drawn_are_said_to_be_of_no_number(tmp_path: Path) -> None:
-    (tmp_path / "drawn.json").write_text('{"format": 1, "commands": []}')
-    (tmp_path / "notes.txt").write_text("mine")
-    report = Report("theirs")
-    _name_others(tmp_path, report)
-    drawn, other = report.notes
-    assert drawn == "drawn.json lists the figures that were drawn: no number is from it, and it is not checked"
-    assert other == "not howdah's, and not checked: notes.txt"
