@@ -152,8 +152,8 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
         None,
         (
             *SMALL,
-            "algorithm=dctcp",
-            "path.queue={kind: dualpi2, low_latency: any}",
+            "algorithm=cubic-no-hystart",
+            "path.queue=dualpi2",
             "path.buffer=4 bdp",
             guest_run.NEWEST,
         ),

@@ -40,6 +40,10 @@ def _unseen_marks(after: dict[str, Any]) -> None:
     add(after["netstat"]["r1"], "IpExtInCEPkts", -5)
 
 
+def _mark_of_the_way_back(after: dict[str, Any]) -> None:
+    add(after["netstat"]["s1"], "IpExtInCEPkts", 1)
+
+
 QUEUES = [
     path_liar(
         "choke-that-compares-nothing",
@@ -125,6 +129,14 @@ QUEUES = [
         "The queue says that it marked five packets more than came to the receiver with a mark.",
         check("accounting", "marks forward", "5 marks are missing"),
         edit_account(_unseen_marks),
+        about="path",
+        honest="marking",
+    ),
+    doctored(
+        "mark-of-the-way-back",
+        "An acknowledgement came with a mark, and no queue of the way back says that it marked one.",
+        check("accounting", "marks reverse", "more than were marked"),
+        edit_account(_mark_of_the_way_back),
         about="path",
         honest="marking",
     ),
