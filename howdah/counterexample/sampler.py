@@ -16,14 +16,14 @@ from howdah.extra import install_extra
 
 Kind = Literal["tpe", "genetic", "random"]
 BATCH = 8
-STARTING = 2 * BATCH  # corners, and what is drawn at random, before a sampler chooses
+STARTING = 2 * BATCH  # that are drawn at random, before a sampler chooses
 ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
 
 
 class Sampler:
     """Asks for candidates that were not tried and meet the constraints, and learns from their scores.
 
-    The first are ``most_corners`` corners of the space at most. They take the place of what is drawn at random.
+    The first are ``most_corners`` corners of the space at most, and those after them are drawn at random.
 
     Raises HowdahError where optuna is not installed.
     """
@@ -38,10 +38,11 @@ class Sampler:
         self._optuna = optuna
         self.space = space
         self._chance = random.Random(seed)
-        self.study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, kind, seed))
+        self._corners = corners(space, self._chance, most_corners)
+        starting = STARTING + len(self._corners)
+        self.study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, kind, seed, starting))
         self._known: dict[str, float | None] = {}
         self._trials: dict[str, Any] = {}
-        self._corners = corners(space, self._chance, most_corners)
 
     def ask(self, count: int) -> list[dict[str, Any]]:
         """At most so many candidates; fewer where the space has no more."""
@@ -143,12 +144,12 @@ class Sampler:
             yield each.name, value
 
 
-def _sampler(optuna: Any, kind: Kind, seed: int) -> Any:
+def _sampler(optuna: Any, kind: Kind, seed: int, starting: int) -> Any:
     samplers = optuna.samplers
     if kind == "tpe":
         return samplers.TPESampler(
-            seed=seed, multivariate=True, group=True, constant_liar=True, n_startup_trials=STARTING
+            seed=seed, multivariate=True, group=True, constant_liar=True, n_startup_trials=starting
         )
     if kind == "genetic":
-        return samplers.NSGAIISampler(seed=seed, population_size=STARTING)
+        return samplers.NSGAIISampler(seed=seed, population_size=starting)
     return samplers.RandomSampler(seed=seed)

@@ -106,7 +106,9 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     if cause is not None:
         return where, f"{name}: {cause}" if name else str(cause), of_value(value, path)
     if kind in _PLAIN_TYPES:
-        return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", of_value(value, path)
+        fields = names.at(told)
+        hint = f"its fields: {', '.join(fields)}" if fields else None
+        return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", of_value(value, path) or hint
     if kind == "string_pattern_mismatch":
         form = _FORMS.get(context["pattern"], context["pattern"])
         return where, f"{name}: {_shown(value)} does not have the form {form}", of_value(value, path)
