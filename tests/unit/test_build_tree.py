@@ -57,14 +57,6 @@ def test_an_edit_compiles_one_file_and_a_key_is_the_contents(bench: Bench) -> No
     assert bench.build() == first
 
 
-def test_beyond_the_expected_objects_nobody_knows_the_whole(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """'683/684  about 0:01 left' stood there for half a minute."""
-    monkeypatch.setattr(kernel_build, "_EXPECTED_OBJECTS", 1)
-    told: list[tuple[str, int, int]] = []
-    build_kernel(str(bench.tree), lambda *step: told.append(step), bench.cache)
-    assert [step[1:] for step in told if step[0] == "kernel: compile"] == [(0, 1), (1, 0), (2, 0), (2, 2)]
-
-
 def test_nothing_is_written_into_the_tree(bench: Bench) -> None:
     def state() -> list[tuple[str, int]]:
         return [(str(path), path.stat().st_mtime_ns) for path in sorted(bench.tree.rglob("*"))]
