@@ -70,22 +70,25 @@ def execute(options: argparse.Namespace) -> int:
         claims,
         options.overrides,
     )
-    with session.locked(), Display(quiet=options.json) as display:
-        workers = options.jobs or cores()
-        trial = KernelTrial(profile, claims, options.runs, workers, display.build, display.batch)
-        session.open(question, display.say)
-        found = session.find(question, trial, display.say)
+    with session.locked():
+        with Display(quiet=options.json) as display:
+            workers = options.jobs or cores()
+            trial = KernelTrial(profile, claims, options.runs, workers, display.build, display.batch)
+            session.open(question, display.say)
+            found = session.find(question, trial, display.say)
         log = session.log()
         told = {each: tree.describe(each) for each in ([found.first_bad] if found.first_bad else found.candidates)}
         place = trial.experiment.path
         (place / "bisect.log").write_text(log, encoding="utf-8")
         answer = {**_answer(found), "steps": session.steps, "log": str(place / "bisect.log")}
         write_json(place / "bisect.json", {"format": FORMAT, "question": vars(question), **answer})
-        session.close()
-    if options.json:
-        print_answer("bisect", answer)
-    else:
-        write_stdout(fitted(_text(found, told, answer)))
+        if options.json:
+            print_answer("bisect", answer)
+        else:
+            write_stdout(fitted(_text(found, told, answer)))
+        with Display(quiet=options.json) as display:  # it may take minutes
+            display.build("take the work tree and its objects away", 0, 0)
+            session.close()
     return 0 if found.first_bad else ExitCode.INVALID
 
 

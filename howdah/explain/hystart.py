@@ -24,18 +24,14 @@ _MOST_ACKS = 400_000
 
 @dataclass(frozen=True)
 class Detections:
-    """The ACKs (places in the course) at which a detector speaks, the first of each round.
+    """The ACKs (places in the course) at which a detector speaks, the first of each round, in order.
 
-    ``*_ns`` is what it looks at and ``*_need_ns`` what that must exceed, at the last ACK: how long the train of ACKs
-    was; how far the least round trip of the round was above the base.
+    Each has what the detector looked at there and what that must exceed, in ns: how long the train of ACKs was; how far
+    the least round trip of the round was above the base.
     """
 
-    trains: list[int]
-    delays: list[int]
-    train_ns: float
-    train_need_ns: float
-    delay_ns: float
-    delay_need_ns: float
+    trains: dict[int, tuple[float, float]]
+    delays: dict[int, tuple[float, float]]
 
 
 def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bool) -> Detections:
@@ -50,10 +46,9 @@ def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bo
     end = int(course.nxt[0])
     start = last = times[0]
     current, samples = 1 << 62, 0
-    trains: list[int] = []
-    delays: list[int] = []
+    trains: dict[int, tuple[float, float]] = {}
+    delays: dict[int, tuple[float, float]] = {}
     spoke = [False, False]
-    train = delay = need = rise = 0.0
     for at in range(min(until + 1, _MOST_ACKS, len(course))):
         sample = rtts[at]
         if una[at] <= before[at]:
@@ -67,14 +62,13 @@ def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bo
             start = last = now
             end, current, samples = nxt[at], 1 << 62, 0
             spoke = [False, False]
-            delay = 0.0
         if now - last <= _ACK_DELTA_NS:
             last = now
             train = now - start
             need = least + min(_MOST_ACK_DELAY_NS, _GSO_BYTES * least / (2 * flight[at]))
             need = need if paced else need / 2
             if not spoke[0] and train > need:
-                trains.append(at)
+                trains[at] = train, need
                 spoke[0] = True
         if sample <= 0:
             continue
@@ -85,6 +79,6 @@ def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bo
         else:
             delay = current - least
             if not spoke[1] and delay > rise - trips.up_doubt_ns:
-                delays.append(at)
+                delays[at] = delay, rise
                 spoke[1] = True
-    return Detections(trains, delays, train, need, delay, rise)
+    return Detections(trains, delays)

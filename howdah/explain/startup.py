@@ -369,7 +369,7 @@ def _detector(
     doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
     marks = [] if mark is None else [mark]
     spoke = [
-        (0 if abs(at - end) <= _FEW_ACKS else abs(int(course.time_ns[at]) - int(course.time_ns[end])), cause)
+        (0 if abs(at - end) <= _FEW_ACKS else abs(int(course.time_ns[at]) - int(course.time_ns[end])), cause, at)
         for cause, places in ((ACK_TRAIN, found.trains), (DELAY, found.delays), (CONGESTION_SIGNAL, marks))
         for at in places
     ]
@@ -385,12 +385,13 @@ def _detector(
     if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:
         both = "a mark of ECN and a detector" if mark is not None else "both detectors"
         return UNKNOWN, False, f"{both} of HyStart speak at the same time"
-    cause = near[0][1]
+    _far, cause, at = near[0]
     if cause == CONGESTION_SIGNAL:
         return cause, True, "the receiver reports a mark of ECN, and the sender reduced its window"
     if cause == ACK_TRAIN:
-        words = f"a train of ACKs of {found.train_ns / 1e6:.1f} ms, longer than {found.train_need_ns / 1e6:.1f} ms"
+        length, need = (each / 1e6 for each in found.trains[at])
+        words = f"a train of ACKs of {length:.1f} ms, longer than {need:.1f} ms"
     else:
-        words = f"the least round trip of a round rose by {found.delay_ns / 1e6:.1f} ms"
-        words += f" ({found.delay_need_ns / 1e6:.1f} ms are enough)"
+        rise, need = (each / 1e6 for each in found.delays[at])
+        words = f"the least round trip of a round rose by {rise:.1f} ms ({need:.1f} ms are enough)"
     return cause, True, words

@@ -231,6 +231,7 @@ def compare_commits(
                 is_told = sheet.problem is None
                 if is_told and (one.item not in last or span.against == "previous"):
                     last[one.item] = commit, sheet
+        display.build("take the work tree away", 0, 0)  # minutes, where other work reads and writes
 
 
 def _unbuilt(series: list[SuiteExperiment], why: str, took_s: float) -> MadeSheets:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from itertools import groupby
 
 from howdah.nightly.cell import CellResult, label, one_line
-from howdah.nightly.change import change_text
 from howdah.nightly.night import Night
 from howdah.nightly.setting import settings
 
@@ -30,21 +29,13 @@ def _subtest(night: Night, experiment: str, cells: list[CellResult], ran_on: str
     lines = ["KTAP version 1", f"# Subtest: {_name(experiment)}", f"1..{len(cells)}"]
     lines.append(f"# kernels and paths: {_clean(ran_on)}")
     for number, cell in enumerate(cells, start=1):
-        lines += [f"# {cell.slug}: {_clean(text)}" for text in [*night.reasons(cell), *_hints(night, cell)]]
+        lines += [f"# {cell.slug}: {_clean(text)}" for text in [*night.reasons(cell), *night.hints(cell)]]
         if night.fails(cell):
             lines.append(f"# {cell.slug}: again: {_clean(night.command(cell))}")
         lines += [f"# {cell.slug}: state: {label(cell.state)}", f"# {cell.slug}: duration_ms: {cell.wall_s * 1000:.0f}"]
         sign = "not ok" if night.fails(cell) else "ok"
         lines.append(f"{sign} {number} {_name(cell.slug)}{_skipped(night, [cell])}")
     return lines
-
-
-def _hints(night: Night, cell: CellResult) -> list[str]:
-    """A line for each measure; the hints of the page name those that are not proven together."""
-    others = [each for each in cell.of("unproven") if not each.is_primary]
-    together = "for information: "
-    lines = [hint for hint in night.hints(cell) if not hint.startswith(together)]
-    return [*lines, *(f"{together}{change_text(each)}" for each in others)]
 
 
 def _skipped(night: Night, cells: list[CellResult]) -> str:

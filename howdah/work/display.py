@@ -157,6 +157,8 @@ class Display:
                 f"{work.phase}  {max(work.done_us, 0) / 1e6:.1f}/{work.of_us / 1e6:.1f} s" if work.of_us else work.phase
             )
             self._bar(f"run {work.job.name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
+        if done >= rest.total and not active:
+            self._drop("all")  # what is built for the next batch stands alone
 
     def _speed(self, outcomes: list[Outcome], past: Past) -> float | None:
         """Simulated seconds for each that has passed, of the runs that were made since the first report."""

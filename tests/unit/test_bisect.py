@@ -16,8 +16,9 @@ from howdah.bisect.worktree import find_repository
 from howdah.build.cache import Cache
 from howdah.command.main import main
 from howdah.errors import HowdahError
-from howdah.profile import load
+from howdah.profile import Profile, load
 from howdah.record.claims import ClaimRow
+from howdah.work.experiment import ExperimentDirectory
 from tests.claim_factory import write_profile
 from tests.claim_rows import claim_row
 
@@ -227,3 +228,35 @@ def test_the_command_says_what_is_wrong(
     assert main([*tree, "--good", "nothing", "--bad", "HEAD"]) == 2
     assert "no commit 'nothing'" in json.loads(capsys.readouterr().out)["error"]["what"]
     assert main([*tree, "--abandon"]) == 0
+
+
+class _FileTrial:
+    """A trial by the file of a commit, in the place of KernelTrial."""
+
+    def __init__(self, _profile: Profile, _claims: list[str], runs: Path, *_rest: object) -> None:
+        self.experiment = ExperimentDirectory(runs / "experiment")
+        self.experiment.path.mkdir(parents=True)
+
+    def __call__(self, tree: Path) -> Answer:
+        return _trial(tree)
+
+
+def test_the_answer_is_there_before_the_work_tree_is_taken_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel's work tree and objects took almost three minutes to remove, on a machine with other work."""
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("howdah.command.bisect.KernelTrial", _FileTrial)
+    history = History(tmp_path, [GOOD, GOOD, BAD])
+    close, told = Session.close, []
+
+    def closed(session: Session) -> None:
+        told.append(capsys.readouterr().out)
+        close(session)
+
+    monkeypatch.setattr(Session, "close", closed)
+    words = ["bisect", "--tree", str(history.path), "--good", history.commits[0], "--bad", history.commits[2]]
+    profile = write_profile(tmp_path, CLAIMS)
+    assert main([*words, "--profile", str(profile), "--runs", str(tmp_path / "runs")]) == 0
+    assert f"{history.commits[2]} is the first bad commit" in told[0]
+    assert _git(history.path, "worktree", "list").count("\n") == 0

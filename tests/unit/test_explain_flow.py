@@ -10,6 +10,7 @@ import pytest
 
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.hystart import detections
 from howdah.explain.page import write_page
 from howdah.explain.read import read_files
 from howdah.explain.words import sentence, text
@@ -62,6 +63,19 @@ def test_a_small_window_over_a_varying_delay_is_not_the_path_s_rate(window_bytes
     rate = explained(Drawn(window_bytes=window_bytes, overtakes=wandering), tmp_path).rate_bits_per_second
     assert rate.reason or rate.value == pytest.approx(20e6, rel=0.02), "by the spacing of the first windows"
     assert rate.low is not None and window_bytes / 0.052 * 8 * 0.6 < rate.low <= 20e6
+
+
+def test_each_detection_has_what_was_seen_where_it_spoke(tmp_path: Path) -> None:
+    """The words of an exit told the length of a later train: 0.6 ms, longer than 20.5 ms."""
+    flow = explained(Drawn(), tmp_path)
+    assert flow.parts is not None
+    _seen, trips, course, _start = flow.parts
+    found = detections(course, trips, len(course) - 1, paced=False)
+    assert found.trains and found.delays
+    assert all(length > need >= 20_000_000 for length, need in found.trains.values())
+    assert all(rise > need >= 4_000_000 for rise, need in found.delays.values())
+    until_first = detections(course, trips, next(iter(found.trains)), paced=False)
+    assert list(until_first.trains.items()) == list(found.trains.items())[:1]
 
 
 def test_a_receive_window_is_no_exit(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from howdah.build import kconfig
 from howdah.build import uml_kernel as kernel_module
-from howdah.build.cache import Cache
+from howdah.build.cache import Cache, Progress
 from howdah.build.kconfig import read_wanted
 from howdah.build.kernel_build import KernelBuild, failure, is_kept_output, is_kept_source
 from howdah.build.kernel_source import KernelSource
@@ -19,11 +20,15 @@ from howdah.build.uml_kernel import built_kernels
 from howdah.errors import HowdahError
 
 
-def _configured(directory: Path, options: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Configure a tree that takes these options."""
+def _build(directory: Path, progress: Progress) -> KernelBuild:
     source = KernelSource("/home/me/linux", "/home/me/linux 5.4", "key", tree=directory / "tree")
     tools = Tools(directory, directory / "launch", directory / "shim.so", "key")
-    build = KernelBuild(source, tools, Cache(directory), directory, directory / "log", lambda *_: None)
+    return KernelBuild(source, tools, Cache(directory), directory, directory / "log", progress)
+
+
+def _configured(directory: Path, options: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Configure a tree that takes these options."""
+    build = _build(directory, lambda *_: None)
     build.build_dir.mkdir()
     taken = "".join(f"CONFIG_{option}=y\n" for option in options)
     monkeypatch.setattr(build, "_make", lambda *_: (build.build_dir / ".config").write_text(taken))
@@ -51,6 +56,20 @@ def test_optional_options_a_tree_did_not_take_are_recorded(tmp_path: Path, monke
     wanted = read_wanted()
     missing = _configured(tmp_path, [*wanted.required, *wanted.optional[2:]], monkeypatch)
     assert missing == [*wanted.optional[:2], *wanted.modules]
+
+
+def test_beyond_the_expected_objects_nobody_knows_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """'683/684  about 0:01 left' stood there for half a minute."""
+    told: list[tuple[str, int, int]] = []
+    build = _build(tmp_path, lambda *step: told.append(step))
+
+    def make(*_: str, on_line: Callable[[str], None]) -> None:
+        for line in ("  CC      net/ipv4/tcp.o", "  AR      net/ipv4/built-in.a", "  AS      a.o", "  CC      b.o"):
+            on_line(line)
+
+    monkeypatch.setattr(build, "_make", make)
+    build._compile(2)
+    assert [step[1:] for step in told] == [(0, 2), (1, 2), (2, 0), (3, 0), (3, 3)]
 
 
 def test_what_modules_need_is_kept() -> None:

@@ -125,6 +125,20 @@ def test_a_step_of_unknown_length_ends_with_the_next_thing() -> None:
     assert "report" not in bars()
 
 
+def test_the_bar_of_all_runs_ends_with_them() -> None:
+    """A bisection builds the next kernel under it: 'all runs 1/1' stood there for half an hour."""
+    display = Display(quiet=False)
+    display.live = True
+    plan = _plan(300_000_000)
+    made = [Outcome(_job(plan), verdict="pass", reused=True)]
+    display.batch([_work(plan, 5.0, 0.5)], made, Rest(2, 0.0))
+    assert [str(task.description).strip() for task in display._progress.tasks] == ["all runs", "cubic-r0"]
+    display.batch([], [*made, *made], Rest(2, 0.0))
+    assert not display._progress.tasks
+    display.build("kernel: compile", 1, 9)
+    assert [str(task.description) for task in display._progress.tasks] == ["kernel: compile"]
+
+
 def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     display = Display(quiet=False)
     text = io.StringIO()
