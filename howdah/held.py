@@ -39,6 +39,11 @@ class HeldBy(StrEnum):
     UNKNOWN = "unknown"
 
     @property
+    def words(self) -> str:
+        """Its value as a reader has it."""
+        return self.value.replace("-", " ")
+
+    @property
     def stem(self) -> str:
         """Its value as a part of names of metrics."""
         return self.value.replace("-", "_")

@@ -16,7 +16,7 @@ import os
 import re
 import resource
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from howdah import __version__
@@ -85,9 +85,10 @@ def main(arguments: list[str] | None = None) -> int:
             ) as error:  # the latter: a clock far in the future
                 return _end(argparse.Namespace(json="--json" in words), _in_words(error))
             return _execute(options)
-    except WrongUsageError as error:
-        if "--json" in words:
+    except SystemExit as error:  # help, the version, wrong usage
+        if isinstance(error, WrongUsageError) and "--json" in words:
             _answer(error.what, error.where, error.hint)
+        with _reader_may_leave():
             sys.stdout.flush()
         raise
 
@@ -139,16 +140,15 @@ def _tell_little_memory() -> None:
 def _execute(options: argparse.Namespace) -> int:
     """Run the command; its exit code. An error is one line, or an object where JSON is asked for."""
     try:
-        code: int = options.execute(options)
-        sys.stdout.flush()
+        code: int = 0
+        with _reader_may_leave():
+            code = options.execute(options)
+            sys.stdout.flush()
         return code
     except HowdahError as error:
         return _end(options, error)
     except KeyboardInterrupt:
         return _interrupted(what_is_kept(options), as_data=getattr(options, "json", False))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
-        return 0
     except _MET as error:
         return _end(options, _in_words(error))
 
@@ -173,9 +173,7 @@ def _end(options: argparse.Namespace, error: HowdahError) -> int:
     if os.strerror(errno.EFBIG) in error.what:  # no other place would help
         error.hint = LARGER_FILES
     if getattr(options, "json", False):
-        with contextlib.suppress(OSError):  # of an output that is full: standard error has it, too
-            _answer(error.what, error.where, error.hint)
-            sys.stdout.flush()
+        _answer(error.what, error.where, error.hint)
     write_stderr(f"howdah: {error}\n")
     return error.exit_code
 
@@ -189,7 +187,19 @@ def _interrupted(kept: str, *, as_data: bool) -> int:
 
 
 def _answer(what: str, where: str | None, hint: str | None) -> None:
-    answer("error", {"error": {"what": what, "where": where, "hint": hint}})
+    """Print the object of an error. An output that is full or closed hears nothing: standard error has it, too."""
+    with contextlib.suppress(OSError), _reader_may_leave():
+        answer("error", {"error": {"what": what, "where": where, "hint": hint}})
+        sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """Where the reader of the output has left, nothing more is said, not even when Python ends."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

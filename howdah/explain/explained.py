@@ -256,7 +256,7 @@ def _overshoot(way: SenderCourse, path: SeenPath, trips: RoundTrips, start: Star
     peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
     doubt = 0.03 * hold
     return Estimate(
-        peak - hold, peak - hold - doubt, peak - hold + doubt, "the peak, less rate x round trip and buffer"
+        peak - hold, peak - hold - doubt, peak - hold + doubt, "the peak, less rate × round trip and buffer"
     )
 
 

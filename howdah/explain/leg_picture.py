@@ -16,11 +16,14 @@ from howdah.report.plot.canvas import Canvas, Size
 LEG_SIZES = (Size(1160, 240, "wide"), Size(400, 240, "narrow"))
 _MOST_POINTS = 2500
 _SQUARE, _CROSS = "m-0.9 -0.9h1.8v1.8h-1.8z", "m-3 -3l6 6m0 -6l-6 6"
-_LEAST_MS = 0.1  # the smallest delay that fills a picture
+LEAST_MS = 0.1  # the smallest delay that fills a picture
 
 
 def leg_pictures(leg: Leg, size: Size) -> list[str]:
-    """That of the data, and that of the ACKs where both taps have them. Times are those of the near tap's clock."""
+    """That of the data, and that of the ACKs where both taps have them. Times are those of the near tap's clock.
+
+    Empty where nothing was lost and the delay is the same all the time: a line at zero shows nothing.
+    """
     data = leg.data
     begin, end_s = int(data.near_ns[0]), max(float(np.ptp(data.near_ns)) / 1e9, 1e-3)
     there = _drawn(leg, f"from {leg.near} to {leg.far}", (data.near_ns - begin) / 1e9, data.passed, data.lost,
@@ -48,7 +51,9 @@ def _drawn(
     level_ms[passed] = delay_ns / 1e6
     latest = np.maximum.accumulate(np.where(passed, np.arange(passed.size), 0))
     level_ms = level_ms[latest]  # a lost packet met what the one before it met
-    most = max(1.05 * float(level_ms.max()), _LEAST_MS)
+    if float(level_ms.max()) < LEAST_MS and not lost.any():
+        return ""
+    most = max(1.05 * float(level_ms.max()), LEAST_MS)
     titles = (f"seconds since the first packet at {leg.near}", "delay beyond the least (ms)")
     canvas = Canvas(size, (0.0, end_s, False), (0.0, most, False), titles)
     canvas.ground()

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from howdah.explain.explained import Explained
 from howdah.explain.joined import Joined, Leg, leg_rows, leg_sentence
-from howdah.explain.leg_picture import LEG_SIZES, leg_pictures
+from howdah.explain.leg_picture import LEAST_MS, LEG_SIZES, leg_pictures
 from howdah.explain.picture import SIZES, START_UP, WHOLE, keys, time_sequence
 from howdah.explain.words import rows, sentence
 from howdah.foreign import visible
@@ -51,11 +51,12 @@ class FlowView:
 
 @dataclass(frozen=True)
 class LegView:
-    """One leg of a connection that two taps saw."""
+    """One leg of a connection that two taps saw. ``flat`` says of which way nothing is drawn."""
 
     name: str
     sentence: str
     pictures: list[Picture]
+    flat: list[str]
     rows: list[tuple[str, str]]
 
 
@@ -67,17 +68,25 @@ def _template() -> Any:
 def write_page(flows: list[Explained], joined: list[Joined], problems: list[str], target: Path) -> Path:
     """Write the page at ``target``. Raises HowdahError."""
     names = sorted({flow.file for flow in flows})
+    legs = [_leg(each.name, leg) for each in joined for leg in each.legs]
+    found = [sentence(flow) for flow in flows if not _seen_nearer(flow, joined)]
     page = _template().render(
         title=visible(", ".join(names)),
         problems=[visible(problem) for problem in problems],
-        views=[_view(flow) for flow in flows],
-        legs=[_leg(each.name, leg) for each in joined for leg in each.legs],
+        found=[*map(visible, found), *(leg.sentence for leg in legs)],
+        views=[_view(flow, tell_file=len(names) > 1) for flow in flows],
+        legs=legs,
         **framed(_STYLES),
     )
     return write(page, target)
 
 
-def _view(flow: Explained) -> FlowView:
+def _seen_nearer(flow: Explained, joined: list[Joined]) -> bool:
+    """Whether a tap nearer to the sender saw the same connection: its sentence stands for all of them."""
+    return any(each.name == flow.name and flow.file in each.files[1:] for each in joined)
+
+
+def _view(flow: Explained, *, tell_file: bool) -> FlowView:
     wide, narrow = (Markup(_strip(flow, narrow=each)) for each in (False, True))
     pictures = []
     for title, part in (("Start-up", START_UP), ("The whole flow", WHOLE)):
@@ -85,7 +94,7 @@ def _view(flow: Explained) -> FlowView:
         if drawing:
             pictures.append(Picture(title, Markup(drawing), [(Markup(key), name) for key, name in keys(drawing)]))
     return FlowView(
-        visible(flow.name),
+        visible(f"{flow.name}, in {flow.file}" if tell_file else flow.name),
         visible(sentence(flow)),
         wide,
         narrow,
@@ -97,15 +106,19 @@ def _view(flow: Explained) -> FlowView:
 def _leg(name: str, leg: Leg) -> LegView:
     drawn = [leg_pictures(leg, size) for size in LEG_SIZES]
     titles = (f"Delay there, from {leg.near} to {leg.far}", f"Delay back, from {leg.far} to {leg.near}")
-    pictures = []
+    pictures, flat = [], list[str]()
     for title, *each in zip(titles, *drawn, strict=False):
         drawing = "".join(each)
+        if not drawing:
+            flat.append(visible(title[0].lower() + title[1:]))
+            continue
         shown = [(Markup(key), name) for key, name in keys(drawing)]
         pictures.append(Picture(visible(title), Markup(drawing), shown))
     return LegView(
         visible(f"{name}, from {leg.near} to {leg.far}"),
         visible(leg_sentence(leg)),
         pictures,
+        [f"The {each}, varies by less than {LEAST_MS} ms." for each in flat],
         [(what, visible(value)) for what, value in leg_rows(leg)],
     )
 

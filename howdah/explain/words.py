@@ -107,7 +107,7 @@ def rows(flow: Explained) -> Iterator[tuple[str, str]]:
         shares = sorted(((flow.holding.share(kind), kind) for kind in flow.holding.seconds), reverse=True)
         yield (
             "held back by",
-            ", ".join(f"{kind.value} {significant(100 * share, 2)} %" for share, kind in shares if share > 0.005),
+            ", ".join(f"{kind.words} {significant(100 * share, 2)} %" for share, kind in shares if share > 0.005),
         )
     for name, why in flow.unknown.items():
         yield ("not known", f"{name}: {why}")

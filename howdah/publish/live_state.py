@@ -23,6 +23,7 @@ from howdah.work.results import read_results
 
 FILE = "runs.json"
 _MOST_FINISHED = 24
+_DONE = "completion_time_s"
 
 
 class LiveState:
@@ -149,7 +150,7 @@ def _until_now(course: Reals, each: FlowSoFar | GroupSoFar, trace: AckTrace) -> 
 
 
 def _finished(directory: RunDirectory) -> dict[str, Any]:
-    """A run that ended: its verdict and exits, as the analysis has them."""
+    """A run that ended: its verdict, transfers and exits, as the analysis has them."""
     (run,) = read_results(directory.path, lambda _text: None).runs
     rows = {(row["flow"], row["metric"]): row["value"] for row in run.metrics}
     exits = []
@@ -162,4 +163,33 @@ def _finished(directory: RunDirectory) -> dict[str, Any]:
                 {"flow": flow.name, "after_start_s": after, "cwnd_packets": cwnd, "share": share, "cause": cause}
             )
     experiment = directory.path.parent.name
-    return {"experiment": experiment, "run": run.name, "verdict": run.verdict_name, "exits": exits}
+    transfers = [
+        *(
+            {"name": flow.name, "share": 1.0, "median_s": rows[flow.id, _DONE], "p95_s": None}
+            for flow in (run.plan.flows if run.plan else [])
+            if flow.group is None and rows.get((flow.id, _DONE)) is not None
+        ),
+        *group_transfers(run.metrics),
+    ]
+    return {
+        "experiment": experiment,
+        "run": run.name,
+        "verdict": run.verdict_name,
+        "exits": exits,
+        "transfers": transfers,
+    }
+
+
+def group_transfers(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many connections of each group are complete, and how long they took."""
+    rows = {(row.get("group"), row["metric"]): row["value"] for row in metrics if row["flow"] is None}
+    return [
+        {
+            "name": group,
+            "share": share,
+            "median_s": rows.get((group, "completion_time_median_s")),
+            "p95_s": rows.get((group, "completion_time_p95_s")),
+        }
+        for (group, metric), share in rows.items()
+        if group is not None and metric == "completed_share" and share is not None
+    ]

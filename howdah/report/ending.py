@@ -11,6 +11,7 @@ from howdah.record.result import Experiment, without_controls
 from howdah.report.fold import fold
 from howdah.report.found import found
 from howdah.report.many import are_many, is_many, with_main_measures
+from howdah.report.plot.swept import place_words
 from howdah.report.source import Source
 from howdah.report.table import Table, table
 from howdah.report.variant import Variants
@@ -49,7 +50,7 @@ def text_table(results: Table, width: int | None = None, told: Collection[str] =
     lines: list[list[str]] = []
     for point, blocks in results.points:
         if point:
-            lines.append([f"[{point}]"])
+            lines.append([f"[{place_words(blocks[0].axes)}]"])
         for block in blocks:
             for number, row in enumerate(block.rows):
                 first = [block.variant.label, str(block.count)] if number == 0 else ["", ""]

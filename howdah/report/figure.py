@@ -270,6 +270,9 @@ def _run(
     for flow in shown:
         found = exit_of(run, flow)
         entry: dict[str, Any] = {"id": str(flow.id), "name": flow.name, "exit": None}
+        course = curves.get("cwnd", {}).get(str(flow.id))
+        if found is None and course is not None and len(course.time_ms):
+            entry["span"] = [flow.start_us / 1e6, float(course.time_ms[-1]) / 1e3]
         told = told_events(run, flow)
         if told:
             entry["events"] = [_event(each) for each in _thinned(told)]

@@ -5,6 +5,7 @@ howdah.board = (() => {
   const { theme } = howdah;
   const find = (id) => document.getElementById(id);
   const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, useGrouping: "min2" });
+  const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1, useGrouping: "min2" });
   const say = (value, unit) => (value === null || value === undefined ? "—" : `${number.format(value)}${unit ? ` ${unit}` : ""}`);
   const HEIGHT = 210;
 
@@ -18,6 +19,13 @@ howdah.board = (() => {
   // Text is only written where it differs, so that a screen reader hears changes alone.
   function write(node, text) {
     if (node.textContent !== text) node.textContent = text;
+  }
+
+  // Where the axis of simulated time ends: at a half, a quarter … of the run, so that it fits what is there and rarely moves.
+  function reach(seconds, whole) {
+    let end = whole;
+    while (end / 2 > seconds) end /= 2;
+    return end;
   }
 
   class Curve {
@@ -49,7 +57,7 @@ howdah.board = (() => {
       else this.plot.setData(data, false);
       const most = Math.max(0, ...data.slice(1).flat().filter((value) => value !== null));
       this.plot.batch(() => {
-        this.plot.setScale("x", { min: 0, max: run.duration_s });
+        this.plot.setScale("x", { min: 0, max: reach(longest * step, run.duration_s) });
         this.plot.setScale("y", { min: 0, max: most * 1.08 || 1 });
       });
     }
@@ -134,7 +142,7 @@ howdah.board = (() => {
         else step.removeAttribute("aria-current");
       });
       this.bar.value = run.of_s ? Math.min(1, run.time_s / run.of_s) : 0;
-      const parts = [run.of_s ? `${say(run.time_s)} of ${say(run.of_s)} simulated seconds` : "no simulated time yet"];
+      const parts = [run.of_s ? `${tenths.format(run.time_s)} of ${tenths.format(run.of_s)} simulated seconds` : "no simulated time yet"];
       if (run.acks_per_s !== null) parts.push(`${say(run.acks_per_s)} ACKs in a simulated second`);
       for (const flow of run.flows) {
         if (flow.acks) parts.push(`${flow.name}: ${say(flow.acks)} ACKs, cwnd ${say(flow.cwnd_packets, "packets")}, RTT ${say(flow.srtt_ms, "ms")}`);
@@ -199,6 +207,13 @@ howdah.board = (() => {
     find("exits-box").hidden = !rows.length;
   }
 
+  function transfers(state) {
+    const texts = state.finished.flatMap((run) => run.transfers.map((each) =>
+      [`${run.experiment}/${run.run}`, each.name, say(each.median_s), say(each.p95_s), say(100 * each.share), run.verdict]));
+    fill(find("transfers"), texts, 2, 5);
+    find("transfers-box").hidden = !texts.length;
+  }
+
   function experiments(state) {
     const texts = state.experiments.map((each) => {
       if (each.building.length) return `${each.name}: building the ${each.building.join(", the ")}`;
@@ -222,6 +237,7 @@ howdah.board = (() => {
     experiments(state);
     queue(state);
     exits(state);
+    transfers(state);
   }
 
   // Resolves to the state that was drawn.

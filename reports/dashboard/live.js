@@ -7,6 +7,7 @@
   const { theme } = howdah;
   const EVERY_MS = 1000;
   const POINTS = 300;
+  const LEAST_S = 60; // an axis of time is not shorter
   let paused = false;
 
   async function ask(endpoint, parameters) {
@@ -23,6 +24,14 @@
   function chosen() {
     const own = find("run").value ? JSON.parse(find("run").value) : {};
     return matchers({ job: settings.job, ...own });
+  }
+
+  const key = (labels) => settings.labels.map((name) => labels[name] || "").join("\n");
+
+  // The runs in virtual time of the span, also those that have ended.
+  async function virtualRuns(time, span) {
+    const seen = await ask("query", { query: `last_over_time(howdah_live_simulated_seconds{${chosen()}}[${span}s])`, time });
+    return new Set(seen.map(({ metric }) => key(metric)));
   }
 
   const query = (panel) => panel.query
@@ -60,7 +69,7 @@
     draw(found, from, to, waits) {
       const result = found.filter((each) => each.values.some((pair) => Number.isFinite(Number(pair[1]))));
       this.root.hidden = !result.length && !waits;
-      const runs = new Set(result.map((each) => settings.labels.map((name) => each.metric[name]).join("\n")));
+      const runs = new Set(result.map((each) => key(each.metric)));
       const names = result.map((each) => this.name(each.metric, runs.size > 1));
       const columns = result.map((each) => [
         each.values.map((pair) => pair[0]),
@@ -129,13 +138,16 @@
     list(infos);
     const state = await howdah.board.look(settings.colours);
     const waits = state.underway.some((run) => !run.virtual);
+    const virtual = await virtualRuns(to, span);
     const section = find("panels-title").parentElement;
     section.hidden = false; // what is hidden has no width to draw to
-    await Promise.all(panels.map(async (panel) => {
-      // Instants at multiples of the step: the same ones at every look.
-      const [first, last] = [to - span, to].map((each) => Math.floor(each / step) * step);
-      panel.draw(await ask("query_range", { query: query(panel.description), start: first, end: last, step }), to - span, to, waits);
-    }));
+    // Instants at multiples of the step: the same ones at every look.
+    const [start, end] = [to - span, to].map((each) => Math.floor(each / step) * step);
+    const found = await Promise.all(panels.map((panel) => ask("query_range", { query: query(panel.description), start, end, step })));
+    // Simulated seconds are not those of this axis: their curves are above.
+    const shown = found.map((series) => series.filter(({ metric }) => !metric.flow || !virtual.has(key(metric))));
+    const begun = Math.min(to - LEAST_S, ...shown.flat().map((series) => series.values[0][0]));
+    panels.forEach((panel, index) => panel.draw(shown[index], Math.max(to - span, begun), to, waits));
     const phases = state.underway.map((run) => `${run.run}: ${run.phase}`);
     section.hidden = panels.every((panel) => panel.root.hidden);
     say(phases.length ? phases.join(", ") : "No run is being made now. Start one with: howdah run PROFILE");

@@ -90,14 +90,20 @@ howdah.state = (() => {
   }
 
   // From the start of the first flow shown to past the last of its exits in the runs shown, with what follows from it.
+  // Where no run has an exit of it, as of a short transfer, the flow itself is what there is to see.
   function startUp() {
     const shown = flowsHere().find((flow) => view.flows.has(flow.id));
-    const flows = runs().flatMap((run) => run.flows.filter((flow) => shown && flow.id === shown.id && flow.exit));
-    if (!flows.length) return null;
-    const first = Math.min(...flows.map((flow) => flow.exit.time - flow.exit.after));
-    const last = Math.max(...flows.map((flow) => flow.exit.time));
-    const after = Math.max(0.35 * (last - first), ...runs().map((run) => (4 * data.limits[run.limits].rtt_ms) / 1000));
-    return [Math.max(0, first), last + after];
+    const mine = runs().flatMap((run) => run.flows.filter((flow) => shown && flow.id === shown.id));
+    const left = mine.filter((flow) => flow.exit);
+    const spans = left.length
+      ? left.map((flow) => [flow.exit.time - flow.exit.after, flow.exit.time])
+      : mine.filter((flow) => flow.span).map((flow) => flow.span);
+    if (!spans.length) return null;
+    const first = Math.min(...spans.map((span) => span[0]));
+    const last = Math.max(...spans.map((span) => span[1]));
+    const after = Math.max(left.length ? 0.35 * (last - first) : 0, ...runs().map((run) => (4 * data.limits[run.limits].rtt_ms) / 1000));
+    const end = Math.max(...runs().map((run) => run.shown));
+    return [Math.max(0, first), left.length ? last + after : Math.min(end, last + after)];
   }
 
   function settle() {

@@ -113,6 +113,8 @@ class Pages:
             route.fulfill(body=self.files["live"].read_text(encoding="utf-8"), content_type="text/html")
         elif path.startswith("/user/runs.json"):
             route.fulfill(body=self.board, content_type="application/json")
+        elif "howdah_live_simulated_seconds" in route.request.url:  # its curves are of the clock of this machine
+            route.fulfill(body='{"status": "success", "data": {"result": []}}', content_type="application/json")
         else:
             labels = {"experiment": "live", "run": "recorded", "algorithm": "cubic", "repetition": "0"}
             labels |= {"flow": "bulk", "node": "left", "interface": "bottleneck"}
@@ -217,6 +219,10 @@ def _live(root: Path) -> tuple[Path, str]:
     state = board.state()
     assert state["underway"]
     assert state["finished"]
+    state["finished"][0]["transfers"] += [
+        {"name": "bulk", "share": 1.0, "median_s": 1.5138, "p95_s": None},
+        {"name": "web", "share": 0.975, "median_s": 1.1115, "p95_s": 1.1209},
+    ]
     return write_live_page(root), json.dumps(state)
 
 

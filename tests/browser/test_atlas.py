@@ -83,6 +83,11 @@ def test_on_a_phone_the_published_index_is_as_short_and_opens_what_is_asked_for(
     assert found.count() > 3
     page.get_by_role("searchbox").fill("")
     expect(found).to_have_count(0)
+    page.locator("#paper").select_option(index=1)
+    cause = page.locator("#cause option").nth(1).get_attribute("value")
+    page.locator("#cause").select_option(cause)
+    shown = page.locator("#shown").inner_text()
+    assert shown.split(" of ") == [str(found.count()), str(page.locator("table.entries tbody tr").count())]
 
 
 def test_a_link_into_what_is_folded_opens_it(visit: Open, index: Path) -> None:

@@ -36,6 +36,22 @@ def press(page: Page, axis: str, text: str) -> None:
     page.click(f"[data-axis='{axis}'] button:has-text('{text}')")
 
 
+def test_the_start_up_of_flows_without_an_exit_is_the_flow(visit: Open, swept_page: Path) -> None:
+    """A transfer that ends while it grows, or one of a group: its curve is not a sixth of the axis."""
+    page = visit(swept_page).page
+    page.evaluate(
+        """howdah.state.runs().forEach((run) => run.flows.forEach((flow) => {
+          flow.exit = null;
+          flow.span = [0.25, 0.9];
+        }))"""
+    )
+    page.keyboard.press("0")
+    page.keyboard.press("s")
+    begin, end = scale(page, "cwnd")
+    assert begin == pytest.approx(0.25)
+    assert 0.9 < end < 1.5, "four round trips behind its last ACK"
+
+
 def looks(page: Page, name: str) -> list[tuple[str, str]]:
     found = page.evaluate(f"{figure(name)}.lines.map((line) => [line.colour, line.dash.join(' ')])")
     return [(str(colour), str(dash)) for colour, dash in found]

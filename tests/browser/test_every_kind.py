@@ -118,6 +118,28 @@ def assert_nothing_sticks_out_or_lies_on_something_else(shown: Shown) -> None:
     assert on_top_of_each_other(shown.page) == []
 
 
+@each(KINDS, "1440", "390")
+def test_what_is_hidden_is_not_laid_out_by_a_rule_of_its_class(shown: Shown) -> None:
+    """One element of each name and class is hidden in turn, as a filter would."""
+    still = shown.page.evaluate(
+        """() => {
+          const seen = new Set();
+          const still = [];
+          for (const each of document.querySelectorAll("body, body *")) {
+            const kind = `${each.tagName}.${each.className}`;
+            if (!(each instanceof HTMLElement) || seen.has(kind)) continue;
+            seen.add(kind);
+            const before = each.hidden;
+            each.hidden = true;
+            if (getComputedStyle(each).display !== "none") still.push(kind);
+            each.hidden = before;
+          }
+          return still;
+        }"""
+    )
+    assert still == []
+
+
 @each(KINDS, "1440", f"390{DARK}")
 def test_axe_finds_nothing(shown: Shown) -> None:
     shown.once("axe", assert_axe_finds_nothing)

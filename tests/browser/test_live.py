@@ -217,3 +217,38 @@ def test_a_run_of_groups_has_no_chart_of_nothing(browser: Browser, pages: Pages)
     expect(page.get_by_role("img", name="Congestion window so far")).to_be_hidden()
     expect(page.get_by_role("img", name="ACK rate")).to_be_visible()
     page.context.close()
+
+
+def test_how_long_transfers_took_stands_there_when_the_run_has_ended(browser: Browser, pages: Pages) -> None:
+    page = pages.open(browser, "live", 1200)
+    rows = [row.locator("td").all_inner_texts()[:4] for row in page.locator("#transfers tr").all()]
+    assert rows == [["bulk", "1.514", "—", "100"], ["web", "1.112", "1.121", "97.5"]]
+    page.context.close()
+
+
+def test_a_curve_of_a_part_of_the_run_fills_its_axis(browser: Browser, pages: Pages) -> None:
+    """A sized flow is over long before its run: its curve is not a line at the edge."""
+    board = json.loads(pages.board)
+    (run,) = board["underway"]
+    flow = run["flows"][0]
+    flow["cwnd"] = flow["cwnd"][: len(flow["cwnd"]) // 2]
+    run["duration_s"] = 16 * len(flow["cwnd"]) * flow["step_s"]
+    flow["exit"] = None
+    page = Pages(pages.files, json.dumps(board)).open(browser, "live", 1200)
+    drawn = (
+        page.get_by_role("img", name="Congestion window so far")
+        .locator("canvas")
+        .evaluate(
+            """(canvas, colour) => {
+          const { width, height } = canvas;
+          const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+          const own = (at) => pixels[at + 3] > 200 && colour.every((each, i) => Math.abs(pixels[at + i] - each) < 30);
+          const columns = Array.from({ length: width }, (_none, x) => x);
+          const rows = Array.from({ length: height }, (_none, y) => y * width);
+          return Math.max(...columns.filter((x) => rows.some((row) => own(4 * (row + x))))) / width;
+        }""",
+            list(bytes.fromhex(data("palette.yaml")["others"][0]["light"].removeprefix("#"))),
+        )
+    )
+    assert drawn > 0.5
+    page.context.close()

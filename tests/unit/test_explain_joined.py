@@ -148,11 +148,10 @@ def test_the_page_draws_each_leg_s_delays_there_and_back_and_its_losses(tmp_path
     page = tmp_path / "page.html"
     assert main(["explain", *map(str, files), "--page", str(page)]) == 0
     text = page.read_text()
-    there, back = _pictures(
-        text, "Delay beyond the least from sender.pcap to receiver.pcap", "Delay beyond the least back"
-    )
+    (there,) = _pictures(text, "Delay beyond the least from sender.pcap to receiver.pcap")
+    assert "Delay beyond the least back" not in text, "a line at zero shows nothing"
     lost = lost_between(files)
-    assert there.count("m-3 -3") == lost and back.count("m-3 -3") == 0
+    assert there.count("m-3 -3") == lost
     (joined,) = read_files(files, 5).joined
     passed = int(joined.legs[0].data.passed.sum())
     assert there.count("m-0.9 -0.9") == passed - passed // 2, "of more than a picture shows, each second one"
@@ -169,17 +168,38 @@ def _pictures(page: str, *labels: str) -> list[str]:
     return found
 
 
-def test_a_tap_between_the_ends_makes_two_legs_and_says_on_which_packets_were_lost(tmp_path: Path) -> None:
-    """The queue is behind the tap in the middle."""
+def three(place: Path) -> list[Path]:
+    """Captures at the receiver, in front of the queue and at the sender."""
     far: list[Packet] = []
     packets = transfer(Drawn(buffer_bytes=100_000, before_ns=8 * MS), far=far)
     near = transfer(Drawn(buffer_bytes=100_000))
-    files = [tmp_path / name for name in ("receiver.pcap", "middle.pcap", "sender.pcap")]
+    files = [place / name for name in ("receiver.pcap", "middle.pcap", "sender.pcap")]
     for file, each in zip(files, (far, packets, near), strict=True):
         file.write_bytes(pcap(each))
-    read = read_files(files, 5)
+    return files
+
+
+def test_a_tap_between_the_ends_makes_two_legs_and_says_on_which_packets_were_lost(tmp_path: Path) -> None:
+    """The queue is behind the tap in the middle."""
+    read = read_files(three(tmp_path), 5)
     (joined,) = read.joined
     assert joined.files == ["sender.pcap", "middle.pcap", "receiver.pcap"]
     assert [each.lost > 0 for each in joined.legs] == [False, True]
     one_way = [each.clocks.data_least_ns.value for each in joined.legs]
     assert one_way == [pytest.approx(8 * MS, rel=0.05), pytest.approx(12 * MS, rel=0.1)]
+
+
+def test_one_connection_at_three_taps_has_one_sentence_and_its_legs_in_the_headline(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["explain", *map(str, three(tmp_path)), "--page", str(page)]) == 0
+    text = page.read_text()
+    begin = text.index('<div class="found">')
+    said = re.findall("<p>(.*?)</p>", text[begin : text.index("</div>", begin)], re.DOTALL)
+    assert len(said) == 3
+    assert "left slow start" in said[0]
+    assert ["between sender.pcap and middle.pcap" in each for each in said] == [False, True, False]
+    assert "between middle.pcap and receiver.pcap" in said[2]
+    headings = re.findall(r'<h2 id="flow-\d+">(.*?)</h2>', text)
+    assert [each.rpartition(" ")[2] for each in headings] == ["receiver.pcap", "middle.pcap", "sender.pcap"]
+    assert text.count('aria-label="Delay beyond the least') == 2, "of four ways one has a queue: wide and narrow"
+    assert text.count("varies by less than 0.1 ms") == 3

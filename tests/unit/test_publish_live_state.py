@@ -14,7 +14,7 @@ import pytest
 from howdah.ingest.run import ingest
 from howdah.measure.run import measure
 from howdah.publish.acktrace import AckTrace
-from howdah.publish.live_state import FILE, LiveState
+from howdah.publish.live_state import FILE, LiveState, group_transfers
 from howdah.publish.phase import PHASES, held_experiments, position
 from howdah.publish.underway import Watch
 from howdah.publish.waiting import Queues
@@ -245,3 +245,18 @@ def test_the_connections_of_a_group_are_told_together(tmp_path: Path) -> None:
     assert len(group.begun) == sum(each.acks > 0 for each in alone.flows)
     assert group.acks_of_step.sum() == group.acks
     assert trace.acks_per_second == alone.acks_per_second
+
+
+def test_a_group_is_told_by_its_own_rows_and_not_by_those_of_its_connections() -> None:
+    def row(metric: str, value: float | None, flow: int | None = None, **more: str) -> dict[str, object]:
+        return {"flow": flow, "metric": metric, "value": value, **more}
+
+    rows = [
+        row("completed_share", 0.75, group="web"),
+        row("completion_time_median_s", 1.25, group="web"),
+        row("completion_time_p95_s", None, group="web"),  # too few connections
+        row("completion_time_s", 9.0, flow=1, group="web"),
+        row("completed_share", None, group="lasting"),  # without a size
+        row("completed_share", 0.5),  # of all groups together
+    ]
+    assert group_transfers(rows) == [{"name": "web", "share": 0.75, "median_s": 1.25, "p95_s": None}]

@@ -23,7 +23,7 @@ _UNITS = ["", "", "", "s", "BDP", "", "packets", "packets", "s", "s", ""]
 def _table(label: str) -> list[list[str]]:
     first = [label, "3", "first", "3.529", "4.001", "loss", "15\u202f851", "22\u202f595", "2.879", "0.4708", "0.7397"]
     second = ["", "", "second", "4.284", "0.5033", "ACK train", "−11\u202f847", "2027", "11.85", "0", ""]
-    return [_HEADER, _UNITS, ["[path.rtt=40 ms]"], first, second]
+    return [_HEADER, _UNITS, ["[round-trip time 40 ms]"], first, second]
 
 
 def test_a_table_that_fits_stays_in_one_part() -> None:

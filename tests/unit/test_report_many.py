@@ -136,11 +136,11 @@ def test_a_brief_run_says_the_same_of_everything_that_pages_show(root: Path, who
 def test_a_command_ends_with_words_alone(whole: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     text = ending(results([whole], TableSource()))
     assert "each run by request" in text
-    assert "[path.rate=" not in text
+    assert "[bottleneck rate " not in text
     monkeypatch.setattr(many, "MOST_RUNS", 100)
     full = ending(results([whole], TableSource()))
     assert full.startswith(text.splitlines()[0])
-    assert "[path.rate=" in full
+    assert "[bottleneck rate " in full
 
 
 def test_comparison_and_json_have_the_results_of_whole_runs_and_no_whole_run(

@@ -189,6 +189,8 @@ def test_a_flow_without_an_exit_says_why(tmp_path: Path) -> None:
     runs = embedded(text)["runs"]
     assert isinstance(runs, list)
     assert runs[0]["flows"][0]["exit"] is None
+    begin, end = runs[0]["flows"][0]["span"]
+    assert begin == 0 < end, "what the page shows of it first"
     assert "flow1 did not leave slow start" in runs[0]["stayed"]
     assert not runs[0]["missing"], "a result is nothing that is missing"
 
