@@ -50,8 +50,8 @@ class PlannedRun:
     plan: Plan
     key: str
     keep_data: bool = True
-    patience_s: float | None = None
     number: int = 0  # its place in a long sweep
+    patience_s: float | None = None
 
     @property
     def directory_name(self) -> str:
