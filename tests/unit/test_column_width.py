@@ -124,6 +124,12 @@ BITS: dict[str, dict[str, int]] = {
             64,
         ),
     },
+    # struct tc_dualpi2_xstats of include/uapi/linux/pkt_sched.h
+    "two_queues": {
+        "time_ns": OURS,
+        **dict.fromkeys(["classic_delay_us", "low_latency_delay_us"], 32),
+        **dict.fromkeys(["classic_packets", "low_latency_packets", "marks_packets", "step_marks_packets"], 32),
+    },
     # struct link_stats of modules/link/link.h
     "opportunities": {
         **dict.fromkeys(["time_ns", "began_ns", "until_ns"], OURS),
