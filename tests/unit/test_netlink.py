@@ -247,7 +247,7 @@ def test_a_buffer_is_exact_in_bytes() -> None:
 
 
 def test_an_unknown_qdisc_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"no kind 'cbq'; known: bfifo, cake, choke, clsact, codel, fq"):
+    with pytest.raises(ValueError, match=r"no kind 'cbq'; known: bfifo, cake, choke, clsact, codel, dualpi2, fq"):
         made("cbq", {})
 
 
