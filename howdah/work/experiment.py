@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ class PlannedRun:
     plan: Plan
     key: str
     keep_data: bool = True
-    number: int = 0  # its place in a long sweep
-    patience_s: float | None = None
+    number: int = field(default=0, kw_only=True)  # its place in a long sweep
+    patience_s: float | None = field(default=None, kw_only=True)
 
     @property
     def directory_name(self) -> str:

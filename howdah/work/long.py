@@ -124,7 +124,7 @@ class LongQueue:
     def cell(self, place: int, plan: Plan | None = None) -> PlannedRun:
         plan = plan or self.plans[place]
         key = run_key(plan.to_json(), self._identities[plan.engine])
-        return PlannedRun(plan, key, keeps_data(self._keep, plan.repetition), place)
+        return PlannedRun(plan, key, keeps_data(self._keep, plan.repetition), number=place)
 
     @property
     def some(self) -> list[Job]:
