@@ -210,8 +210,9 @@ def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:
 
 def _amount_text(value: object) -> str:
     """What a check expected, measured or allows: a number, or words."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return significant(value, 6) if is_number else value_text(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return significant(value, 6)
+    return value_text(value)
 
 
 def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
