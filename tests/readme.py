@@ -23,6 +23,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.index import ProfileSource
 from howdah.record.result import Experiment, Run
 from howdah.record.run import RunRecord
+from howdah.record.verdict import Verdict
 from howdah.report.ending import results, text_table
 from howdah.report.found import found
 from howdah.report.results import read_shown
@@ -60,7 +61,7 @@ def of_golden(data: dict[str, Any]) -> Experiment:
             plan=plan,
             metrics=data[plan.run],
             cross_checks=[],
-            verdict={"verdict": "pass", "checks": []},
+            verdict=Verdict(verdict="pass"),
             provenance=RunRecord(status="finished"),
         )
         for plan in compile_plans(load(PROFILE))

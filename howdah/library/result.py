@@ -160,12 +160,12 @@ def check_rows(runs: list[Run], axes: Types) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for run in runs:
         own = _of_run(run)
-        for check in (run.verdict or {}).get("checks", []):
-            row = {**own, "verdict": run.verdict_name, "stage": check.get("stage"), "check": check.get("name")}
-            row |= {"ok": check.get("ok")}
+        for check in run.checks:
+            row = {**own, "verdict": run.verdict_name, "stage": check.stage, "check": check.name, "ok": check.ok}
             for name in ("expected", "measured", "tolerance"):
-                row[name] = None if check.get(name) is None else json.dumps(check[name])
-            rows.append({**row, "unit": check.get("unit"), "message": check.get("message")})
+                value = getattr(check, name)
+                row[name] = None if value is None else json.dumps(value)
+            rows.append({**row, "unit": check.unit, "message": check.message})
     types = {**axes, RUN: TEXT, "verdict": TEXT, "stage": TEXT, "check": TEXT, "ok": pa.bool_()}
     types |= {name: pa.string() for name in ("expected", "measured", "tolerance")}
     return table(rows, {**types, "unit": TEXT, "message": pa.string()})

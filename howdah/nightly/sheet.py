@@ -201,5 +201,4 @@ def _why(run: Run) -> str:
         return ""
     if run.problem:
         return run.problem
-    broken = [str(check["message"]) for check in run.ordered_checks() if check.get("ok") is False]
-    return broken[0] if broken else ""
+    return run.broken[0].message if run.broken else ""

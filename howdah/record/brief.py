@@ -26,7 +26,7 @@ def brief(run: Run) -> Run:
         kept["guest_tree"] = _shared(TreeOrigin(sha256=record.guest_tree.sha256))
     verdict = run.verdict
     if verdict is not None:
-        verdict = {**verdict, "checks": [check for check in verdict.get("checks", []) if check.get("ok") is not True]}
+        verdict = verdict.model_copy(update={"checks": [check for check in verdict.checks if check.ok is not True]})
     return replace(
         run,
         plan=replace(run.plan, operations=[]) if run.plan else None,

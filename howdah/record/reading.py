@@ -20,6 +20,7 @@ from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.model import HINT, FilePart, adapter, checked
 from howdah.record.run import RunRecord
+from howdah.record.verdict import Verdict
 
 Scalar = str | int | float | bool | None
 
@@ -54,23 +55,6 @@ class _Metrics(FilePart):
     format: Literal[1] = _LEFT_OUT
     rows: list[_Row]
     cross_checks: list[_CrossCheck] = _LEFT_OUT
-
-
-class _Check(FilePart):
-    name: str
-    stage: str
-    ok: bool | None
-    expected: Any
-    measured: Any
-    tolerance: Any
-    unit: str | None
-    message: str
-
-
-class _Verdict(FilePart):
-    format: Literal[1] = _LEFT_OUT
-    verdict: Literal["pass", "fail", "invalid"]
-    checks: list[_Check] = _LEFT_OUT
 
 
 _Span = Annotated[list[int], Field(min_length=2, max_length=2)]
@@ -110,7 +94,7 @@ class _OpenPlan(_Opened):
 
 def prepare(*further: type[BaseModel]) -> None:
     """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
-    for kind in (Plan, _OpenPlan, RunRecord, _Metrics, _Verdict, *further):
+    for kind in (Plan, _OpenPlan, RunRecord, _Metrics, Verdict, *further):
         adapter(kind)
 
 
@@ -131,11 +115,6 @@ def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> dict[str,
                 what = f"rows.{number}.flow: the plan has no flow {row['flow']!r}"
                 raise RecordError(what, where=str(directory.metrics), hint=HINT)
     return found
-
-
-def read_verdict(directory: RunDirectory) -> dict[str, Any]:
-    """verdict.json, checked."""
-    return _checked(_Verdict, read_json(directory.verdict), directory.verdict)
 
 
 def read_plan_file(path: Path) -> Plan:

@@ -17,10 +17,11 @@ from howdah.record.connections import Connections, of_rows, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import IndexedRun, ProfileSource, read_index
-from howdah.record.reading import read_metrics, read_plan_file, read_verdict
+from howdah.record.reading import read_metrics, read_plan_file
 from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
 from howdah.record.table import check_columns, opened, whole
+from howdah.record.verdict import Check, Verdict, read_verdict
 
 # Axes that have a label of their own; the others name the sweep point.
 _OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
@@ -39,7 +40,7 @@ class Run:
     plan: Plan | None
     metrics: list[dict[str, Any]]
     cross_checks: list[dict[str, Any]]
-    verdict: dict[str, Any] | None
+    verdict: Verdict | None
     provenance: RunRecord
     problem: str | None = None
     connection_rows: list[dict[str, Any]] = field(default_factory=list)  # of metrics.json of an older version
@@ -56,7 +57,7 @@ class Run:
         """The verdict; the status (``failed``) of a run that did not finish; ``unjudged`` without a verdict."""
         if self.status != "finished":
             return self.status
-        return str(self.verdict["verdict"]) if self.verdict else "unjudged"
+        return self.verdict.verdict if self.verdict else "unjudged"
 
     @property
     def counts(self) -> bool:
@@ -117,10 +118,17 @@ class Run:
             return None
         return table if table.num_rows else None
 
-    def ordered_checks(self) -> list[dict[str, Any]]:
+    @property
+    def checks(self) -> list[Check]:
+        return self.verdict.checks if self.verdict else []
+
+    @property
+    def broken(self) -> list[Check]:
+        return self.verdict.broken if self.verdict else []
+
+    def ordered_checks(self) -> list[Check]:
         """The checks: broken ones first, then those that could not be made, then those that hold."""
-        checks: list[dict[str, Any]] = (self.verdict or {}).get("checks", [])
-        return sorted(checks, key=lambda check: (False, None, True).index(check.get("ok")))
+        return sorted(self.checks, key=lambda check: (False, None, True).index(check.ok))
 
 
 @dataclass(frozen=True)

@@ -103,9 +103,7 @@ def _is_number(value: object) -> bool:
 
 
 def _why(run: Run) -> list[str]:
-    checks = (run.verdict or {}).get("checks", [])
-    broken = [str(check["name"]) for check in checks if check.get("ok") is False]
-    return broken or [run.problem or run.verdict_name]
+    return [check.name for check in run.broken] or [run.problem or run.verdict_name]
 
 
 def _statistics(rows: list[_Row], measures: list[Metric], variants: Variants) -> list[StatisticsLine]:

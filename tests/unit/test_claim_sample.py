@@ -17,6 +17,7 @@ from howdah.profile.control import ControlSection
 from howdah.record.directory import RunDirectory
 from howdah.record.result import Run
 from howdah.record.run import RunRecord
+from howdah.record.verdict import Verdict
 
 DATA = {"path": {"rtt": "40 ms", "rate": "10 Mbit/s"}, "flows": [{}, {"name": "second", "start": "1 s"}]}
 
@@ -24,7 +25,7 @@ _RECORD = RunRecord(status="finished")
 
 
 def run_of(*rows: dict[str, Any], verdict: str = "pass", status: str = "finished", plan: Any = None) -> Run:
-    judged = {"verdict": verdict}
+    judged = Verdict.model_validate({"verdict": verdict})
     return Run(RunDirectory(Path("r")), "made", "cubic", 0, {}, status, plan, list(rows), [], judged, _RECORD)
 
 

@@ -14,7 +14,6 @@ import pytest
 from howdah.ingest.processor import SCHEMA, ingest_processor
 from howdah.ingest.source import Context
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import Check
 from howdah.judge.host_processor import processor_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
@@ -28,6 +27,7 @@ from howdah.record import table as store
 from howdah.record.agent import AgentRecord
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.trace_factory import MS, make_measured, make_trace
 

@@ -20,6 +20,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.index import ProfileSource
 from howdah.record.result import Experiment, Run
 from howdah.record.run import RunRecord
+from howdah.record.verdict import Verdict
 from tests.nightly_factory import write_suite
 from tests.unit.plan_factory import on_engine
 
@@ -52,7 +53,9 @@ def _read(
     compiled = compile_plan(series.profile.cells()[0], engine="uml", kernel=series.kernel)
     made = on_engine(compiled, plan.pop("engine", "uml"), **plan)
     said = RunRecord.model_validate({"status": "finished", **record})
-    run = Run(RunDirectory(Path("run")), "test", "cubic", 0, {}, "finished", made, rows, [], {"verdict": "pass"}, said)
+    run = Run(
+        RunDirectory(Path("run")), "test", "cubic", 0, {}, "finished", made, rows, [], Verdict(verdict="pass"), said
+    )
     found = Experiment(Path(), "test", "", ProfileSource(), "", [run])
     monkeypatch.setattr(module, "read_results", lambda _path: found)
     (cell,) = read_experiment(series, Path()).cells.values()

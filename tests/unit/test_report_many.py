@@ -125,8 +125,8 @@ def test_a_brief_run_says_the_same_of_everything_that_pages_show(root: Path, who
         )
         assert short.metrics == run.metrics
         assert short.plan is None or not short.plan.operations
-        assert [check for check in short.ordered_checks() if not check["ok"]] == [
-            check for check in run.ordered_checks() if not check["ok"]
+        assert [check for check in short.ordered_checks() if not check.ok] == [
+            check for check in run.ordered_checks() if not check.ok
         ]
         if run.plan is not None and run.directory.table("tcp_probe").exists():
             assert short.table("tcp_probe") == run.table("tcp_probe")
