@@ -12,6 +12,7 @@ from howdah.record.run import TreeOrigin
 
 _SHARED = {"kernel", "modules", "confinement", "stacks", "howdah", "host", "algorithms", "extensions"}
 _parts: dict[str, Any] = {}
+_WORDS = ("metric", "value", "unit", "group", "role", "algorithm", "receiver", "why")
 _KEPT = ("tables/", "connections.parquet")  # what is read when somebody asks for it
 
 
@@ -30,7 +31,7 @@ def brief(run: Run) -> Run:
     return replace(
         run,
         plan=replace(run.plan, operations=[]) if run.plan else None,
-        metrics=[{sys.intern(name): _once(value) for name, value in row.items()} for row in run.metrics],
+        metrics=[replace(row, **{name: _once(getattr(row, name)) for name in _WORDS}) for row in run.metrics],
         cross_checks=[],
         verdict=verdict,
         provenance=record.but(**kept),

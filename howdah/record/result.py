@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
-from howdah.record.connections import Connections, of_rows, read_connections
+from howdah.record.connections import Connections, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import IndexedRun, ProfileSource, read_index
-from howdah.record.reading import read_metrics, read_plan_file
+from howdah.record.metrics import CrossCheck, MetricRow, Metrics, read_metrics
+from howdah.record.reading import read_plan_file
 from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
 from howdah.record.table import check_columns, opened, whole
@@ -38,12 +39,11 @@ class Run:
     axes: dict[str, Any]
     status: str
     plan: Plan | None
-    metrics: list[dict[str, Any]]
-    cross_checks: list[dict[str, Any]]
+    metrics: list[MetricRow]
+    cross_checks: list[CrossCheck]
     verdict: Verdict | None
     provenance: RunRecord
     problem: str | None = None
-    connection_rows: list[dict[str, Any]] = field(default_factory=list)  # of metrics.json of an older version
     likely_kernel: str | None = (
         None  # release that other runs of the experiment had by the same name, see _with_kernels
     )
@@ -94,9 +94,7 @@ class Run:
 
         Raises MismatchError when the file is not the one that run.json recorded.
         """
-        return (
-            of_rows(self.connection_rows) if self.connection_rows else read_connections(self.directory, self.provenance)
-        )
+        return read_connections(self.directory, self.provenance)
 
     @property
     def started_s(self) -> float:
@@ -175,8 +173,7 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
             status, problem = "failed", f"plan.json cannot be read: {error.what}"
     elif not problem:
         problem = "the run has no plan.json"
-    measured = read_metrics(directory, plan) if directory.metrics.exists() else {}
-    rows: list[dict[str, Any]] = measured.get("rows", [])
+    measured = read_metrics(directory, plan) if directory.metrics.exists() else Metrics()
     return Run(
         directory=directory,
         experiment=experiment,
@@ -185,17 +182,12 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
         axes=plan.axes if plan else dict(cell.axes),
         status=status,
         plan=plan,
-        metrics=[row for row in rows if not _is_connection(row)],
-        connection_rows=[row for row in rows if _is_connection(row)],
-        cross_checks=list(measured.get("cross_checks", [])),
+        metrics=measured.rows,
+        cross_checks=measured.cross_checks,
         verdict=read_verdict(directory) if directory.verdict.exists() else None,
         provenance=record,
         problem=str(problem) if problem else None,
     )
-
-
-def _is_connection(row: dict[str, Any]) -> bool:
-    return row["flow"] is not None and bool(row.get("group"))
 
 
 def load_experiment(

@@ -157,8 +157,8 @@ def connection_differences(before: RunDirectory, after: RunDirectory) -> list[Fi
         return [_between(file, "measures of connections", len(found[0]), len(found[1]))]
     for one, other in zip(found[0].rows(), found[1].rows(), strict=True):
         if one != other:
-            name = f"{one['metric']} of flow {one['flow']} of {one['group']}"
-            return [_between(file, name, one.get("value"), other.get("value"))]
+            name = f"{one.metric} of flow {one.flow} of {one.group}"
+            return [_between(file, name, one.value, other.value)]
     return []
 
 
