@@ -87,11 +87,11 @@ def _of_flows(run: Run) -> Iterator[tuple[str, str, float]]:
     """Name, measure and value of its single transfers: how long they took."""
     flows = {flow.id: flow for flow in run.plan.flows if flow.group is None} if run.plan is not None else {}
     for row in run.metrics:
-        flow = flows.get(row["flow"])
-        if flow is None or flow.size_bytes is None or flow.role == BACKGROUND or row["metric"] != MEASURES[0][0]:
+        flow = flows.get(row.flow or 0)
+        if flow is None or flow.size_bytes is None or flow.role == BACKGROUND or row.metric != MEASURES[0][0]:
             continue
-        if isinstance(row["value"], int | float):
-            yield flow.name, row["metric"], float(row["value"])
+        if row.number is not None:
+            yield flow.name, row.metric, float(row.number)
 
 
 def _ends(shown: Distribution) -> tuple[float, float]:

@@ -30,9 +30,9 @@ def engine() -> Iterator[UmlEngine]:
 def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, ...]) -> None:
     _directory, verdict = shared_run(engine, guest_run.plan_of(*overrides))
     assert guest_run.failures(verdict) == {}
-    assert verdict["verdict"] == "pass"
+    assert verdict.verdict == "pass"
     # Nothing passes because it was not looked at.
-    made = {check["name"] for check in verdict["checks"] if check["ok"]}
+    made = {check.name for check in verdict.checks if check.ok}
     assert {"rate", "buffer", "dequeue rate", "minimum RTT flow 1", "packets forward", "packets reverse"} <= made
 
 
@@ -42,7 +42,7 @@ def test_a_buffer_of_a_few_packets_is_measured(engine: UmlEngine, rate: str, pac
     overrides = (f"path.rate={rate}", "path.rtt=20 ms", f"path.buffer={packets} packets", "duration=1 s")
     _directory, verdict = shared_run(engine, guest_run.plan_of(*overrides))
     assert guest_run.failures(verdict) == {}
-    made = {(check["stage"], check["name"]) for check in verdict["checks"] if check["ok"]}
+    made = {(check.stage, check.name) for check in verdict.checks if check.ok}
     assert {(stage, name) for stage in ("before", "after") for name in ("rate", "buffer")} <= made
 
 
