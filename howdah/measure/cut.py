@@ -31,8 +31,8 @@ class Cut:
     """The evidence at one cut. Counters belong to a host, all else to the flow.
 
     ``duplicates``: ACKs in a row, up to the one that cut, that acknowledged nothing new. ``state``: ``tcpi_ca_state``
-    of a reading between the two ACKs at which TCP was reducing its window, else of the first one after the cut that
-    comes before everything sent by then was acknowledged, since a recovery lasts as long, and before the next gap
+    of a reading between the two ACKs at which TCP was reducing its window. Else that of the first one after the cut
+    that comes before everything sent by then was acknowledged, since a recovery lasts as long, and before the next gap
     shows; None without such a reading. ``recoveries``, ``marks``, ``timeouts``:
     growth of TCPSackRecovery and TCPRenoRecovery, TCPDeliveredCE and TCPTimeouts between the readings around the cut;
     None where they were not read. ``moves``: an ACK acknowledged something new within half a round trip after the cut;

@@ -37,8 +37,8 @@ def calibration(
     """When the path is measured, and what it must measure as.
 
     One calibration holds probes, a train at the sender interface's rate that overfills the buffer, its drain, and
-    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer, and what probes of a slow path
-    take longer. Of a buffer that takes longer than
+    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. Probes of a slow path take
+    longer. Of a buffer that takes longer than
     ``MOST_FILLED_US`` to drain only a part is filled. The second one starts when what the flows left in their send
     queues (at most two windows), and in the queues of both ways, can have drained.
     """
