@@ -14,7 +14,7 @@ from collections.abc import Container, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from howdah.codec import OCCASIONAL, decoded, encoded, planned
+from howdah.codec import OCCASIONAL, decoded, encoded, in_columns, in_rows, planned
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.path import Path
 from howdah.plan.shares import KernelShare, MachineShare
@@ -24,6 +24,7 @@ from howdah.trait import Traits, traits
 
 PLAN_FORMAT = 3  # in format 1 flows counted from 0; in 2 each interval was a field of `collect`
 _OLDER = 2  # is read, too
+_IN_COLUMNS = ("flows", "timeline")  # where there are very many
 
 
 @planned
@@ -365,7 +366,8 @@ class Plan:
         return [name for name in asked if name and name not in self.own_algorithms]
 
     def to_json(self) -> str:
-        return json.dumps(encoded(self), indent=1)
+        value = encoded(self)
+        return json.dumps({**value, **{name: in_columns(value[name]) for name in _IN_COLUMNS}}, indent=1)
 
     @staticmethod
     def from_json(text: str) -> Plan:
@@ -379,7 +381,9 @@ class Plan:
 
 
 def of_today(plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A plan's JSON, with the forms of older versions replaced; as it is where it has none."""
+    """A plan's JSON, its records in rows and the forms of older versions replaced; as it is where it has neither."""
+    if any(isinstance(plan.get(name), Mapping) for name in _IN_COLUMNS):
+        plan = {**plan, **{name: in_rows(plan[name]) for name in _IN_COLUMNS}}
     collect = plan.get("collect")
     if plan.get("format") != _OLDER or not isinstance(collect, Mapping):
         return plan
