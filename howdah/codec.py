@@ -158,8 +158,20 @@ def _dict(one: _Reader, value: dict[str, Any]) -> dict[str, Any]:
     return {key: one(item) for key, item in value.items()}
 
 
-def in_columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]] | dict[str, Any]:
-    """Very many dictionaries of the same keys, by key: a list of the values, or the one that all have as ``all``."""
+def in_columns(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
+    """The value with very many records of the same fields, where one of ``names`` has them, written by field: a list of
+    the values, or the one that all have as ``all``."""
+    return {name: _columns(item) if name in names else item for name, item in value.items()}
+
+
+def in_rows(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
+    """What ``in_columns`` was given, the value itself if it has no columns. Raises ValueError for columns that are not
+    as ``in_columns`` writes them."""
+    rows = {name: _rows(value[name]) for name in names if isinstance(value.get(name), Mapping)}
+    return {**value, **rows} if rows else value
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]] | dict[str, Any]:
     if len(rows) < MANY or any(row.keys() != rows[0].keys() for row in rows):
         return rows
     columns: dict[str, Any] = {}
@@ -169,15 +181,11 @@ def in_columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]] | dict[str, A
     return columns if any(isinstance(values, list) for values in columns.values()) else rows
 
 
-def in_rows(written: Any) -> Any:
-    """What ``in_columns`` was given. Raises ValueError for columns that it does not write."""
-    if not isinstance(written, Mapping):
-        return written
-    lists = [values for values in written.values() if isinstance(values, list)]
-    others = [values for values in written.values() if not isinstance(values, list)]
-    counts = {len(values) for values in lists}
+def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    counts = {len(values) for values in columns.values() if isinstance(values, list)}
+    others = [values for values in columns.values() if not isinstance(values, list)]
     if len(counts) != 1 or not all(isinstance(values, Mapping) and values.keys() == {"all"} for values in others):
         raise ValueError("columns of records have one length, or one value as 'all'")
     count = counts.pop()
-    every = [values if isinstance(values, list) else [values["all"]] * count for values in written.values()]
-    return [dict(zip(written, row, strict=True)) for row in zip(*every, strict=True)]
+    every = [values if isinstance(values, list) else [values["all"]] * count for values in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*every, strict=True)]

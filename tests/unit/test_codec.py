@@ -89,14 +89,17 @@ def test_very_many_records_are_written_in_columns_and_read_as_they_were() -> Non
     rows: list[dict[str, object]] = [
         {"id": number, "name": f"n{number}", "bursts": [], "size": None} for number in range(MANY)
     ]
-    written = in_columns(rows)
-    assert isinstance(written, dict)
-    assert (written["id"], written["bursts"], written["size"]) == (list(range(MANY)), {"all": []}, {"all": None})
-    assert in_rows(written) == rows
+    whole = {"flows": rows, "others": rows, "format": 3}
+    written = in_columns(whole, ("flows",))
+    flows = written["flows"]
+    assert (flows["id"], flows["bursts"], flows["size"]) == (list(range(MANY)), {"all": []}, {"all": None})
+    assert written["others"] is rows
+    assert in_rows(written, ("flows",)) == whole
     one_more_field = [*rows[1:], {**rows[0], "like": "cubic"}]
     for others in (rows[1:], one_more_field, [rows[0]] * MANY, []):
-        assert in_columns(others) is others
-        assert in_rows(others) is others
+        plain = {"flows": others}
+        assert in_columns(plain, ("flows",)) == plain
+        assert in_rows(plain, ("flows", "timeline")) is plain
 
 
 @pytest.mark.parametrize(
@@ -105,4 +108,4 @@ def test_very_many_records_are_written_in_columns_and_read_as_they_were() -> Non
 )
 def test_columns_that_do_not_fit_are_refused(columns: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="one length"):
-        in_rows(columns)
+        in_rows({"flows": columns}, ("flows",))
