@@ -263,7 +263,7 @@ def _handshake_us(data: Measured, trace: FlowTrace, possible_us: float) -> int |
     info = data.info[trace.flow.id]
     if data.plan.traits.model:
         return None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) // 1000
-    least = info.least("min_rtt_us") if info.has("min_rtt_us") else None
+    least = info.least("min_rtt_us")  # the first readings have none where the handshake lasts longer than an interval
     of_timestamps = least is not None and least % 1000 == 0 and least < possible_us < least + 1000
     if of_timestamps and len(trace) and trace.snd_una[0] == 0 and trace.srtt_ns[0] > 0:
         return int(trace.srtt_ns[0]) // 1000

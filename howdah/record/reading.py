@@ -76,7 +76,7 @@ def read_plan_file(path: Path) -> Plan:
         text = content if today is value else json.dumps(today)
         adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
-        adapter(_OpenPlan).validate_python(value)
+        adapter(_OpenPlan).validate_python(today)
         _check_ends(plan)
         check_names(plan)
     except ValidationError as error:

@@ -15,6 +15,7 @@ from howdah.judge.limits import limit_checks
 from howdah.judge.run import judge
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
+from howdah.measure.sampled import MISSING
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Operation
 from howdah.record.directory import read_json
@@ -85,6 +86,16 @@ def test_a_flow_that_overfills_the_path_at_once_is_judged_by_its_handshake(hands
     check = minimum_rtt(make_measured([queued], info=info), queued, VIRTUAL)
     assert check.ok is ok
     assert ("handshake" in check.message) is ok
+
+
+def test_a_handshake_that_lasts_longer_than_an_interval_of_readings_is_known() -> None:
+    info = make_info([0.0, 30.0, 60.0], min_rtt_us=[MISSING, MISSING, 40_010])
+    queued = trace(95, srtt_ms=0)
+    check = minimum_rtt(make_measured([queued], info=info), queued, VIRTUAL)
+    assert check.ok is True
+    assert "of its handshake" in check.message
+    never = make_info([0.0, 30.0], min_rtt_us=[MISSING, MISSING])
+    assert minimum_rtt(make_measured([queued], info=never), queued, VIRTUAL).ok is False
 
 
 @pytest.mark.parametrize(("handshake_ms", "ok"), [(40.01, True), (60, False), (39, False)])
