@@ -111,7 +111,11 @@ class _OpenPlan(_Opened):
 def prepare(*further: type[BaseModel]) -> None:
     """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
     for kind in (Plan, _OpenPlan, RunRecord, _Metrics, _Verdict, *further):
-        adapter(kind)
+        made = adapter(kind)
+        if hasattr(
+            made, "rebuild"
+        ):  # from pydantic 2.10 on what checks a model of a file is made when it is first used
+            made.rebuild()
 
 
 def _checked(kind: type[FilePart], value: Any, path: Path) -> dict[str, Any]:
