@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
+from howdah.codec import planned
 from howdah.linux.accounting import CounterState, NodeCounters
 from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
 from howdah.linux.namespace import Namespace
@@ -60,7 +60,7 @@ def _read(descriptor: int, snmp: bool) -> dict[str, int]:
 _WIRE = "howdah_wire"  # a line between two kernels of a run
 
 
-@dataclass(frozen=True)
+@planned
 class Marks:
     """``sent`` changes whenever a packet is sent, ``queued`` are the packets that wait: one may wait for seconds."""
 

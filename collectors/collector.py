@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from howdah.codec import planned
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow, Plan
 
 
-@dataclass(frozen=True)
+@planned
 class Watched:
     """A connection to watch: its flow, its ends as each end's own host sees them, and whether it is there now.
 
@@ -46,7 +47,7 @@ class Watched:
         return (self.flow.sender, endpoint), (self.flow.receiver, endpoint.reversed())
 
 
-@dataclass(frozen=True)
+@planned
 class HereWatched(Watched):
     """A connection with the ends that are in this kernel."""
 
@@ -57,7 +58,7 @@ class HereWatched(Watched):
         return tuple(end for end in super().ends if end[0] in self.here)
 
 
-@dataclass(frozen=True)
+@planned
 class Surroundings:
     """``node_numbers`` are positions in ``plan.hosts``, which the framed files use."""
 

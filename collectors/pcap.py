@@ -7,11 +7,11 @@ import re
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from collectors.collector import Collector, CollectorError, Surroundings
+from howdah.codec import planned
 from howdah.plan.plan import CAPTURE_BUFFER_BYTES
 
 ACCOUNT = "pcap.json"
@@ -37,8 +37,10 @@ def parse_closing(text: str) -> dict[str, int | None]:
     return found
 
 
-@dataclass(frozen=True)
+@planned
 class _Capture:
+    """A tcpdump that runs; ``log`` has what it says."""
+
     node: str
     interface: str
     log: Path

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from collectors.collector import Surroundings
-from howdah.agent.calibration import wait_for_silence
 from howdah.agent.calibration.divided import record_ends
 from howdah.agent.run import AgentRun
+from howdah.agent.silence import wait_for_silence
 from howdah.agent.wire_file import WIRE_FILE
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, now_ns

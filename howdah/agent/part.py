@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TextIO
 
 from collectors.collector import Surroundings
-from howdah.agent.calibration import wait_for_silence
 from howdah.agent.calibration.echo import measure_round_trips, take_probes
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
 from howdah.agent.error import AgentError
@@ -23,6 +22,7 @@ from howdah.agent.loop import Action, Loop
 from howdah.agent.module import describe_modules, set_parameters
 from howdah.agent.run import AgentRun, tell
 from howdah.agent.session import SESSION_FORMAT, AgentSession
+from howdah.agent.silence import wait_for_silence
 from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, SECOND, now_ns

@@ -13,7 +13,6 @@ from collectors.accounting import snapshot
 from collectors.collector import Surroundings, Watched
 from howdah.agent import provenance
 from howdah.agent.bpf import Control, load_controls
-from howdah.agent.calibration import calibrate, wait_for_silence
 from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
@@ -24,6 +23,7 @@ from howdah.agent.own import OwnModules
 from howdah.agent.report import AgentReport
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
+from howdah.agent.silence import wait_for_silence
 from howdah.agent.traffic import make_flow
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.wiring import Wiring, make_wiring
@@ -270,6 +270,8 @@ class AgentRun:
         return state
 
     def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
+        from howdah.agent.calibration import calibrate
+
         self._loop.run_until(self._epoch_ns + start_us * 1000)
         result = calibrate(self.plan, wiring.namespaces, self._loop, self._epoch_ns)
         self._output.json(f"calibration-{name}.json", result)

@@ -18,11 +18,38 @@ from _frozen_importlib_external import SourcelessFileLoader, spec_from_file_loca
 TYPE_CHECKING = False  # without typing
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
+else:
+    ModuleType = type(sys)
 
 BUNDLE = "modules.bundle"
+# Of the standard library: what modules import that every run needs, and hardly a run uses.
+LATER = ("inspect", "subprocess")
 _PLACE_BYTES = 8
 _LARGEST_INDEX = 1 << 20
 _PACKAGE = "/__init__.py"
+
+
+class Later(ModuleType):
+    """In place of a module of ``LATER``: it is loaded when something of it is used.
+
+    A dataclass asks ``inspect`` for its annotations, and for nothing else where it has a docstring.
+    """
+
+    @staticmethod
+    def get_annotations(kind: type) -> dict[str, object]:
+        return dict(kind.__dict__.get("__annotations__", {}))  # noqa: RUF063 - this is it
+
+    def __getattr__(self, name: str) -> object:
+        own = self.__name__
+        if sys.modules.get(own) is self:
+            del sys.modules[own]
+        return getattr(__import__(own), name)
+
+
+def leave_for_later() -> None:
+    """What something has loaded already stays."""
+    for name in LATER:
+        sys.modules.setdefault(name, Later(name))
 
 
 class Bundle:
@@ -67,7 +94,7 @@ class _Loader(SourcelessFileLoader):
 
 def _module(name: str, source: str, loader: _Loader) -> ModuleType:
     """An empty module, as Python makes it."""
-    module = type(sys)(name)
+    module = ModuleType(name)
     module.__file__, module.__loader__ = source, loader
     module.__spec__ = ModuleSpec(name, loader, origin=source, is_package=source.endswith(_PACKAGE))
     module.__package__ = module.__spec__.parent
@@ -81,6 +108,7 @@ if __name__ == "__main__":
     bundle = Bundle(f"{sys.path[0]}/../../{BUNDLE}")
     sys.meta_path.insert(0, bundle)
     del sys.path[0]
+    leave_for_later()
     bundle.load_always()
     from howdah.agent.__main__ import main
 

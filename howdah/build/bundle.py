@@ -7,7 +7,8 @@ of 120 modules; howdah/agent/start.py reads one slice of one file instead.
 
 The file: eight bytes with the place of the index (little-endian), the code of each module as marshal writes it, and the
 index, ``(what every run needs, {module: (name of its source, first byte, bytes)})``. The former are names in the order
-in which Python finishes them. Standard library only, and nothing of howdah.
+in which Python finishes them. The byte code of start.py is beside that, as ``start``. Standard library only, and
+nothing of howdah.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import importlib
 import marshal
 import os
+import py_compile
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 
 PLACE_BYTES = 8
-MAIN = "howdah.agent.__main__"
+MAIN, START = "howdah.agent.__main__", "howdah.agent.start"
 
 
 def own_modules(agent: Path) -> list[str]:
@@ -58,14 +60,22 @@ def sources_of(agent: Path) -> dict[str, tuple[Path, bool]]:
     Those come first, in the order in which Python finishes them.
     """
     sys.path.insert(0, str(agent))
+    start = importlib.import_module(START)
+    for name in ("howdah", "howdah.agent", START):
+        del sys.modules[name]
     for name, module in list(sys.modules.items()):
         # What this program needs itself, the agent may need, too. Python has its encodings before any program.
         if not name.startswith(("__main__", "encodings")) and (getattr(module, "__file__", "") or "").endswith(".py"):
             del sys.modules[name]
     order = ImportOrder()
     sys.meta_path[sys.meta_path.index(PathFinder)] = order
+    start.leave_for_later()
     importlib.import_module(MAIN)
     always = list(order.names)
+    for name in start.LATER:
+        if isinstance(sys.modules[name], start.Later):
+            del sys.modules[name]
+        importlib.import_module(name)
     for name in own_modules(agent):
         if name.rpartition(".")[2] not in ("__main__", "start"):  # which do something
             try:
@@ -131,6 +141,14 @@ def main() -> int:
     agent, there, tree, output = sys.argv[1:]
     # As they are named: either may be a link, and Python names its modules by the same names.
     Path(output).write_bytes(bundle(Path(agent), there, Path(tree)))
+    start = f"{START.replace('.', '/')}.py"
+    py_compile.compile(
+        f"{agent}/{start}",
+        cfile=f"{agent}/{start.removesuffix('.py')}",
+        dfile=f"{there}/{start}",
+        doraise=True,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
     return 0
 
 

@@ -182,12 +182,13 @@ def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Pat
     def compile_all(directory: Path, log: Path) -> None:
         copy_agent(directory, wiring)
         python = python_environment(tree.root)
-        command = compile_command(tree.root, [directory], directory, GUEST_SHARE)
-        run_logged(command, log, launcher=tools.launch, environment=python)
-        shutil.copy2(tools.populate, directory / tools.populate.name)
         if wiring == "netlink":
             arguments = [directory, GUEST_SHARE, tree.root, directory / BUNDLE]
             command = [*python_command(tree.root), str(_BUNDLER), *map(str, arguments)]
             run_logged(command, log, launcher=tools.launch, environment={**python, "PYTHONHASHSEED": "0"})
+        else:
+            command = compile_command(tree.root, [directory], directory, GUEST_SHARE)
+            run_logged(command, log, launcher=tools.launch, environment=python)
+        shutil.copy2(tools.populate, directory / tools.populate.name)
 
     return cache.build(AGENT, recipe, compile_all)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from howdah.codec import OCCASIONAL, planned
@@ -33,7 +33,7 @@ class Hop:
     place: str  # "before" or "after" the bottleneck
 
 
-@dataclass(frozen=True)
+@planned
 class Losses:
     """Random loss of one way. ``ratio`` is the share of packets until the first of ``steps``, which are microseconds
     after the epoch and the share from then on. Where losses come in bursts, so many are lost in a row, on average."""

@@ -62,7 +62,9 @@ class _OpenPlan(_Opened):
 def prepare(*further: type[BaseModel]) -> None:
     """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
     for kind in (Plan, _OpenPlan, RunRecord, Metrics, Verdict, *further):
-        adapter(kind)
+        made = adapter(kind)
+        if hasattr(made, "rebuild"):  # from pydantic 2.10 on what checks a model is made when it is first used
+            made.rebuild()
 
 
 def read_plan_file(path: Path) -> Plan:

@@ -123,7 +123,7 @@ def test_an_agent_that_fails_fails_the_run(
     place.mkdir(parents=True)
     (place.parent / "__init__.py").write_text("")
     (place / "__init__.py").write_text("")
-    (place / "start.py").write_text(agent + "\n")
+    (place / "start").write_text(agent + "\n")
     bad = dataclasses.replace(built, agent=tmp_path / "agent")
     monkeypatch.setattr(engine_module, "build", lambda *_arguments: bad)
     with pytest.raises(RunFailedError, match=expected):
@@ -241,8 +241,7 @@ def test_the_bundle_is_the_same_to_the_byte_wherever_it_is_built(built: Built, t
     assert made.read_bytes() == (built.agent / BUNDLE).read_bytes()
 
 
-def test_the_agent_is_byte_compiled(built: Built) -> None:
-    sources = [name for name in share.agent_sources() if name.name == "__main__.py"]
-    assert sources
-    for name in sources:
-        assert list((built.agent / name.parent / "__pycache__").glob("__main__.*.pyc"))
+def test_byte_code_is_in_the_bundle_and_in_the_file_that_reads_it(built: Built) -> None:
+    files = {str(file.relative_to(built.agent)) for file in built.agent.rglob("*") if file.is_file()}
+    started = files - {str(name) for name in share.agent_sources()}
+    assert started == {BUNDLE, "howdah/agent/start", built.tools.populate.name}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.agent.start import BUNDLE
+from howdah.agent.start import BUNDLE, LATER
 from howdah.build import bundle
 from howdah.engine.share import copy_agent
 
@@ -49,6 +50,19 @@ def test_the_agent_starts_without_its_sources(agent: Path, tmp_path: Path) -> No
             (agent / file.relative_to(tmp_path)).write_bytes(file.read_bytes())
     assert done.returncode == 1
     assert done.stderr.startswith("'--help' is not understood; usage: ")
+
+
+def test_the_byte_code_of_its_start_is_beside_it(agent: Path) -> None:
+    done = _run(agent, str(agent / _START.removesuffix(".py")), "--help")
+    assert done.stderr.startswith("'--help' is not understood; usage: ")
+
+
+def test_what_hardly_a_run_uses_is_in_it_and_not_what_every_run_needs(agent: Path) -> None:
+    place = int.from_bytes((agent / BUNDLE).read_bytes()[:8], "little")
+    always, index = marshal.loads((agent / BUNDLE).read_bytes()[place:])
+    assert {*LATER, "ast"} <= index.keys()
+    assert {"dataclasses", "howdah.agent.run"} <= {*always}
+    assert {*always} & {*LATER, "ast"} == set()
 
 
 _USES = """\

@@ -63,6 +63,17 @@ def test_progress_keeps_its_phase_between_ticks(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "progress.json").read_text()) == {"phase": "flows", "time_us": 2, "of_us": 9}
 
 
+def test_progress_is_written_in_place_and_is_whole_after_each_write(tmp_path: Path) -> None:
+    progress = Progress(Output(tmp_path), of_us=10**18)
+    file = tmp_path / "progress.json"
+    seen = set()
+    for phase, time_ns in (("calibrate-before", 10**21), ("flows", 1000), ("done", 10**15)):
+        progress.write(phase, time_ns)
+        assert json.loads(file.read_text())["phase"] == phase
+        seen.add((file.stat().st_ino, file.stat().st_size))
+    assert len(seen) == 1
+
+
 def test_the_hosts_clock_is_seen_through_a_file(tmp_path: Path) -> None:
     output = Output(tmp_path)
     first = output.host_clock_us()

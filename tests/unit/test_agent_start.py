@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -12,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NEEDLESS = {"decimal", "fractions", "hashlib", "lzma", "platform", "random", "shutil", "statistics", "tempfile"}
 # For some plans only.
 LATER = {
+    "howdah.agent.calibration",
     "howdah.agent.kernel_part",
     "howdah.agent.timer_lateness",
     "howdah.agent.part",
@@ -35,4 +37,24 @@ def test_the_agent_loads_what_every_plan_needs(python: str) -> None:
 
 def test_what_it_loads_later_is_there() -> None:
     for name in LATER:
-        assert (ROOT / name.replace(".", "/")).with_suffix(".py").exists(), name
+        place = ROOT / name.replace(".", "/")
+        assert place.is_dir() or place.with_suffix(".py").exists(), name
+
+
+_LATER = """\
+import sys
+sys.path.insert(0, ROOT)
+from howdah.agent.start import LATER, Later, leave_for_later
+leave_for_later()
+from howdah.agent.__main__ import main
+left = [name for name in LATER if isinstance(sys.modules[name], Later)]
+import subprocess, inspect
+print(*left, subprocess.run(["true"]).returncode, inspect.signature(lambda a: a), type(sys.modules["inspect"]).__name__)
+"""
+
+
+def test_what_hardly_a_run_uses_is_loaded_when_it_is_used() -> None:
+    """A dataclass of the agent without a docstring would load inspect."""
+    program = _LATER.replace("ROOT", repr(str(ROOT)))
+    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "inspect subprocess 0 (a) module\n", done.stderr

@@ -11,8 +11,10 @@ import pytest
 
 from howdah.errors import RecordError
 from howdah.plan.operation import ROUTE_METRICS
+from howdah.record import reading
 from howdah.record.agent import AgentRecord, ShownRoute, agent_or_empty, read_agent
 from howdah.record.directory import RunDirectory
+from howdah.record.model import adapter
 
 
 def written(parent: Path, text: str) -> RunDirectory:
@@ -54,3 +56,9 @@ def test_a_run_without_an_agent_has_an_empty_record(tmp_path: Path) -> None:
 def test_every_metric_of_a_route_is_read() -> None:
     values = dict.fromkeys(ROUTE_METRICS, 7)
     assert ShownRoute.model_validate({"destination": "default", **values}).metrics == values
+
+
+def test_what_checks_a_record_is_made_before_processes_are_forked() -> None:
+    made = adapter(AgentRecord)
+    reading.prepare(AgentRecord)
+    assert made.pydantic_complete

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from collectors.accounting import traffic_marks
 from howdah.agent.calibration.buffer import BufferResult, measure_buffer
 from howdah.agent.calibration.delay import measure_delays
 from howdah.agent.calibration.policer import fill, measure_policer
 from howdah.agent.calibration.train import TrainResult, measure_rate
 from howdah.agent.loop import Loop
+from howdah.agent.silence import wait_for_silence
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.plan.jitter import Jitter
@@ -70,15 +70,3 @@ def found(start: int, epoch_ns: int, train: TrainResult, depth: BufferResult) ->
         "buffer_delivered_packets": depth.delivered_packets,
         "buffer_dropped_packets": depth.dropped_packets,
     }
-
-
-def wait_for_silence(namespaces: dict[str, Namespace], loop: Loop, quiet_ns: int, deadline_ns: int) -> bool:
-    """Return True once nothing was sent or queued anywhere for ``quiet_ns``, False at the deadline."""
-    marks = traffic_marks(namespaces)
-    now = now_ns()
-    while now < deadline_ns:
-        now = loop.run_until(min(now + quiet_ns, deadline_ns))
-        previous, marks = marks, traffic_marks(namespaces)
-        if marks == previous and not marks.queued:
-            return True
-    return False

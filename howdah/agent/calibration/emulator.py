@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from howdah.agent.calibration import found, wait_for_silence
+from howdah.agent.calibration import found
 from howdah.agent.calibration.buffer import measure_buffer
 from howdah.agent.calibration.delay import measure_delays
 from howdah.agent.calibration.median import summary
@@ -19,6 +19,7 @@ from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
 from howdah.agent.loop import Loop
+from howdah.agent.silence import wait_for_silence
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.address import add_address

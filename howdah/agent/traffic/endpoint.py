@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from typing import Protocol
 
+from howdah.codec import planned
 
-@dataclass(frozen=True)
+
+@planned
 class Transferred:
     """``first_ns`` and ``last_ns`` are CLOCK_MONOTONIC, None before the first byte.
 

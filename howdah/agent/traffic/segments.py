@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
+
+from howdah.codec import planned
 
 # struct tcp_info of include/uapi/linux/tcp.h: tcpi_total_retrans and tcpi_data_segs_out.
 _RETRANSMITTED_AT, _SENT_AT, _INFO_BYTES = 100, 156, 160
 
 
-@dataclass(frozen=True)
+@planned
 class Segments:
     """Segments with data that were sent, retransmissions included, and retransmissions alone."""
 

@@ -16,7 +16,7 @@ from howdah.record.run import KernelOrigin
 
 _PYTHON = "/usr/bin/python3"
 # -S: no site-packages to look for, which only Mininet needs; its modules are not in the agent's bundle.
-_AGENT = {"netlink": ("-S", "/howdah/in/howdah/agent/start.py"), "mininet": ("-m", "howdah.agent")}
+_AGENT = {"netlink": ("-S", "/howdah/in/howdah/agent/start"), "mininet": ("-m", "howdah.agent")}
 _ARGUMENTS = ("--in", "/howdah/in", "--out", "/howdah/out")
 STANDS_STILL_AFTER_S = 30.0  # of processor time
 # Of processor time, what a packet takes at the very most: a stack that takes each by itself takes a tenth of it, a QUIC

@@ -38,8 +38,7 @@ _HERE = Path(__file__).parent
 _COMMAND = (
     "/usr/bin/python3",
     "-S",
-    "-m",
-    "howdah.agent",
+    "/howdah/in/howdah/agent/start",
     "--in",
     "/howdah/in",
     "--out",

@@ -6,8 +6,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from dataclasses import dataclass
 
+from howdah.codec import planned
 from howdah.linux.netlink.message import (
     NETLINK_SOCK_DIAG,
     NLM_F_REQUEST,
@@ -36,7 +36,7 @@ _ANSWER = struct.Struct("=BBBB")
 INET_DIAG_MSG_BYTES = 72
 
 
-@dataclass(frozen=True)
+@planned
 class Endpoint:
     """One end of a connection as its own host sees it."""
 
@@ -49,7 +49,7 @@ class Endpoint:
         return Endpoint(self.remote_address, self.remote_port, self.local_address, self.local_port)
 
 
-@dataclass(frozen=True)
+@planned
 class SocketState:
     """The fixed part of struct inet_diag_msg."""
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from howdah.codec import planned
 from howdah.linux.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -54,7 +54,7 @@ _STATISTICS_FIELDS = (
 )
 
 
-@dataclass(frozen=True)
+@planned
 class LinkState:
     """What an RTM_NEWLINK answer says of an interface; ``running``: it has a carrier and its qdisc works.
 

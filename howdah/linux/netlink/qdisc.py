@@ -7,8 +7,9 @@ Their options are the fields of the classes in howdah/linux/netlink/discipline.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from howdah.codec import planned
 from howdah.linux.netlink.discipline import statistics_of
 from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, HostQueue
 from howdah.linux.netlink.message import (
@@ -43,7 +44,7 @@ TCA_STATS_PKT64 = 8
 TCMSG = struct.Struct("=BxxxiIII")  # family, interface index, handle, parent, info
 
 
-@dataclass(frozen=True)
+@planned
 class QdiscState:
     """What an RTM_NEWQDISC answer says; counters as in gnet_stats_basic and gnet_stats_queue."""
 

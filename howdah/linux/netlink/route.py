@@ -6,8 +6,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from dataclasses import dataclass
 
+from howdah.codec import planned
 from howdah.linux.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -70,7 +70,7 @@ def add_route(
     netlink.request(RTM_NEWROUTE, route_request(index, destination, via, metrics), NLM_F_CREATE | NLM_F_EXCL)
 
 
-@dataclass(frozen=True)
+@planned
 class RouteState:
     """A unicast route of the main table: ``default`` or a prefix, and ``metrics`` of RTAX_* to values."""
 

@@ -8,7 +8,7 @@ include/uapi/linux/pkt_sched.h. Standard library only: guests encode what their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from howdah.codec import planned
@@ -92,7 +92,7 @@ class Discipline:
         return {}
 
 
-@dataclass(frozen=True)
+@planned
 class Room:
     """What a hop gives its queue; ``at`` names a hop apart from the bottleneck in messages."""
 
