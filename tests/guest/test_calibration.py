@@ -63,7 +63,7 @@ def test_delays_of_several_hosts_of_a_slow_path_are_measured(engine: UmlEngine, 
     profile.write_text(SLOW.format(path=path.strip("{}")), encoding="utf-8")
     _directory, verdict = shared_run(engine, guest_run.plan_of(profile=profile))
     assert guest_run.failures(verdict) == {}
-    made = [check["name"] for check in verdict["checks"] if check["ok"] and check["stage"] == "before"]
+    made = [check.name for check in verdict.checks if check.ok and check.stage == "before"]
     assert sum("delay s" in name for name in made) == 6, "three ways there and three back"
 
 
