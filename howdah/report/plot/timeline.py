@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
@@ -16,10 +15,10 @@ from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, sample_run
 from howdah.record.shown import shown_flows
 from howdah.report.downsample import extremes
-from howdah.report.drawing import line, text
 from howdah.report.extent import shown_us
 from howdah.report.goodput import goodput_words
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.limit import limit_lines
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, flow_dash, key, styles
@@ -31,7 +30,6 @@ _MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 cha
 _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
 _BELOW = ("ssthresh",)  # thinner, and behind the windows
-_LABEL_PX = 16  # two limits closer than that have their names on both sides
 _SERIES = drawn_series()
 
 
@@ -286,13 +284,14 @@ def _panel(
     title = unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})"
     canvas = Canvas(size, (*ends, "x" in log), (*ground.ends, "y" in log), ("time (s)", title))
     canvas.ground()
-    limits = _limit_lines(canvas, ground, traces)
+    below, above = limit_lines(canvas, ground.limits, [(each.time_s, each.value * factor) for each in traces])
+    canvas.parts += below
     few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
     for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):
         canvas.parts.append(
             _curve(canvas, each, factor, few, "y" in log, faint=each.series in _BELOW and "cwnd" in names)
         )
-    canvas.parts += limits
+    canvas.parts += above
     drawn = "; ".join(f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}" for each in traces)
     return canvas.svg(figure.title, f"{words} ({unit}) against time. {drawn or 'nothing'}.")
 
@@ -306,23 +305,6 @@ def _reach(each: TimelineCurve, alike: list[TimelineCurve]) -> tuple[float, floa
         others = [float(np.nanmax(other.value)) for other in alike if other.series == "cwnd"]
         known = np.minimum(known, 1.5 * max(others)) if others else known
     return float(known.min()), float(known.max())
-
-
-def _free_place(canvas: Canvas, traces: list[TimelineCurve], factor: float, at: float, name: str) -> float:
-    """Where the right end of a limit's name stands: as far right as it covers the fewest points of the curves."""
-    width = 6.8 * len(name)
-    best, covered = canvas.right - 3, math.inf
-    for step in range(9):
-        right = canvas.right - 3 - step * (canvas.right - canvas.left - width - 6) / 8
-        begin, end = (canvas.x.value(pixel) for pixel in (right - width - 4, right + 4))
-        low, high = (canvas.y.value(pixel) / factor for pixel in (at + 1, at - 17))
-        inside = sum(
-            int(((each.time_s >= begin) & (each.time_s <= end) & (each.value >= low) & (each.value <= high)).sum())
-            for each in traces
-        )
-        if inside < covered:
-            best, covered = right, inside
-    return best
 
 
 _LIMITS = {"cwnd": ("BDP", "BDP + buffer"), "goodput": ("capacity",), "queue": ("buffer",)}
@@ -346,20 +328,6 @@ def _limits(names: list[str], traces: list[TimelineCurve]) -> list[tuple[str, fl
         # Repetitions differ a little, by their perturbation.
         if values and max(values) <= 1.03 * min(values):
             found.append((name, min(values)))
-    return found
-
-
-def _limit_lines(canvas: Canvas, ground: PanelGround, traces: list[TimelineCurve]) -> list[str]:
-    """Draws lines on the canvas; returns their names, which are painted over the curves."""
-    found: list[str] = []
-    above = -math.inf
-    for name, value in ground.limits:
-        at = canvas.y.at(value)
-        canvas.parts.append(line(canvas.left, at, canvas.right, at, "limit"))
-        where = at + 13 if at - above < _LABEL_PX else at - 4
-        right = _free_place(canvas, traces, ground.factor, where + 4, name)
-        found.append(text(right, where, name, "note over-curves", "end"))
-        above = at
     return found
 
 
