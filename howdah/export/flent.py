@@ -208,7 +208,7 @@ def _add_queue(data: _Data, plan: Plan, series: list[Series], grid: Int64, epoch
     dropped = next((each for each in own if each.metric == _DROPPED), None)
     if not own:
         return
-    node, interface = plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface
+    node, interface, _ = plan.calibration.bottleneck
     columns = [(each, _QUEUE_KEYS[each.metric], 1.0) for each in own if each.metric in _QUEUE_KEYS]
     name = f"qdisc_stats_{node}"
     if dropped is not None:

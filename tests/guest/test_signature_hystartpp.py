@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from howdah.record import table as store
 from tests.guest.guest_run import plan_of, require_engine
 from tests.guest.shared_run import shared_run
