@@ -7,7 +7,6 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,6 @@ from tests.guest.shared_run import shared_run
 pytestmark = pytest.mark.guest
 
 LARGE = ("path.rate=400 Mbit/s", "path.rtt=100 ms", "duration=3 s")
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[UmlEngine]:
-    yield guest_run.require_engine()
 
 
 @pytest.mark.parametrize("overrides", [("algorithm=cubic",), ("algorithm=bbr",), (*LARGE, "algorithm=cubic")])
