@@ -34,7 +34,10 @@ DOCS = PROJECT / "docs"
 # What reads a plan with the standard library alone, as guests and hosts of several machines do.
 PLAN_FILES = (
     *("howdah/codec.py", "howdah/frame.py", "howdah/traffic.py", "howdah/trait.py", "howdah/plan/__init__.py"),
-    *(f"howdah/plan/{name}.py" for name in ("jitter", "kernel", "path", "plan", "policer", "shares", "traffic")),
+    *(
+        f"howdah/plan/{name}.py"
+        for name in ("jitter", "kernel", "path", "plan", "policer", "shares", "step", "traffic")
+    ),
 )
 
 

@@ -101,24 +101,22 @@ def parse_rate(text: object) -> int:
 
 def parse_duration(text: object) -> int:
     """Microseconds. A bare 0 needs no unit."""
+    return _whole(_microseconds(text), "microseconds", text)
+
+
+def _microseconds(text: object) -> Fraction:
     number, unit = _split(text, DURATION_EXPECTED)
     if number == 0 and not unit:
-        return 0
+        return number
     scale = DURATION_UNITS.get(unit_called(unit))
     if scale is None:
         raise QuantityError(f"expected {DURATION_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
-    return _whole(number * scale, "microseconds", text)
+    return number * scale
 
 
 def parse_nanoseconds(text: object) -> int:
     """Nanoseconds, written as a duration is. A bare 0 needs no unit."""
-    number, unit = _split(text, DURATION_EXPECTED)
-    if number == 0 and not unit:
-        return 0
-    scale = DURATION_UNITS.get(unit_called(unit))
-    if scale is None:
-        raise QuantityError(f"expected {DURATION_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
-    return _whole(number * scale * 1000, "nanoseconds", text)
+    return _whole(_microseconds(text) * 1000, "nanoseconds", text)
 
 
 def parse_size(text: object) -> int:

@@ -33,14 +33,11 @@ class OpportunitiesCollector(PolledCollector):
         return plan.path.link is not None or plan.path.reverse_link is not None
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
-        for item in self.surroundings.planned.operations:
-            if item.op != "qdisc" or item.arguments["kind"] != _LINK:
-                continue
-            place = item.arguments
-            namespace = self.surroundings.namespaces.get(place["node"])
-            if namespace is not None:  # it may be in another kernel
-                request = (RTM_GETQDISC, header(namespace.index(place["interface"]), place["handle"]))
-                yield place["node"], Batch(namespace, NETLINK_ROUTE, [request])
+        for queue in self.surroundings.planned.queues:
+            namespace = self.surroundings.namespaces.get(queue.node)
+            if queue.kind == _LINK and namespace is not None:  # it may be in another kernel
+                request = (RTM_GETQDISC, header(namespace.index(queue.interface), queue.handle))
+                yield queue.node, Batch(namespace, NETLINK_ROUTE, [request])
 
 
 COLLECTOR = OpportunitiesCollector

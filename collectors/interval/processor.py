@@ -31,11 +31,7 @@ class ProcessorCollector(PolledCollector):
         return bool(plan.processors)
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
-        places = {
-            (item.arguments["node"], item.arguments["interface"]): item.arguments["handle"]
-            for item in self.surroundings.planned.operations
-            if item.op == "qdisc"
-        }
+        places = {queue.at: queue.handle for queue in self.surroundings.planned.queues}
         for each in self.surroundings.planned.processors:
             namespace = self.surroundings.namespaces.get(each.host)
             if namespace is not None:  # it may be in another kernel

@@ -26,11 +26,7 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
         found.setdefault(hop.node, []).append((hop.interface, calibration.bottleneck_handle))
     if plan.path.policer is not None:  # the hook that it hangs on counts what came to it and what it dropped
         found[calibration.bottleneck_node].append((calibration.bottleneck_interface, INGRESS_HANDLE))
-    others = [
-        (each.arguments["node"], each.arguments["interface"], each.arguments["handle"])
-        for each in plan.operations
-        if each.op == "qdisc" and each.arguments["kind"] in _WATCHED
-    ]
+    others = [queue.place for queue in plan.queues if queue.kind in _WATCHED]
     # The queue of the way back, too, where its rate changes.
     others += [
         (each.arguments["node"], each.arguments["interface"], calibration.bottleneck_handle)
@@ -38,9 +34,7 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
         if each.op == "class"
     ]
     # That of a sender below its rate limit, which has the same counters.
-    others += [
-        (each.arguments["node"], each.arguments["interface"], "1:") for each in plan.timeline if each.op == "replace"
-    ]
+    others += [(*each.queue.at, "1:") for each in plan.timeline if each.op == "replace" and each.queue]
     for node, interface, handle in others:
         places = found.setdefault(node, [])
         if (interface, handle) not in places:

@@ -23,7 +23,8 @@ from howdah.linux.netlink.link import links
 from howdah.linux.netlink.police import policers
 from howdah.linux.netlink.qdisc import qdiscs
 from howdah.linux.netlink.route import routes
-from howdah.plan.plan import Flow, Operation
+from howdah.plan.plan import Flow
+from howdah.plan.step import Operation
 from howdah.traffic import TRAFFIC
 
 _BOOT_PARAMETER = re.compile(r"([A-Za-z0-9_]+\.[A-Za-z0-9_]+)=(\S*)")

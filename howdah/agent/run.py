@@ -33,7 +33,8 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 
 if TYPE_CHECKING:
     from howdah.agent.profiling import Profiling
@@ -283,15 +284,14 @@ class AgentRun:
         self._loop.run_until(self._epoch_ns + self.plan.duration_us * 1000)
 
     def _event(self, wiring: Wiring, number: int, event: Event) -> Any:
-        arguments = event.arguments
         if event.op in ("start_flow", "stop_flow"):
-            flow = self._flows[arguments["flow"]]
+            flow = self._flows[event.arguments["flow"]]
             return self._own.seen(flow.start) if event.op == "start_flow" else flow.stop
         if event.op in ("qdisc", "class", "replace"):
-            return lambda _now: wiring.change(f"event {number} at {event.at_us} us", event.op, arguments)
+            return lambda _now: wiring.change(f"event {number} at {event.at_us} us", event)
         if event.op == "link":
             began_ns = self._epoch_ns + event.at_us * 1000
-            return lambda _now: wiring.follow(f"event {number} at {event.at_us} us", arguments, began_ns)
+            return lambda _now: wiring.follow(f"event {number} at {event.at_us} us", began_ns, **event.arguments)
         raise AgentError(f"event {number}", f"this agent knows no event {event.op!r}")
 
     def _quiesce(self, wiring: Wiring) -> bool:

@@ -11,7 +11,7 @@ from howdah.bisect.session import Question, Session
 from howdah.bisect.trial import KernelTrial, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
 from howdah.command.answer import answer as print_answer
-from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_set_option, check_jobs, cores
 from howdah.errors import ExitCode, UsageError
 from howdah.layout import fitted, write_stdout
 from howdah.profile import load
@@ -30,14 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--bad", metavar="REVISION", help="a commit on which it fails")
     parser.add_argument("--profile", metavar="PROFILE", help="a profile file, or the name of one in profiles/")
     parser.add_argument("--claim", metavar="ID", help="the claim that decides (default: all of the profile)")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="override a field of the profile; may be repeated",
-    )
+    add_set_option(parser, "override a field of the profile; may be repeated")
     parser.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
     add_jobs_option(parser)
     parser.add_argument("--abandon", action="store_true", help="drop the interrupted bisection of this tree")

@@ -45,6 +45,10 @@ def add_trust_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_set_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup, text: str) -> None:
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="FIELD=VALUE", help=text)
+
+
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
         "--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)"
@@ -99,13 +103,8 @@ def cores() -> int:
 def add_profile_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", help="a profile file, or a name that 'howdah list profiles' shows")
     which = section(parser, WHICH)
-    which.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="override a field, e.g. --set path.rate=100Mbit/s; a list ([cubic,reno]) is a sweep; may be repeated",
+    add_set_option(
+        which, "override a field, e.g. --set path.rate=100Mbit/s; a list ([cubic,reno]) is a sweep; may be repeated"
     )
     which.add_argument(
         "--split",

@@ -14,6 +14,7 @@ from howdah.command.common import (
     add_json_option,
     add_machines_option,
     add_runs_option,
+    add_set_option,
     check_jobs,
     cores,
     use_machines,
@@ -42,14 +43,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--kernel", default=None, metavar="NAME", help="kernel of both engines: debian-VERSION or debian-newest"
     )
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="override a field on both engines",
-    )
+    add_set_option(parser, "override a field on both engines")
     parser.add_argument(
         "--plant",
         action="append",

@@ -20,6 +20,7 @@ import numpy as np
 
 from howdah import __version__
 from howdah.errors import HowdahError
+from howdah.export.flow import plan_of
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import write_whole
 from howdah.record.result import Run
@@ -80,20 +81,11 @@ def flent_test(flows: Iterable[Flow]) -> tuple[str, dict[str, Naming]]:
 
 def flent_document(run: Run) -> dict[str, Any]:
     """The content of a data file. Raises HowdahError for a run without a plan, without its tables or without TCP."""
-    plan = run.plan
-    where = str(run.directory.path)
-    if plan is None:
-        raise HowdahError(f"there is nothing to export: {run.problem}", where=where)
-    if not run.data_kept:
-        raise HowdahError(
-            "the tables of this run were not kept (keep: first)",
-            where=where,
-            hint="Export its first repetition, or make it again with 'howdah rerun'.",
-        )
+    plan = plan_of(run)
     flows = [flow for flow in plan.flows if flow.datagram_bytes is None]
     series = list(sample_run(run))
     if not flows or not any(each.metric == "howdah_flow_acked_bytes_total" for each in series):
-        raise HowdahError("there is nothing to export: the run recorded no TCP flow", where=where)
+        raise HowdahError("there is nothing to export: the run recorded no TCP flow", where=str(run.directory.path))
     step = -(-STEP_MS // step_ms(plan)) * step_ms(plan)
     grid = np.arange(step, plan.duration_us // 1000 + step, step, dtype=np.int64)
     epoch_s = run.started_s
@@ -208,7 +200,7 @@ def _add_queue(data: _Data, plan: Plan, series: list[Series], grid: Int64, epoch
     dropped = next((each for each in own if each.metric == _DROPPED), None)
     if not own:
         return
-    node, interface = plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface
+    node, interface, _ = plan.calibration.bottleneck
     columns = [(each, _QUEUE_KEYS[each.metric], 1.0) for each in own if each.metric in _QUEUE_KEYS]
     name = f"qdisc_stats_{node}"
     if dropped is not None:

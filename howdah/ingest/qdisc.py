@@ -175,12 +175,7 @@ def ingest_qdisc(context: Context) -> tuple[pa.Table, SourceReport]:
 
 def _parents(context: Context) -> dict[tuple[str, str, str], str]:
     """(node, interface, handle) to the parent the plan gave the queue."""
-    found: dict[tuple[str, str, str], str] = {}
-    for operation in context.plan.operations:
-        if operation.op == "qdisc":
-            arguments = operation.arguments
-            found[(arguments["node"], arguments["interface"], arguments["handle"])] = arguments["parent"]
-    return found
+    return {queue.place: queue.parent for queue in context.plan.queues}
 
 
 READER = Reader(QDISC, ingest_qdisc)

@@ -45,7 +45,7 @@ def _locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
 
 def ingest_two_queues(context: Context) -> Made:
     """One row a reading and queue; no table where no queue of the plan has two."""
-    kinds = {item.arguments["kind"] for item in context.plan.operations if item.op == "qdisc"}
+    kinds = {queue.kind for queue in context.plan.queues}
     if not any(map(_readings, kinds)):
         return {}
     _frames, links = context.once(read_interfaces)

@@ -188,7 +188,7 @@ def policed(plan: Plan, state: Snapshots) -> list[Check]:
     those of the rate limit."""
     if plan.path.policer is None:
         return []
-    place = (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface)
+    place = plan.calibration.bottleneck[:2]
     queues = state.qdiscs(*place)
     offered = sum(item["packets"] for item in queues if item["kind"] == Clsact.kind)
     dropped = state.policed(*place)
@@ -214,16 +214,12 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
     """A delay line drops what the path's loss asks for, and no more; else its limit is too small."""
     checks = []
     forward = {(hop.node, hop.interface) for hops in _ways(plan, "forward") for hop in hops}
-    for operation in plan.operations:
-        arguments = operation.arguments
-        if operation.op != "qdisc" or arguments["kind"] != Netem.kind:
-            continue
-        node, interface = arguments["node"], arguments["interface"]
+    for node, interface, handle in (queue.place for queue in plan.queues if queue.kind == Netem.kind):
         loss = plan.path.losses(ahead=(node, interface) in forward)
         if loss.steps or (plan.path.delay_limit_packets is not None and (node, interface) in forward):
             continue  # judged by its schedule or its limit, howdah/judge/schedule.py and delay_limit.py
         for item in state.qdiscs(node, interface):
-            if item["handle"] != arguments["handle"]:
+            if item["handle"] != handle:
                 continue
             # A delay line counts as its own what the hop below it drops, and what that lets pass twice.
             drops = item["drops"] - state.hop_counts(node, interface, "drops")

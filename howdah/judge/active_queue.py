@@ -62,11 +62,7 @@ def _allowed(state: Snapshots, hops: dict[LinkHop, None], found: list[dict[str, 
 def _two_queues(plan: Plan, state: Snapshots) -> Iterator[Check]:
     """What came to both queues of one is what left it and what it dropped of what it held; of its marks some are by
     the step."""
-    decides = {
-        (each.arguments["node"], each.arguments["interface"], each.arguments["handle"]): each.arguments["options"]
-        for each in plan.operations
-        if each.op == "qdisc"
-    }
+    decides = {queue.place: queue.options for queue in plan.queues}
     for node, values in state.after["nodes"].items():
         for item in values["qdiscs"]:
             if not all(name in item for name in _OWN):

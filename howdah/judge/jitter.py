@@ -56,9 +56,9 @@ def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
     """What packets to a host draw, as the plan has it; None where its line has nothing of it."""
     hops = way(plan, start, end)
     last = (hops[-1].node, hops[-1].interface) if hops else None
-    for event in jitter_events(plan.timeline, 0):
-        if (event.arguments["node"], event.arguments["interface"]) == last:
-            return np.array(drawn_us(Netem(**event.arguments["options"])))
+    for line in jitter_events(plan.timeline, 0):
+        if line.at == last:
+            return np.array(drawn_us(Netem(**line.options)))
     return None
 
 

@@ -44,14 +44,12 @@ class LossReadings:
 
 def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], Samples]]:
     """Node and interface of each delay line, and its readings."""
-    for operation in plan.operations:
-        arguments = operation.arguments
-        if operation.op == "qdisc" and arguments["kind"] == Netem.kind:
-            node, interface = arguments["node"], arguments["interface"]
-            line = qdisc_samples(table, node, interface, arguments["handle"])
+    for queue in plan.queues:
+        if queue.kind == Netem.kind:
+            line = qdisc_samples(table, *queue.place)
             if plan.path.middlebox is not None:
-                line = _without_hop(line, qdisc_samples(table, node, interface, HOP_HANDLE))
-            yield (node, interface), line
+                line = _without_hop(line, qdisc_samples(table, *queue.at, HOP_HANDLE))
+            yield queue.at, line
 
 
 def _without_hop(line: Samples, hop: Samples) -> Samples:

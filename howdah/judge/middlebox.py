@@ -65,11 +65,7 @@ def middlebox_checks(
 
 def _hops(plan: Plan, state: Snapshots) -> Iterator[_Hop]:
     forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
-    for operation in plan.operations:
-        place = operation.arguments
-        if operation.op != "qdisc" or place["kind"] != MiddleHop.kind:
-            continue
-        node, interface = place["node"], place["interface"]
+    for node, interface in (queue.at for queue in plan.queues if queue.kind == MiddleHop.kind):
         for item in state.qdiscs(node, interface):
             if item["kind"] != MiddleHop.kind:
                 continue

@@ -117,7 +117,7 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
     queues = store.read(directory, "qdisc")
     senders = tcp_info_samples(info, [flow.id for flow in plan.flows], "sender")
     calibration = plan.calibration
-    bottleneck = (calibration.bottleneck_node, calibration.bottleneck_interface)
+    bottleneck = calibration.bottleneck
     return Measured(
         plan=plan,
         traces=[
@@ -131,11 +131,11 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         ],
         info=senders,
         info_receiver=tcp_info_samples(info, [flow.id for flow in plan.flows], "receiver"),
-        bottleneck=qdisc_samples(queues, *bottleneck, calibration.bottleneck_handle),
+        bottleneck=qdisc_samples(queues, *bottleneck),
         counters=Counters(store.read(directory, "counter")),
         flows=flows,
         way_back=_way_back(directory, plan),
-        policer=qdisc_samples(queues, *bottleneck, INGRESS_HANDLE) if plan.path.policer is not None else None,
+        policer=qdisc_samples(queues, *bottleneck[:2], INGRESS_HANDLE) if plan.path.policer is not None else None,
         events={
             flow.id: events_of(told.slice(part.start, part.stop - part.start))
             for flow, part in zip(plan.flows, events, strict=True)
@@ -173,7 +173,7 @@ def _way_back(directory: RunDirectory, plan: Plan) -> Samples | None:
     """Readings of the interface at the other end of the bottleneck's link."""
     if plan.path.reverse_rate_bits_per_second is None:
         return None
-    bottleneck = (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface)
+    bottleneck = plan.calibration.bottleneck[:2]
     for operation in plan.operations:
         if operation.op == "link":
             link = operation.arguments

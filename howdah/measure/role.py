@@ -19,7 +19,7 @@ def crosses(plan: Plan, flow: Flow) -> bool:
         return False
     if flow.role != BACKGROUND:
         return True  # the plan refuses measured flows that do not
-    bottleneck = (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface)
+    bottleneck = plan.calibration.bottleneck[:2]
     return any((hop.node, hop.interface) == bottleneck for hop in way(plan, flow.sender, flow.receiver))
 
 

@@ -310,12 +310,5 @@ def _is_fifo(plan: Plan) -> bool:
         return False
     if path.rate_changes or plan.processors or any(item.op == "qdisc" for item in plan.timeline):
         return False
-    kinds = [
-        operation.arguments["kind"]
-        for operation in plan.operations
-        if operation.op == "qdisc"
-        and operation.arguments["node"] == plan.calibration.bottleneck_node
-        and operation.arguments["interface"] == plan.calibration.bottleneck_interface
-        and operation.arguments["handle"] == plan.calibration.bottleneck_handle
-    ]
+    kinds = [queue.kind for queue in plan.queues if queue.place == plan.calibration.bottleneck]
     return bool(kinds) and kinds[-1] in _FIFO

@@ -24,7 +24,7 @@ from howdah.plan.network import Network, bare
 from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Event, Flow, Host, Plan, RealTime
+from howdah.plan.plan import Collect, Flow, Host, Plan, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, check_kernels, forward_buffer, policed, reverse_buffer
@@ -40,6 +40,7 @@ from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.sender import core_parameters, sender_record
 from howdah.plan.shaping import Shaping, find_hops, shape
 from howdah.plan.stack import name_stacks, receiver_name
+from howdah.plan.step import Event
 from howdah.plan.sysctl import host_settings, kernel_settings
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower

@@ -15,9 +15,9 @@ from howdah.plan.network import Network
 from howdah.plan.operation import event, operation
 from howdah.plan.path import Path
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.plan import Event, Operation
 from howdah.plan.qdisc import ROOT_HANDLE, delay_interface, qdisc_arguments
 from howdah.plan.schedule import Schedule
+from howdah.plan.step import Event, Operation
 from howdah.plan.timetable import value_at
 from howdah.plan.variation import DelayTable
 from howdah.profile import Cell

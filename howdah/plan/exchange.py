@@ -15,8 +15,9 @@ from howdah.linux.netlink.discipline.pfifo_fast import PfifoFast
 from howdah.plan.host_queue import HOST_HANDLE
 from howdah.plan.network import Network
 from howdah.plan.operation import event, operation
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
 from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, qdisc_arguments
+from howdah.plan.step import Operation
 from howdah.profile import Cell
 
 _BEFORE_MEASURING_US = 50_000  # from when the senders' own queues are back to the second measurement of the path
@@ -55,9 +56,5 @@ def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
 
 def _usual(plan: Plan, sender: str) -> Pfifo:
     """That of its interface while the path is measured."""
-    (found,) = (
-        item.arguments["options"]
-        for item in plan.operations
-        if item.op == "qdisc" and (item.arguments["node"], item.arguments["handle"]) == (sender, LEAF_HANDLE)
-    )
+    (found,) = (queue.options for queue in plan.queues if (queue.node, queue.handle) == (sender, LEAF_HANDLE))
     return Pfifo(**found)

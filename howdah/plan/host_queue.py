@@ -26,10 +26,11 @@ class PlannedQueue:
 def host_queues(plan: Plan) -> Iterator[PlannedQueue]:
     """Nothing where the senders' queues never drop."""
     for item in plan.timeline:
-        if item.op == "replace" and item.arguments["handle"] == HOST_HANDLE:
-            queue = made(item.arguments["kind"], item.arguments["options"])
+        new = item.queue
+        if item.op == "replace" and new is not None and new.handle == HOST_HANDLE:
+            queue = made(new.kind, new.options)
             assert isinstance(queue, HostQueue)
-            yield PlannedQueue(item.arguments["node"], item.arguments["interface"], queue)
+            yield PlannedQueue(*new.at, queue)
 
 
 def queue_words(queue: HostQueue) -> str:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeVar
 
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.step import Event, PlacedQueue
 
 DISTRIBUTION_SCALE = 8192  # NETEM_DIST_SCALE of include/uapi/linux/pkt_sched.h: of a deviation
 LARGEST_DRAW = 32767  # of a table, whose numbers have 16 bits
@@ -36,33 +36,13 @@ class Jitter:
         return self.packets * self.spacing_us + 2 * self.largest_us + 200_000
 
 
-class PathChange(Protocol):
-    """An event of a plan's timeline."""
-
-    @property
-    def at_us(self) -> int: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def arguments(self) -> dict[str, Any]: ...
-
-
-_Change = TypeVar("_Change", bound=PathChange)
-
-
-def jitter_events(timeline: Sequence[_Change], at_us: int) -> Iterator[_Change]:
-    """Changes at that time, when it begins or ends, of the delay lines that have it."""
-    lines = {
-        (event.arguments["node"], event.arguments["interface"])
-        for event in timeline
-        if event.op == "qdisc" and event.arguments["options"].get("distribution")
-    }
-    for event in timeline:
-        arguments = event.arguments
-        if event.op != "qdisc" or event.at_us != at_us or arguments["kind"] != Netem.kind:
-            continue
-        if (arguments["node"], arguments["interface"]) in lines:
-            yield event
+def jitter_events(timeline: Sequence[Event], at_us: int) -> Iterator[PlacedQueue]:
+    """Delay lines that have it as they are from that time on, when it begins or ends."""
+    changes = [(event.at_us, queue) for event in timeline if (queue := event.queue) is not None]
+    lines = {queue.at for _, queue in changes if queue.options.get("distribution")}
+    for when_us, queue in changes:
+        if when_us == at_us and queue.kind == Netem.kind and queue.at in lines:
+            yield queue
 
 
 def drawn_us(netem: Netem) -> list[float]:

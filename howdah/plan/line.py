@@ -7,7 +7,6 @@ A run on several kernels is cut there: what leaves one kernel cannot matter to a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.linux.netlink.discipline.howdah_wire import Wire
 from howdah.linux.netlink.discipline.netem import Netem
@@ -47,21 +46,17 @@ def delay_lines(plan: Plan) -> list[Line]:
                 towards[link[f"{near}_node"], link[f"{near}_interface"]] = link[f"{far}_node"]
     changed: dict[tuple[str, str, str], list[Netem]] = {}
     for event in plan.timeline:
-        if event.op == "qdisc" and event.arguments["kind"] == Netem.kind:
-            changed.setdefault(_place(event.arguments), []).append(Netem(**event.arguments["options"]))
+        if event.queue is not None and event.queue.kind == Netem.kind:
+            changed.setdefault(event.queue.place, []).append(Netem(**event.queue.options))
     lines = []
-    for item in plan.operations:
-        if item.op != "qdisc" or item.arguments["kind"] != Netem.kind:
+    for queue in plan.queues:
+        if queue.kind != Netem.kind:
             continue
-        host = towards[item.arguments["node"], item.arguments["interface"]]
+        host = towards[queue.at]
         if host not in hosts:
             continue
-        netems = [Netem(**item.arguments["options"]), *changed.get(_place(item.arguments), [])]
+        netems = [Netem(**queue.options), *changed.get(queue.place, [])]
         least = min(netem.least_us for netem in netems)
         plain = len(netems) == 1 and netems[0].plain
-        lines.append(Line(host, *_place(item.arguments), least, plain))
+        lines.append(Line(host, *queue.place, least, plain))
     return lines
-
-
-def _place(arguments: dict[str, Any]) -> tuple[str, str, str]:
-    return (arguments["node"], arguments["interface"], arguments["handle"])

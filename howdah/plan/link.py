@@ -12,8 +12,8 @@ from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.network import Interface
 from howdah.plan.operation import event, operation
 from howdah.plan.path import LinkFacts
-from howdah.plan.plan import Event, Operation
 from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, ROOT_HANDLE, mark_filter, qdisc_arguments
+from howdah.plan.step import Event, Operation
 from howdah.profile import Cell
 from howdah.profile.link import OPPORTUNITY_BYTES, TUN_BYTES, LinkTrace, read_link
 from howdah.trait import Traits

@@ -13,8 +13,8 @@ from howdah.plan.network import Network
 from howdah.plan.operation import event, operation
 from howdah.plan.path import Middlebox, Path
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.plan import Event, Operation
 from howdah.plan.qdisc import CLASS_ID, delay_interface, qdisc_arguments
+from howdah.plan.step import Event, Operation
 from howdah.profile import Cell
 from howdah.profile.field import FieldError
 from howdah.profile.middlebox import MOST_LOST, lost_packets

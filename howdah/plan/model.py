@@ -30,6 +30,11 @@ _KERNEL_NEEDED = "run it with the uml engine, which boots a kernel"
 _LEAVE_OUT = "leave it out"
 # Operations that say what the network is; the others are a kernel's.
 _NETWORK = ("node", "link", "qdisc", "filter", "class")
+# Fields of a path that a model has; what a kernel alone has is nothing where a profile does not say it.
+_OF_PATHS = (
+    *("like", "rate", "reverse_rate", "rtt", "one_way_delay", "buffer", "reverse_buffer", "queue", "reverse_queue"),
+    *("ecn", "mtu", "sender_interface", "burst", "gso_max_segs", "loss"),
+)
 _LEAST_WINDOW_PACKETS = 10_000
 _SPARE_WINDOWS = 4  # what an unlimited window holds, in what the path holds
 _NEEDED_BUFFERS = 2  # a kernel's receive buffer holds about twice the payload; smaller ones are a limit
@@ -63,32 +68,15 @@ def check_model(cell: Cell, engine: str, kernel: str | None, kind: Traits) -> No
 
 def _of_path(scenario: Scenario) -> Iterator[Refusal]:
     path = scenario.path
-    uml = "run it with the uml engine"
     for field in ("queue", "reverse_queue"):
         queue = getattr(path, field)
         if queue.kind != "fifo":
             yield ("path", field), f"queue {queue.kind} that would be the kernel's", "fifo drops at the tail"
         elif queue.counts is not None:
             yield ("path", field, "counts"), "choice of what a queue counts", "ns2.parameters say it"
-    for field, what in (
-        ("hops", "further hops"),
-        ("policer", "policer"),
-        ("delay_variation", "delay that varies"),
-        ("reorder", "reordering"),
-        ("middlebox", "middlebox"),
-        ("loss_burst", "loss in bursts"),
-        ("reverse_loss", "random loss of the way back"),
-        ("schedule", "path that changes"),
-        ("trace", "path that changes"),
-        ("link", "link that follows a trace"),
-        ("reverse_link", "link that follows a trace"),
-        ("rate_variation", "rate that varies"),
-        ("handover", "hand-overs"),
-        ("tick", "delay line with a tick"),
-        ("delay_limit", "delay line with a limit"),
-    ):
-        if getattr(path, field):
-            yield ("path", field), what, uml
+    for field in type(path).model_fields:
+        if field not in _OF_PATHS and getattr(path, field):
+            yield ("path", field), field.replace("_", " "), "run it with the uml engine"
     if path.gso_max_segs != 1:
         yield ("path", "gso_max_segs"), "segmentation offload", _LEAVE_OUT
     if scenario.perturbation.jitter.amount:

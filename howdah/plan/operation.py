@@ -8,78 +8,44 @@ wrong type cannot be made.
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from howdah.linux.netlink.discipline import discipline
 from howdah.linux.netlink.discipline.discipline import Discipline
-from howdah.plan.plan import Event, Operation
+from howdah.plan.command import COMMANDS
+from howdah.plan.step import Event, Operation
 
 _TEXT, _INTEGER, _BOOLEAN = (str,), (int,), (bool,)
-_OPTIONAL_TEXT, _OPTIONAL_INTEGER = (str, type(None)), (int, type(None))
 _NUMBER = (int, float)
 
 _Arguments = dict[str, tuple[type, ...]]
 
-OPERATIONS: dict[str, _Arguments] = {
-    "sysctl": {"node": _OPTIONAL_TEXT, "name": _TEXT, "value": _TEXT},
-    "module_parameter": {"module": _TEXT, "name": _TEXT, "value": _TEXT},
-    "node": {"name": _TEXT, "router": _BOOLEAN},
-    "link": {
-        "a_node": _TEXT,
-        "a_interface": _TEXT,
-        "a_mac": _TEXT,
-        "b_node": _TEXT,
-        "b_interface": _TEXT,
-        "b_mac": _TEXT,
-    },
-    # A NIC of the machine as an interface of a node: whole, or the frames of one 802.1Q tag.
-    "adopt": {
-        "node": _TEXT,
-        "interface": _TEXT,
-        "mac": _TEXT,
-        "nic_mac": _TEXT,
-        "tag": _OPTIONAL_INTEGER,
-        "ipv6": _BOOLEAN,
-    },
-    "mtu": {"node": _TEXT, "interface": _TEXT, "mtu_bytes": _INTEGER},
-    "offload": {"node": _TEXT, "interface": _TEXT, "feature": _TEXT, "enabled": _BOOLEAN},
-    "gso": {"node": _TEXT, "interface": _TEXT, "gso_max_segs": _INTEGER},
-    "txqueuelen": {"node": _TEXT, "interface": _TEXT, "packets": _INTEGER},
-    "address": {"node": _TEXT, "interface": _TEXT, "address": _TEXT},
-    "up": {"node": _TEXT, "interface": _TEXT},
-    "route": {
-        "node": _TEXT,
-        "destination": _TEXT,
-        "via": _TEXT,
-        "interface": _TEXT,
-        "initial_window_packets": _OPTIONAL_INTEGER,
-        "initial_receive_window_packets": _OPTIONAL_INTEGER,
-    },
-    "neighbour": {"node": _TEXT, "interface": _TEXT, "address": _TEXT, "mac": _TEXT},
-    "qdisc": {
-        "node": _TEXT,
-        "interface": _TEXT,
-        "parent": _TEXT,
-        "handle": _TEXT,
-        "kind": _TEXT,
-        "options": (dict,),
-    },
-    # What leaves an interface with a DSCP belongs to this virtual queue of its GRED.
-    "filter": {"node": _TEXT, "interface": _TEXT, "dscp": _INTEGER, "queue": _INTEGER},
-    # What leaves an interface passes a bucket of tokens before its queue.
-    "police": {"node": _TEXT, "interface": _TEXT, "rate_bits_per_second": _INTEGER, "burst_bytes": _INTEGER},
-    "class": {
-        "node": _TEXT,
-        "interface": _TEXT,
-        "parent": _TEXT,
-        "classid": _TEXT,
-        "kind": _TEXT,
-        "options": (dict,),
-    },
+# What a type is checked by, as signatures and the classes of disciplines write it.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "int": _INTEGER,
+    "bool": _BOOLEAN,
+    "str": _TEXT,
+    "float": _NUMBER,
+    "list[int]": (list,),
+    "dict[str, Any]": (dict,),
+    "None": (type(None),),
 }
 
-# Arguments that need not be there.
-_FURTHER: dict[str, _Arguments] = {"route": {"quick_ack": _INTEGER}}
+
+def _types(written: object) -> tuple[type, ...]:
+    return tuple(one for name in str(written).split(" | ") for one in _TYPES[name])
+
+
+def _arguments(command: Callable[..., Any], *, further: bool) -> _Arguments:
+    """Those that need not be there, or the others."""
+    taken = inspect.signature(command).parameters.values()
+    return {each.name: _types(each.annotation) for each in taken if (each.default is not each.empty) == further}
+
+
+OPERATIONS = {op: _arguments(command, further=False) for op, command in COMMANDS.items()}
+_FURTHER = {op: _arguments(command, further=True) for op, command in COMMANDS.items()}
 
 ROUTE_METRICS = tuple(
     name for name, types in {**OPERATIONS["route"], **_FURTHER["route"]}.items() if int in types
@@ -94,16 +60,6 @@ EVENTS: dict[str, _Arguments] = {
     "replace": OPERATIONS["qdisc"],
     # Whether a link follows its trace from then on, or has its constant rate.
     "link": {"node": _TEXT, "interface": _TEXT, "handle": _TEXT, "follows": _BOOLEAN},
-}
-
-# What the types of options are checked by, as their classes write them.
-_TYPES: dict[str, tuple[type, ...]] = {
-    "int": _INTEGER,
-    "bool": _BOOLEAN,
-    "str": _TEXT,
-    "float": _NUMBER,
-    "list[int]": (list,),
-    "None": (type(None),),
 }
 
 
@@ -148,8 +104,7 @@ def _options_of(kind: type[Discipline]) -> tuple[_Arguments, _Arguments]:
     may: _Arguments = {}
     for field in dataclasses.fields(kind):
         if field.compare:
-            types = tuple(one for name in str(field.type).split(" | ") for one in _TYPES[name])
-            (may if field.metadata.get("occasional") else must)[field.name] = types
+            (may if field.metadata.get("occasional") else must)[field.name] = _types(field.type)
     return must, may
 
 

@@ -18,6 +18,7 @@ from howdah.codec import OCCASIONAL, decoded, encoded, in_columns, in_rows, plan
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.path import Path
 from howdah.plan.shares import KernelShare, MachineShare
+from howdah.plan.step import Event, Operation, PlacedQueue
 from howdah.plan.traffic import Exchange, HttpRequests, PlannedStack, Programs
 from howdah.traffic import TRAFFIC, TrafficKind
 from howdah.trait import Traits, traits
@@ -195,6 +196,11 @@ class Calibration:
     # Of its bottleneck, where an emulator measures itself; no plan says it.
     burst_frames: int | None = field(default=None, metadata=OCCASIONAL)
 
+    @property
+    def bottleneck(self) -> tuple[str, str, str]:
+        """Node, interface and handle of its queue."""
+        return self.bottleneck_node, self.bottleneck_interface, self.bottleneck_handle
+
 
 @planned
 class Collect:
@@ -235,23 +241,6 @@ class Collect:
         here = [capture for capture in self.pcap if capture.partition(":")[0] in hosts]
         probe, slow_start = self.tcp_probe and sends, self.slow_start and sends
         return replace(self, pcap=here, tcp_probe=probe, slow_start=slow_start)
-
-
-@planned
-class Operation:
-    """One step that builds the network; ``op`` names the kind, ``arguments`` are JSON values. See operation.py."""
-
-    op: str
-    arguments: dict[str, Any]
-
-
-@planned
-class Event:
-    """Something that happens at a given time: ``start_flow``, ``stop_flow``; ``qdisc``, ``class``: a change of path."""
-
-    at_us: int
-    op: str
-    arguments: dict[str, Any]
 
 
 @planned
@@ -333,6 +322,11 @@ class Plan:
     # "module.parameter", or "flow 2" of programs, to where a person wrote it; for messages only, and not part of
     # plan.json: a line more in a profile makes no other run.
     parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def queues(self) -> list[PlacedQueue]:
+        """That the operations make, in their order."""
+        return [queue for item in self.operations if (queue := item.queue) is not None]
 
     @property
     def end_us(self) -> int:

@@ -8,8 +8,9 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation, Processor
+from howdah.plan.plan import Processor
 from howdah.plan.receiver import Receivers
+from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.search import SEARCHES
 from howdah.trait import Traits

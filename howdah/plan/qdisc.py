@@ -20,8 +20,8 @@ from howdah.linux.netlink.discipline.htb import Htb, HtbClass
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation
 from howdah.plan.policer import INGRESS_HANDLE, Policer
+from howdah.plan.step import Operation
 
 ROOT_HANDLE = "1:"
 LEAF_HANDLE = "10:"

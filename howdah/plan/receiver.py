@@ -14,7 +14,8 @@ from howdah.errors import ProfileError
 from howdah.frame import IP_AND_TCP_BYTES, TIME_STAMP_BYTES
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
-from howdah.plan.plan import Flow, Operation, Plan
+from howdah.plan.plan import Flow, Plan
+from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.receiver import RECEIVERS, Receiver, Tuning
 
@@ -169,7 +170,7 @@ def ack_filters(cell: Cell, network: Network, receivers: Receivers, shaping: lis
         if chosen is None:
             continue
         interface = network.access_link(host).at(host).name
-        if any(item.arguments.get("node") == host and item.arguments.get("parent") == "root" for item in shaping):
+        if any(item.queue and (item.queue.node, item.queue.parent) == (host, "root") for item in shaping):
             what = f"{host} cannot be {receiver.name}: the rate of its interface is limited, because it also sends"
             raise ProfileError(what, where=cell.place("receiver"), hint="give background in reverse hosts of its own")
         operations.append(

@@ -15,7 +15,6 @@ from howdah.plan.middlebox import install
 from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
-from howdah.plan.plan import Event, Operation
 from howdah.plan.qdisc import (
     burst_bytes,
     class_arguments,
@@ -24,6 +23,7 @@ from howdah.plan.qdisc import (
 )
 from howdah.plan.queue import leaf, reverse_leaf
 from howdah.plan.schedule import Schedule
+from howdah.plan.step import Event, Operation
 from howdah.profile import Cell
 from howdah.profile.link import LinkTrace
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from howdah.plan.memory import Sizes
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation
+from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.profile.host import FIXED
 

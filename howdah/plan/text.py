@@ -13,8 +13,9 @@ from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.jitter import Jitter
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.path import LinkFacts, Losses, Path
-from howdah.plan.plan import Event, Plan, Processor
+from howdah.plan.plan import Plan, Processor
 from howdah.plan.policer import Policer
+from howdah.plan.step import Event
 from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
@@ -298,16 +299,11 @@ def _calibration(plan: Plan) -> Iterator[str]:
     phase, silence = format_duration(calibration.phase_us), format_duration(calibration.settle_us)
     begins = " and ".join(_seconds(time) for time in (calibration.before_us, calibration.after_us))
     yield f"begins at {begins}, at most {phase} each, then {silence} of silence"
-    node, interface, handle = (
-        calibration.bottleneck_node,
-        calibration.bottleneck_interface,
-        calibration.bottleneck_handle,
-    )
     buffer = calibration.buffer_unknown or f"buffer {calibration.buffer_bytes} bytes"
     if calibration.part_bytes and not calibration.buffer_unknown:
         buffer += f", of which {calibration.part_bytes} are filled"
     expected = f"{format_rate(calibration.rate_bits_per_second)}, {buffer}"
-    yield f"bottleneck {node} {interface} {handle} must measure {expected}"
+    yield f"bottleneck {' '.join(calibration.bottleneck)} must measure {expected}"
     for target in calibration.targets:
         ends = f"{target.sender} {target.sender_address} > {target.receiver} {target.receiver_address}"
         delays = (

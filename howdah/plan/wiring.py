@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from howdah.errors import ProfileError
 from howdah.plan.network import Interface, Network, bare
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation
+from howdah.plan.step import Operation
 from howdah.profile import Cell
 
 # A packet that is split or merged somewhere is not the packet the path was sized for. Checksum offload stays as the

@@ -28,7 +28,6 @@ from howdah.publish.phase import Position, position
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import PARTIAL
 from howdah.record.result import Run, load_run
-from howdah.record.sample import bottleneck_queue
 from howdah.record.schema import INFINITE_SSTHRESH
 from howdah.running import is_running
 
@@ -256,7 +255,7 @@ class LiveRun:
             yield "howdah_interface_received_bytes_total", labels, received
             yield "howdah_interface_dropped_packets_total", labels, lost + missed
         _frames, queues = self._parsed("qdisc", qdisc.locate, tuple(column for _metric, column in _QUEUE))
-        bottleneck = bottleneck_queue(self.plan)
+        bottleneck = self.plan.calibration.bottleneck
         for row, code in enumerate(queues.identity.tolist()):
             index, handle, _parent, kind = queues.identities[code]
             number = int(queues.node[row])

@@ -46,12 +46,13 @@ def opportunities(plan: Plan, *, reverse: bool = False) -> LinkOpportunities | N
     facts = plan.path.reverse_link if reverse else plan.path.link
     if facts is None:
         return None
-    link = next((item for item in plan.operations if _is_link(plan, item.op, item.arguments, reverse)), None)
+    links = (queue for queue in plan.queues if queue.kind == TraceLink.kind)
+    link = next((queue for queue in links if (queue.at == plan.calibration.bottleneck[:2]) != reverse), None)
     if link is None:
         raise ValueError("the plan has no operation that makes the link of its path")
-    options = TraceLink(**link.arguments["options"])
+    options = TraceLink(**link.options)
     return LinkOpportunities(
-        node=str(link.arguments["node"]),
+        node=link.node,
         once_ns=_once_ns(options.gaps),
         round_ns=options.round_us * 1000,
         size_bytes=options.opportunity_bytes,
@@ -59,15 +60,6 @@ def opportunities(plan: Plan, *, reverse: bool = False) -> LinkOpportunities | N
         rate_bits_per_second=options.rate_bits_per_second,
         end_ns=plan.duration_us * 1000,
     )
-
-
-def _is_link(plan: Plan, op: str, arguments: dict[str, object], reverse: bool) -> bool:
-    """The forward one is at the bottleneck."""
-    if op != "qdisc" or arguments["kind"] != TraceLink.kind:
-        return False
-    calibration = plan.calibration
-    place = (calibration.bottleneck_node, calibration.bottleneck_interface)
-    return ((arguments["node"], arguments["interface"]) == place) != reverse
 
 
 @lru_cache(maxsize=4)

@@ -256,7 +256,7 @@ def _queues(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
     if table is None:
         return
     roles = {host.name: host.role for host in plan.hosts}
-    bottleneck = bottleneck_queue(plan)
+    bottleneck = plan.calibration.bottleneck
     for (node, interface, handle, kind), part in _groups(table, ["node", "interface", "handle", "kind"]):
         is_bottleneck = (node, interface, handle) == bottleneck
         held = _held(part, step if is_bottleneck else max(step, 100), plan)
@@ -309,9 +309,3 @@ def _processors(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Serie
             for metric, source, factor in shown:
                 labels = {"flow": str(flow.id), "role": role}
                 yield from _present(metric, labels, grid, column(part, source)[at] * factor)
-
-
-def bottleneck_queue(plan: Plan) -> tuple[str, str, str]:
-    """Node, interface and handle of the queue whose backlog the figures show."""
-    calibration = plan.calibration
-    return calibration.bottleneck_node, calibration.bottleneck_interface, calibration.bottleneck_handle

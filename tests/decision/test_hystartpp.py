@@ -7,6 +7,7 @@ import pytest
 
 from tests.decision.conftest import Start
 from tests.decision.runner import INFINITE, Connection, State
+from tests.decision.test_hystart import flight
 
 RTT_US = 100_000
 
@@ -14,17 +15,6 @@ RTT_US = 100_000
 def events(states: list[State], name: str) -> list[int]:
     """Which ACKs reported an event of that name."""
     return [index for index, state in enumerate(states) if any(event.event == name for event in state.events)]
-
-
-def flight(connection: Connection, rtt_us: int) -> list[State]:
-    """An RTT later every packet that is out is acknowledged alone, all at once, and each ACK lets others go."""
-    out = connection.send().packets_out
-    connection.runner.wait(rtt_us)
-    states = []
-    for _ in range(out):
-        states.append(connection.ack(1, rtt_us=rtt_us))
-        connection.send()
-    return states
 
 
 @pytest.mark.parametrize(

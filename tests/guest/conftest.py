@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where tests of guests keep the runs that they share."""
+"""The engine of tests in guests, and where they keep the runs that they share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import os
 
 import pytest
 
+from howdah.engine.uml.engine import UmlEngine
+from tests.guest.guest_run import require_engine
 from tests.guest.shared_run import share_runs_in
+
+
+@pytest.fixture(scope="module")
+def engine() -> UmlEngine:
+    return require_engine()
 
 
 @pytest.fixture(scope="session", autouse=True)

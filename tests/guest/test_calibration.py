@@ -7,7 +7,6 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,11 +27,6 @@ algorithm: cubic
 duration: 2 s
 """
 LARGE = ("path.rate=400 Mbit/s", "path.rtt=100 ms", "duration=3 s")
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[UmlEngine]:
-    yield guest_run.require_engine()
 
 
 @pytest.mark.parametrize("overrides", [("algorithm=cubic",), ("algorithm=bbr",), (*LARGE, "algorithm=cubic")])

@@ -9,7 +9,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record.console import killed_for_memory
-from tests.guest.guest_run import failures, plan_of, require_engine
+from tests.guest.guest_run import failures, plan_of
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
@@ -21,11 +21,6 @@ path: {rate: 20 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
 duration: 2 s
 collect: {pcap: ["s1:s1-eth0", "left:left-eth0", "right:right-eth0", "r1:r1-eth0"]}
 """
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def test_four_captures_of_a_plain_path(engine: UmlEngine, tmp_path: Path) -> None:

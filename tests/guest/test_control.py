@@ -19,7 +19,7 @@ from howdah.build.kernel_source import find_source
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
-from tests.guest.guest_run import ROOT, failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import ROOT, failures, ignore, plan_of, run
 from tests.guest.test_own_module import MODULE
 
 pytestmark = pytest.mark.guest
@@ -29,11 +29,6 @@ BDP_PACKETS = 20e6 * 0.060 / 8 / 1514
 TELLS = ".get_info\t= bbr_get_info,"
 SETS = "tcp_sk(sk)->snd_ssthresh =\n\t\t\t\tbbr_inflight(sk, bbr_max_bw(sk), BBR_UNIT);"
 EXIT = ("exit_time_s", "exit_cwnd_packets", "exit_cause")
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,9 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import MACHINE_TABLES, TABLES
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import ignore, plan_of, run
 
 pytestmark = pytest.mark.guest
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def _told(name: str, directory: RunDirectory) -> pa.Table:

@@ -18,7 +18,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE
 
@@ -28,11 +28,6 @@ PAIRS = [("standard-cubic", "cubic-no-hystart"), ("standard", "reno")]
 RANDOM_LOSS = ("duration=120 s", "path.loss=0.02 %")
 # The buffer drops: first half a window, then one by one. A slower path fills it more often with fewer packets.
 OVERFLOW = ("duration=60 s", "path.rate=20 Mbit/s", "path.buffer=0.5 bdp")
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def _trace(engine: UmlEngine, plan: Plan) -> tuple[pa.Table, dict[str, Any]]:

@@ -10,18 +10,12 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from tests.decision.build import program
 from tests.decision.runner import Runner, source_of
-from tests.guest.guest_run import require_engine
 from tests.guest.signature import slow_start
 
 pytestmark = pytest.mark.guest
 
 # The guest's clock has ticks, and an ACK that falls behind one there may fall before it here.
 TOLERANCE_PACKETS = 3
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.mark.parametrize(

@@ -17,16 +17,11 @@ from howdah.measure.measured import load as load_tables
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Verdict
-from tests.guest.guest_run import ROOT, failures, plan_of, require_engine
+from tests.guest.guest_run import ROOT, failures, plan_of
 from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE
 
 pytestmark = pytest.mark.guest
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def made(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, Verdict]:

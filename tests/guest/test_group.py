@@ -13,7 +13,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.connections import read_connections
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import boot, failures, plan_of, require_engine
+from tests.guest.guest_run import boot, failures, plan_of
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
@@ -24,11 +24,6 @@ name: group
 description: for a test
 path: {rate: 10 Mbit/s, reverse_rate: 10 Mbit/s, rtt: 40 ms, buffer: 60 packets}
 """
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def _run(

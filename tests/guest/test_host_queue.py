@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,6 @@ pytestmark = pytest.mark.guest
 CAPTURE = "collect.pcap=['s1:s1-eth0']"
 WINDOW = 40
 MS = 1_000_000
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[UmlEngine]:
-    yield guest_run.require_engine()
 
 
 def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, Check]]:

@@ -13,7 +13,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.connections import read_connections
-from tests.guest.guest_run import failures, plan_of, require_engine, run
+from tests.guest.guest_run import failures, plan_of, run
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
@@ -24,11 +24,6 @@ name: http
 description: for a test
 path: {rate: 20 Mbit/s, rtt: 100 ms, buffer: 1 bdp}
 """
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def _run(engine: UmlEngine, path: Path, text: str, anew: bool = False) -> tuple[Any, dict[str, Any], dict[str, Any]]:

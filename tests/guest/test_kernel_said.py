@@ -14,7 +14,7 @@ from howdah.errors import RunFailedError
 from howdah.ingest.run import read_report
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Verdict
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import failures, ignore, plan_of, run
 
 pytestmark = pytest.mark.guest
 
@@ -54,11 +54,6 @@ duration: 2 s
 
 
 CALLED = "in the module mine; called, the last first: "
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def _run(engine: UmlEngine, place: Path, broken: str, more: str = "") -> tuple[RunDirectory, Verdict]:

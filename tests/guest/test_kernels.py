@@ -7,7 +7,7 @@ import dataclasses
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Thread
 
@@ -34,11 +34,6 @@ Integers = npt.NDArray[np.int64]
 SHORT = ("algorithm=cubic", "duration=1500 ms")
 CLOCK_STEPS_NS = 2048  # eight steps of a user-mode kernel's clock
 ROUNDED = {"time_ns", "srtt_us"}  # what a step of the clock changes
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[UmlEngine]:
-    yield guest_run.require_engine()
 
 
 def _acks(run: RunDirectory, until: int | None = None) -> tuple[pa.Table, Integers]:

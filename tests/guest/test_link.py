@@ -12,7 +12,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.guest_run import plan_of
 from tests.guest.packets import Packet, captured
 from tests.guest.shared_run import shared_run
 
@@ -80,11 +80,6 @@ def trace(length_ms: int, seed: int, *, first_ms: int, stall: tuple[int, int], m
 DOWN = trace(3100, 1, first_ms=0, stall=(900, 1500), most=9)
 LOOP = trace(370, 2, first_ms=23, stall=(200, 290), most=4)
 UP = trace(530, 3, first_ms=11, stall=(300, 420), most=2)
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.fixture(scope="module")

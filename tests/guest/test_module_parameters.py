@@ -13,7 +13,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, RunFailedError
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import ignore, plan_of, run
 from tests.guest.signature import SIGNATURE, slow_start
 
 pytestmark = pytest.mark.guest
@@ -26,11 +26,6 @@ algorithms:
   refused: {like: limited, parameters: {max_ssthresh: 1}}
   odd: {like: cubic, parameters: {hystrat: 0}}
 """
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def test_a_parameter_reaches_the_module(engine: UmlEngine, tmp_path: Path) -> None:

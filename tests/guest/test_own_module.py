@@ -18,7 +18,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Verdict
 from tests.built_modules import build_modules
 from tests.guest.guest_kit import build_or_skip, run_script
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import failures, ignore, plan_of, run
 
 pytestmark = pytest.mark.guest
 
@@ -44,11 +44,6 @@ name: own
 path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
 duration: 2 s
 """
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def _write(directory: Path, text: str, **sources: str) -> Path:

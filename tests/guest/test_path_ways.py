@@ -8,7 +8,6 @@ import itertools
 import json
 import math
 import struct
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -24,11 +23,6 @@ from tests.guest.packets import captured, frames
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[UmlEngine]:
-    yield guest_run.require_engine()
 
 
 def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, Check]]:

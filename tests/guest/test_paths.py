@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +32,6 @@ AGGRESSIVE = {
     False: ("path.buffer=4 bdp", "algorithm=cubic-no-hystart"),
     True: ("path.buffer=4 bdp", "algorithm=cubic"),
 }
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[UmlEngine]:
-    yield guest_run.require_engine()
 
 
 def valid(

@@ -10,7 +10,7 @@ from howdah.ingest.run import read_report
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.verdict import Verdict
-from tests.guest.guest_run import failures, plan_of, require_engine
+from tests.guest.guest_run import failures, plan_of
 from tests.guest.receiver_capture import Conversation, read_conversation
 from tests.guest.shared_run import shared_run
 
@@ -23,11 +23,6 @@ CAPTURES = "collect.pcap=[r1:r1-eth0, r2:r2-eth0, s1:s1-eth0]"
 _FIN = 1
 
 Made = tuple[RunDirectory, Verdict]
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.fixture(scope="module")

@@ -10,17 +10,12 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine
+from tests.guest.guest_run import failures, ignore, plan_of
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
 SMALL = ("path.rate=10 Mbit/s", "path.rtt=20 ms", "path.buffer=2 bdp", "duration=1500 ms", "algorithm=cubic-no-hystart")
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def valid(engine: UmlEngine, *overrides: str) -> tuple[RunDirectory, dict[str, Any]]:

@@ -14,7 +14,7 @@ from howdah.ingest.run import read_report
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.verdict import Verdict
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import failures, ignore, plan_of, run
 
 pytestmark = pytest.mark.guest
 
@@ -89,11 +89,6 @@ flows:
       client: {command: [python3, ./throw.py, "{server_address}", "{port}"], files: [throw.py]}
       server: {command: [python3, ./catch.py, "{server_address}", "{port}"], files: [catch.py]}
 """
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def _profile(folder: Path, text: str = PROFILE) -> Path:

@@ -15,7 +15,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.operation import operation
 from howdah.receiver import RECEIVERS
-from tests.guest.guest_run import failures, plan_of, require_engine, run
+from tests.guest.guest_run import failures, plan_of, run
 from tests.guest.receiver_capture import (
     CAPTURE,
     HEAVY_LOSS,
@@ -44,11 +44,6 @@ def captured(engine: UmlEngine, *overrides: str, path: Path | None = None) -> Pa
     directory, verdict = shared_run(engine, plan) if path is None else run(engine, plan, path)
     assert verdict.verdict == "pass", failures(verdict)
     return directory.raw / "pcap" / "r1-r1-eth0.pcap"
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,6 @@ from howdah.record.schema import MACHINE_TABLES, TABLES
 from tests.guest import guest_run
 
 pytestmark = pytest.mark.guest
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[UmlEngine]:
-    yield guest_run.require_engine()
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,6 @@ duration: 6 s
 """
 
 
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return guest_run.require_engine()
-
-
 def test_an_ack_for_two_packets_counts_as_one_in_every_plug_in(engine: UmlEngine, tmp_path: Path) -> None:
     """Windows grow by half a round from three packets on; limited slow start adds a quarter of its limit a round."""
     for algorithm in ("standard", "hystart-plus-plus", "limited"):

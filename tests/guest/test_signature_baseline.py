@@ -16,7 +16,6 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.rounds import rounds
-from tests.guest.guest_run import require_engine
 from tests.guest.signature import SlowStart, slow_start
 
 pytestmark = pytest.mark.guest
@@ -31,11 +30,6 @@ LARGE_OFFER = ("flows.1.initial_receive_window=45", "host.tcp_rmem=4096 4194304 
 DELAYED_ACKS = ("path.rate=40 Mbit/s", "path.buffer=0.25 bdp", "host.tcp_rmem=4096 1048576 1048576")
 DELAYED_FROM_PACKETS = 70
 LONG = ("path.rate=400 Mbit/s", "path.rtt=200 ms", "flows.1.initial_window=1", "duration=23 s")
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def before_exit(seen: SlowStart) -> npt.NDArray[np.int64]:

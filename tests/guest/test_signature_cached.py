@@ -11,7 +11,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
-from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE, SlowStart, read
 
@@ -26,11 +26,6 @@ TOGETHER = f"flows=[{{{FLOW}}}, {{{FLOW}, start: 5 s}}]"
 # What the first connection learnt no longer holds: another sender has filled the buffer since.
 OCCUPIED = f"flows=[{{{FLOW}, stop: 5 s}}, {{{FLOW}, start: 9 s}}, {{{OTHER}, start: 6 s}}]"
 RTT_NS = 102_000_000
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def flows(

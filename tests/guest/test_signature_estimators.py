@@ -10,7 +10,6 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.rounds import raw_rtt
-from tests.guest.guest_run import require_engine
 from tests.guest.signature import Shared, SlowStart, read
 
 pytestmark = pytest.mark.guest
@@ -26,11 +25,6 @@ WIDE = ["flows=[{initial_receive_window: 2000}]", "host.tcp_rmem=4096 67108864 2
 ASTART = ["path.rate=40 Mbit/s", "path.rtt=100 ms", "path.mtu=1052", "duration=20 s"]
 ASTART_BDP = 469
 BUFFERS = {500: "path.buffer=533000 B", 125: "path.buffer=133000 B"}  # packets
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.exit import Exit, find_exit
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
 
@@ -38,11 +38,6 @@ RESTLESS = (
     "path.delay_variation={distribution: exponential, standard_deviation: 5 ms, correlation_time: 100 ms, "
     "source: a choice}",
 )
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def in_tree_plan(ours: str, *overrides: str) -> Plan:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from howdah.record import table as store
-from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
 
@@ -32,11 +33,6 @@ FALSE_ALARM = (
     "path.delay_variation={distribution: uniform, amplitude: 10 ms, correlation_time: 0 s, interval: 50 ms, "
     "direction: forward, source: a choice}",
 )
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def assert_css(seen: SlowStart) -> None:

@@ -12,7 +12,6 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.exit import find_exit
 from howdah.measure.rounds import raw_rtt
-from tests.guest.guest_run import require_engine
 from tests.guest.signature import Shared, SlowStart
 
 pytestmark = pytest.mark.guest
@@ -30,11 +29,6 @@ NOISE = (
     "direction: reverse, source: a choice}"
 )
 FRAME, PAYLOAD = 1514, 1448
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.fixture(scope="module")

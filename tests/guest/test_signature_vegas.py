@@ -9,17 +9,11 @@ import numpy as np
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from tests.guest.guest_run import require_engine
 from tests.guest.signature import SlowStart, slow_start
 
 pytestmark = pytest.mark.guest
 
 FRAME_BYTES = 1514
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 def bdp_packets(mbit_per_second: int = 100, rtt_s: float = 0.102) -> float:

@@ -14,15 +14,10 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import read_json
-from tests.guest.guest_run import failures, plan_of, require_engine, run
+from tests.guest.guest_run import failures, plan_of, run
 from tests.guest.signature import SIGNATURE, SlowStart, slow_start
 
 pytestmark = pytest.mark.guest
-
-
-@pytest.fixture(scope="module")
-def engine() -> UmlEngine:
-    return require_engine()
 
 
 @pytest.fixture(scope="module")

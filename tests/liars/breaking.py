@@ -9,7 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 
 Wanted = Callable[[Operation], bool]
 Break = Callable[[Plan], Plan]

@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from tests.liars.breaking import Break
 from tests.liars.doctor import add, doctored, edit_account
 from tests.liars.liar import check

@@ -7,7 +7,8 @@ import dataclasses
 from typing import Any
 
 from howdah.plan.host_queue import HOST_HANDLE
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from tests.liars.breaking import Break, values
 from tests.liars.doctor import add, doctored, edit_account
 from tests.liars.liar import check

@@ -13,7 +13,8 @@ import numpy as np
 
 from howdah.linux.netlink.discipline.gaps import packed, unpacked
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.liars.bench import Bench

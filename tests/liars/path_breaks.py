@@ -6,7 +6,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from tests.liars.breaking import Break, altered, bottleneck, named, netem, values, with_operations
 from tests.unit.plan_factory import collecting
 

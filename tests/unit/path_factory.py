@@ -7,7 +7,8 @@ import dataclasses
 from typing import Any
 
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 from howdah.record.schema import TABLES
 from tests.unit.plan_factory import make_plan
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from howdah.plan.compile import compile_plan
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 from howdah.profile import load
 
 BASE = """\

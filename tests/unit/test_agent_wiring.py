@@ -14,7 +14,7 @@ from howdah.agent.wiring import make_wiring
 from howdah.agent.wiring.netlink import NetlinkWiring, describe, sysctl_path
 from howdah.linux.netlink.message import NetlinkError
 from howdah.plan.operation import OPERATIONS
-from howdah.plan.plan import Operation
+from howdah.plan.step import Operation
 from tests.unit.plan_factory import make_plan
 
 

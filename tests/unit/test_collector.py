@@ -15,7 +15,8 @@ from collectors.ss import SsCollector
 from collectors.tracepoint import drain_interval_ns, event_filter, parse_statistics
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 from tests.unit.plan_factory import make_plan
 
 STATISTICS = """entries: 12

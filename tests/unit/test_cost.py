@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from howdah.work.cost import FLOW_S, expected_core_s
 from tests.unit.plan_factory import collecting, make_plan
 

@@ -18,7 +18,8 @@ from howdah.judge.accounting import Snapshots
 from howdah.judge.active_queue import active_queue_checks
 from howdah.linux.netlink.discipline.dualpi2 import Dualpi2
 from howdah.linux.netlink.message import attribute, parse_attributes, u32
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from tests.unit.profile_factory import make_one, operations
 

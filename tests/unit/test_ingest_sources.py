@@ -19,7 +19,7 @@ from howdah.ingest.run import ingest, read_report
 from howdah.ingest.tcp_info import KNOWN_BYTES
 from howdah.ingest.tcp_info import locate as locate_tcp_info
 from howdah.ingest.tcp_probe import unwrap
-from howdah.plan.plan import Operation
+from howdah.plan.step import Operation
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.unit.recorded_run import EPOCH_NS, make_recorded_run, recorded_plan

@@ -17,7 +17,7 @@ from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import MISSING
 from howdah.measure.trace import FlowTrace
-from howdah.plan.plan import Operation
+from howdah.plan.step import Operation
 from howdah.record.directory import read_json
 from howdah.record.verdict import Check, read_verdict
 from tests.unit import path_factory

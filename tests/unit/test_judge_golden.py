@@ -20,7 +20,8 @@ from howdah.judge.run import judge
 from howdah.judge.settings import settings_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.plan.kernel import Part
-from howdah.plan.plan import Host, Operation, Plan, RealTime
+from howdah.plan.plan import Host, Plan, RealTime
+from howdah.plan.step import Operation
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check
 from howdah.trait import traits

@@ -12,7 +12,7 @@ from howdah.judge.limits import limit_checks
 from howdah.judge.promise import receive_window_reason
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.trace import FlowTrace
-from howdah.plan.plan import Operation
+from howdah.plan.step import Operation
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MSS, make_flow, make_info, make_measured, make_trace
 

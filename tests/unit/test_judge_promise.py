@@ -19,7 +19,8 @@ from howdah.judge.promise import (
 )
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
 from tests.unit.test_judge_limits import held_trace

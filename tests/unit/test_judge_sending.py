@@ -11,7 +11,8 @@ from howdah.judge.limits import limit_checks
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import Samples
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 from howdah.plan.traffic import HttpRequests
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan

@@ -12,7 +12,8 @@ from howdah.agent.wiring.netlink import ROUTE_METRICS as NUMBERS
 from howdah.judge.settings import settings_checks
 from howdah.plan.kernel import Part
 from howdah.plan.operation import ROUTE_METRICS
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from howdah.trait import traits
 from tests.unit import path_factory

@@ -10,21 +10,10 @@ import pytest
 from howdah.measure.cause import Detection, exit_cause
 from howdah.measure.exit import Exit, find_exit
 from howdah.measure.trace import FlowTrace
-from tests.unit.trace_factory import make_counters, make_flow, make_info, make_trace
+from tests.unit.test_measure_cause import hystart_trace
+from tests.unit.trace_factory import make_counters, make_info, make_trace
 
 INF = math.inf
-
-
-def hystart_trace(kernel_algorithm: str = "cubic") -> FlowTrace:
-    """The ACK at 42 ms makes HyStart set ssthresh to the window of 16; the record at 43 ms shows it."""
-    return make_trace(
-        [40, 41, 42, 43, 44],
-        una=[0, 2, 4, 6, 8],
-        nxt=[10, 14, 18, 22, 24],
-        cwnd=[10, 14, 16, 17, 17],
-        ssthresh=[INF, INF, INF, 16, 16],
-        flow=make_flow(kernel_algorithm=kernel_algorithm),
-    )
 
 
 def loss_trace(cwnd_after: int = 40) -> FlowTrace:

@@ -13,7 +13,8 @@ from howdah.errors import ProfileError
 from howdah.judge.loss_readings import _without_hop, hidden_by, loss_readings
 from howdah.linux.netlink.discipline.howdah_hop import COUNTERS, MiddleHop
 from howdah.measure.sampled import Samples
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event
 from howdah.plan.text import render
 from howdah.profile.middlebox import MOST_LOST
 from tests.unit.profile_factory import make_one, make_plans

@@ -154,9 +154,9 @@ def test_every_declared_set_has_a_source_and_a_tcp() -> None:
 
 REFUSED = [
     ("path.queue=codel", "no queue codel"),
-    ("path.tick=10 ms", "no delay line with a tick"),
+    ("path.tick=10 ms", "no tick"),
     ("path.gso_max_segs=kernel", "segmentation offload"),
-    ("path.schedule=[{at: 1 s, rate: 2 Mbit/s}]", "path that changes"),
+    ("path.schedule=[{at: 1 s, rate: 2 Mbit/s}]", "no schedule"),
     ("perturbation.jitter=1 ms", "no jitter"),
     ("host.sysctls={net.ipv4.tcp_sack: 0}", "no sysctls"),
     ("host.tcp_rmem=4096 4096 4096", "no buffers of a host"),

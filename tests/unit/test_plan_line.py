@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from howdah.plan.line import Line, delay_lines
-from howdah.plan.plan import Event, Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Event, Operation
 from tests.unit import path_factory
 
 NONE = {
@@ -29,7 +30,7 @@ def options(**changes: Any) -> dict[str, Any]:
 def plan(*changes: tuple[str, str, dict[str, Any]], **first: Any) -> Plan:
     """The line towards r1 begins with ``first``; ``changes`` are an operation, a handle and options of later."""
     base = path_factory.path_plan()
-    place = {"node": "right", "interface": "right-eth1"}
+    place = {"node": "right", "interface": "right-eth1", "parent": "root"}
     operations = [
         Operation(
             each.op, {**each.arguments, "options": options(**(first if each.arguments["node"] == "right" else {}))}
@@ -39,7 +40,14 @@ def plan(*changes: tuple[str, str, dict[str, Any]], **first: Any) -> Plan:
         for each in base.operations
     ]
     # Of the bottleneck between two routers, and a queue of another kind towards a host.
-    between = {"node": "left", "interface": "left-eth1", "handle": "1:", "kind": "netem", "options": options()}
+    between = {
+        "node": "left",
+        "interface": "left-eth1",
+        "parent": "root",
+        "handle": "1:",
+        "kind": "netem",
+        "options": options(),
+    }
     other = {**place, "handle": "9:", "kind": "htb", "options": options(delay_us=1)}
     operations += [
         Operation("qdisc", between),

@@ -17,8 +17,8 @@ from howdah.plan.operation import (
     event,
     operation,
 )
-from howdah.plan.plan import Operation
 from howdah.plan.reference import page as with_table
+from howdah.plan.step import Operation
 from tests.unit.profile_factory import make_one
 
 DATA_FORMAT = Path(__file__).resolve().parents[2] / "docs" / "data-format.md"

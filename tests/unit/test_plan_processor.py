@@ -15,8 +15,9 @@ from howdah.linux.netlink.qdisc import format_handle, parse_handle, qdisc_reques
 from howdah.plan.command import command_lines
 from howdah.plan.compile import compile_plan
 from howdah.plan.operation import OperationError, operation
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
 from howdah.plan.processor import PROCESSOR_MODULE
+from howdah.plan.step import Operation
 from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.processor import MODELS, NONE, ProcessorSection

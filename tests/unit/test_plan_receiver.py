@@ -11,8 +11,9 @@ import pytest
 from howdah.errors import ProfileError
 from howdah.plan.command import command_lines
 from howdah.plan.compile import compile_plan
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
 from howdah.plan.receiver import RECEIVER_MODULE
+from howdah.plan.step import Operation
 from howdah.profile import load
 from howdah.receiver import MOST_BACKLOG_BLOCKS, RECEIVERS
 

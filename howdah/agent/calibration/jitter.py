@@ -15,7 +15,8 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.linux.netlink.qdisc import change_qdisc
 from howdah.plan.jitter import Jitter, jitter_events
-from howdah.plan.plan import CalibrationTarget, Event, Plan
+from howdah.plan.plan import CalibrationTarget, Plan
+from howdah.plan.step import PlacedQueue
 
 _MARGIN_NS = 50 * MS
 
@@ -29,12 +30,11 @@ def measure_jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace],
     return found
 
 
-def _apply(events: Iterable[Event], namespaces: dict[str, Namespace]) -> None:
-    for event in events:
-        place = event.arguments
-        namespace = namespaces[place["node"]]
-        netem = dataclasses.replace(Netem(**place["options"]), tick_us=None)
-        change_qdisc(namespace.netlink, namespace.index(place["interface"]), place["parent"], place["handle"], netem)
+def _apply(lines: Iterable[PlacedQueue], namespaces: dict[str, Namespace]) -> None:
+    for line in lines:
+        namespace = namespaces[line.node]
+        netem = dataclasses.replace(Netem(**line.options), tick_us=None)
+        change_qdisc(namespace.netlink, namespace.index(line.interface), line.parent, line.handle, netem)
 
 
 def _measured(

@@ -111,7 +111,7 @@ class ConnectedFlow(FlowDriver):
         number = self._opening.connect_ex(flow.at(to))
         if number not in (0, errno.EINPROGRESS):
             raise AgentError(self.label, f"connect: {os.strerror(number)}")
-        self._cookies["sender" if self._by_sender else "receiver"] = cookie_of(self._opening)
+        self._keep_cookie(self._opening, sends=self._by_sender)
         self._loop.when_writable(self._opening.fileno(), self._connected)
 
     def _connected(self, now: int) -> None:
@@ -123,6 +123,12 @@ class ConnectedFlow(FlowDriver):
         else:
             self._established(self._opening, now, sends=self._by_sender)
 
+    def _keep_cookie(self, connection: socket.socket, *, sends: bool) -> None:
+        if sends:
+            self._sender_cookie = cookie_of(connection)
+        else:
+            self._receiver_cookie = cookie_of(connection)
+
     def _accept(self, now: int) -> None:
         assert self._listener is not None
         accepted, _peer = self._listener.accept()
@@ -132,7 +138,7 @@ class ConnectedFlow(FlowDriver):
         self._established(accepted, now, sends=not self._by_sender)
 
     def _established(self, connection: socket.socket, now: int, *, sends: bool) -> None:
-        self._cookies["sender" if sends else "receiver"] = cookie_of(connection)
+        self._keep_cookie(connection, sends=sends)
         if not sends:
             assert self._sink is not None
             self._receiver = connection

@@ -48,7 +48,7 @@ class DatagramFlow(FlowDriver):
             self._receiver = self._open(flow.receiver, destination, source)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
-        self._cookies = {"sender": cookie_of(self._sender), "receiver": cookie_of(self._receiver)}
+        self._sender_cookie, self._receiver_cookie = cookie_of(self._sender), cookie_of(self._receiver)
         order(f"sink {self._receiver.fileno()}")
 
     def _open(self, host: str, own: tuple[str, int], peer: tuple[str, int]) -> socket.socket:
@@ -79,12 +79,12 @@ class DatagramFlow(FlowDriver):
     def _switch_off(self, _now: int) -> None:
         if self._sender is None or not self._sending:
             return
-        self._sent_bytes += self._count("sender", "source")[0]
+        self._sent_bytes += self._count(self._sender_cookie, "source")[0]
         order(f"detach {self._sender.fileno()}")
         self._sending = False
 
-    def _count(self, end: str, role: str) -> tuple[int, int | None]:
-        state = status_of(read_file(str(CONTROL)), self._cookies[end] or 0, role)
+    def _count(self, cookie: int | None, role: str) -> tuple[int, int | None]:
+        state = status_of(read_file(str(CONTROL)), cookie or 0, role)
         return (state.bytes, state.last_ns) if state else (0, None)
 
     def stop(self, now: int) -> None:
@@ -94,13 +94,13 @@ class DatagramFlow(FlowDriver):
         """Whether everything that was sent has come; what a queue dropped never does, so that time ends the wait."""
         if self._start_ns is None or self._sender is None:
             return True
-        return not self._sending and self._count("receiver", "sink")[0] == self._sent_bytes
+        return not self._sending and self._count(self._receiver_cookie, "sink")[0] == self._sent_bytes
 
     def close(self) -> None:
         if self._sender is None or self._receiver is None:
             return
         self._switch_off(0)
-        self._received = self._count("receiver", "sink")
+        self._received = self._count(self._receiver_cookie, "sink")
         self._sender.close()
         self._receiver.close()
         self._sender = self._receiver = None

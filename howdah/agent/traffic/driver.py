@@ -34,7 +34,8 @@ class FlowDriver(ABC):
         self._namespaces = namespaces
         self._loop = loop
         self._output = output
-        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
+        self._sender_cookie: int | None = None
+        self._receiver_cookie: int | None = None
         self._start_ns: int | None = None
 
     @property
@@ -100,8 +101,8 @@ class FlowDriver(ABC):
         sent, retransmitted = segments
         return {
             "id": self.description.id,
-            "sender_cookie": self._cookies["sender"],
-            "receiver_cookie": self._cookies["receiver"],
+            "sender_cookie": self._sender_cookie,
+            "receiver_cookie": self._receiver_cookie,
             "source_port": self.description.source_port,
             "start_ns": relative(self._start_ns),
             "connected_ns": relative(connected_ns),

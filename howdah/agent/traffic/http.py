@@ -106,11 +106,11 @@ class HttpFlow(FlowDriver):
         flow = self.description
         client = self._ask(flow.receiver, self.endpoint.reversed())
         if client is not None:
-            self._cookies["receiver"] = parse_socket(client).cookie
+            self._receiver_cookie = parse_socket(client).cookie
         server = self._ask(flow.sender, self.endpoint)
         if server is None:
             return False
-        self._cookies["sender"] = parse_socket(server).cookie
+        self._sender_cookie = parse_socket(server).cookie
         self._counted = counted(server)
         if self._connected_ns is None:
             self._connected_ns = now

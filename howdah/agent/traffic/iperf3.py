@@ -130,9 +130,9 @@ class Iperf3Flow(FlowDriver):
             self._loop.at(now + self._poll_ns, self._look_for_connection)
             return
         self._connected_ns = now
-        self._cookies["sender"] = found.cookie
+        self._sender_cookie = found.cookie
         there = self._socket(self.description.receiver, self.endpoint.reversed())
-        self._cookies["receiver"] = None if there is None else there.cookie
+        self._receiver_cookie = None if there is None else there.cookie
         if self._size_bytes:
             self._look_for_last_byte(now)
 

@@ -178,12 +178,12 @@ class ProgramFlow(FlowDriver):
 
     def _keep(self, sender: ProgramSocket | None, receiver: ProgramSocket | None) -> None:
         if sender is not None:
-            self._cookies["sender"] = sender.cookie or self._cookies["sender"]
+            self._sender_cookie = sender.cookie or self._sender_cookie
             self._received_bytes = max(self._received_bytes, sender.acknowledged_bytes)
             self._segments = sender.segments or self._segments
             self._algorithm = sender.algorithm or self._algorithm
         if receiver is not None:
-            self._cookies["receiver"] = receiver.cookie or self._cookies["receiver"]
+            self._receiver_cookie = receiver.cookie or self._receiver_cookie
             self._received_bytes = max(self._received_bytes, receiver.received_bytes)
 
     def _settle(self, now: int) -> None:

@@ -20,10 +20,12 @@ from howdah.agent.error import AgentError
 from howdah.agent.settings import Settings
 from howdah.agent.wiring.netlink import ROUTE_METRICS, NetlinkWiring, describe
 from howdah.linux.namespace import Namespace
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.plan import Plan
+from howdah.plan.step import Operation, PlacedQueue
 
 # What Mininet does by itself when it builds a Topo.
 _MININET_DOES = ("node", "link", "address", "up")
+_ENDS = ("node1", "node2", "port1", "port2")
 
 
 class MininetWiring(NetlinkWiring):
@@ -48,7 +50,7 @@ class MininetWiring(NetlinkWiring):
                 continue
             if operation.op == "adopt":
                 self.apply_one(label, operation)
-                adopted.add((operation.arguments["node"], operation.arguments["interface"]))
+                adopted.add(_place(operation))
                 continue
             if operation.op in _MININET_DOES and _place(operation) not in adopted:
                 continue
@@ -90,8 +92,7 @@ class MininetWiring(NetlinkWiring):
                 own.addHost(node, **topology.nodeInfo(node))
         for one, other, information in topology.links(sort=True, withInfo=True):
             if one in part.nodes and other in part.nodes:
-                known = ("node1", "node2", "port1", "port2")
-                options = {name: value for name, value in information.items() if name not in known}
+                options = {name: value for name, value in information.items() if name not in _ENDS}
                 ends, ports = _ends(information)
                 own.addLink(*ends, *ports, **options)
         return own
@@ -105,10 +106,9 @@ class MininetWiring(NetlinkWiring):
     def _run(self, label: str, operation: Operation) -> None:
         from howdah.plan.command import command_lines
 
-        arguments = operation.arguments
         text = f"{label} ({describe(operation)})"
         for line in command_lines(operation):
-            words = [self._distribution(word, arguments) for word in shlex.split(line)]
+            words = [self._distribution(word, operation.queue) for word in shlex.split(line)]
             done = subprocess.run(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -121,11 +121,11 @@ class MininetWiring(NetlinkWiring):
                 said = (done.stderr or done.stdout).strip()
                 raise AgentError(text, f"{shlex.join(words)}: status {done.returncode}: {said}")
 
-    def _distribution(self, word: str, arguments: dict[str, Any]) -> str:
+    def _distribution(self, word: str, queue: PlacedQueue | None) -> str:
         """tc takes a distribution by the name of a file; the command line only says how long the table is."""
-        if not word.startswith("table["):
+        if queue is None or not word.startswith("table["):
             return word
-        table = arguments["options"]["distribution"]
+        table = queue.options["distribution"]
         name = f"howdah{abs(hash(tuple(table)))}"
         (self._distributions / f"{name}.dist").write_text("\n".join(map(str, table)) + "\n")
         return name
@@ -138,8 +138,8 @@ class MininetWiring(NetlinkWiring):
 
 def _ends(information: dict[str, Any]) -> tuple[tuple[str, str], tuple[int, int]]:
     """Nodes and ports of a link of a ``Topo``, as they were given to addLink."""
-    nodes = (information["node1"], information["node2"])
-    return nodes, (information["port1"], information["port2"])
+    one, other, *ports = (information[name] for name in _ENDS)
+    return (one, other), (ports[0], ports[1])
 
 
 def _place(operation: Operation) -> tuple[str, str]:

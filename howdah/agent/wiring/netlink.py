@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,15 @@ from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, se
 from howdah.linux.netlink.neighbour import add_neighbour
 from howdah.linux.netlink.police import add_policer
 from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
-from howdah.plan.plan import Operation
+from howdah.plan.step import Event, Operation
 
 Arguments = dict[str, Any]
 _SHOWN_LETTERS = 100
+_CHANGES: dict[str, Callable[..., None]] = {
+    "qdisc": qdisc.change_qdisc,
+    "replace": qdisc.replace_qdisc,
+    "class": qdisc.change_class,
+}
 
 ROUTE_METRICS = {
     "initial_window_packets": RTAX_INITCWND,
@@ -67,7 +73,7 @@ def without_ipv6(namespace: Namespace) -> None:
 
 def _too_old(operation: Operation, error: OSError) -> str:
     """What to do where a kernel has no queue of the kind."""
-    kind = discipline(operation.arguments["kind"]) if operation.op == "qdisc" else None
+    kind = discipline(operation.queue.kind) if operation.queue is not None else None
     since = kind.since if kind is not None and issubclass(kind, HopQueue) and error.errno == errno.ENOENT else ()
     words = f": Linux has it since {'.'.join(map(str, since))}; a profile has it with kernel: debian-newest"
     return words if since else ""
@@ -98,33 +104,24 @@ class NetlinkWiring:
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(text, f"bad arguments: {error}") from error
 
-    def change(self, label: str, operation: str, arguments: Arguments) -> None:
+    def change(self, label: str, event: Event) -> None:
         """A change of path at a time of the timeline: ``qdisc`` or ``class``, in place, packets stay queued; or
         ``replace``, a new queue."""
-        text = f"{label} ({describe(Operation(operation, arguments))})"
-        namespace = self.namespaces[arguments["node"]]
-        index = namespace.index(arguments["interface"])
+        method = self._class if event.op == "class" else self._qdisc
         try:
-            kind, options = arguments["kind"], arguments["options"]
-            if operation in ("qdisc", "replace"):
-                place = (arguments["parent"], arguments["handle"])
-                do = qdisc.change_qdisc if operation == "qdisc" else qdisc.replace_qdisc
-                do(namespace.netlink, index, *place, made(kind, options))
-            else:
-                place = (arguments["parent"], arguments["classid"])
-                qdisc.change_class(namespace.netlink, index, *place, kind, class_made(kind, options))
+            method(**event.arguments, do=_CHANGES[event.op])
         except OSError as error:
+            text = f"{label} ({describe(Operation(event.op, event.arguments))})"
             raise AgentError(text, error.strerror or str(error)) from error
 
-    def follow(self, label: str, arguments: Arguments, began_ns: int) -> None:
+    def follow(self, label: str, began_ns: int, node: str, interface: str, handle: str, follows: bool) -> None:
         """A link follows its trace, which began then, or has its constant rate again; packets stay queued."""
         from howdah.linux.netlink.discipline.howdah_link import TraceLink, begin, end
 
-        namespace = self.namespaces[arguments["node"]]
-        index = namespace.index(arguments["interface"])
-        message = begin(began_ns) if arguments["follows"] else end()
+        namespace = self.namespaces[node]
+        message = begin(began_ns) if follows else end()
         try:
-            qdisc.ask_qdisc(namespace.netlink, index, "root", arguments["handle"], TraceLink.kind, message)
+            qdisc.ask_qdisc(namespace.netlink, namespace.index(interface), "root", handle, TraceLink.kind, message)
         except OSError as error:
             raise AgentError(f"{label} (link)", error.strerror or str(error)) from error
 
@@ -209,9 +206,18 @@ class NetlinkWiring:
         namespace = self.namespaces[node]
         add_neighbour(namespace.netlink, namespace.index(interface), address, mac)
 
-    def _qdisc(self, node: str, interface: str, parent: str, handle: str, kind: str, options: Arguments) -> None:
+    def _qdisc(
+        self,
+        node: str,
+        interface: str,
+        parent: str,
+        handle: str,
+        kind: str,
+        options: Arguments,
+        do: Callable[..., None] = qdisc.add_qdisc,
+    ) -> None:
         namespace = self.namespaces[node]
-        qdisc.add_qdisc(namespace.netlink, namespace.index(interface), parent, handle, made(kind, options))
+        do(namespace.netlink, namespace.index(interface), parent, handle, made(kind, options))
 
     def _filter(self, node: str, interface: str, dscp: int, queue: int) -> None:
         namespace = self.namespaces[node]
@@ -221,10 +227,18 @@ class NetlinkWiring:
         namespace = self.namespaces[node]
         add_policer(namespace.netlink, namespace.index(interface), rate_bits_per_second, burst_bytes)
 
-    def _class(self, node: str, interface: str, parent: str, classid: str, kind: str, options: Arguments) -> None:
+    def _class(
+        self,
+        node: str,
+        interface: str,
+        parent: str,
+        classid: str,
+        kind: str,
+        options: Arguments,
+        do: Callable[..., None] = qdisc.add_class,
+    ) -> None:
         namespace = self.namespaces[node]
-        of_class = class_made(kind, options)
-        qdisc.add_class(namespace.netlink, namespace.index(interface), parent, classid, kind, of_class)
+        do(namespace.netlink, namespace.index(interface), parent, classid, kind, class_made(kind, options))
 
     def _module_parameter(self, module: str, name: str, value: Any) -> None:
         self.settings.parameter(module, name, str(value))

@@ -13,11 +13,12 @@ import dataclasses
 
 from howdah.engine.machines.placement import Placement
 from howdah.plan.operation import operation
-from howdah.plan.plan import Event, Operation, Plan
+from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.route import way
 from howdah.plan.shaping import LEAST_SENDER_QUEUE_PACKETS
 from howdah.plan.shares import BottleneckEnds, MachineShare, ProbePlace
+from howdah.plan.step import Event, Operation
 
 _EMULATOR = "emulator"
 
@@ -56,11 +57,7 @@ def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) 
 def _operations(plan: Plan, placement: Placement, nodes: list[str]) -> list[Operation]:
     """In the plan's order, with a queue for NICs that the plan gives none: a veth needs none, a NIC has always one."""
     found: list[Operation] = []
-    shaped = {
-        (item.arguments["node"], item.arguments["interface"])
-        for item in plan.operations
-        if item.op == "qdisc" and item.arguments["parent"] == "root"
-    }
+    shaped = {queue.at for queue in plan.queues if queue.parent == "root"}
     ipv6 = "ipv6.disable" not in plan.kernel_parameters
     queues: list[Operation] = []
     for item in plan.operations:
@@ -113,7 +110,7 @@ def _happens_here(event: Event, nodes: list[str], flows: set[int]) -> bool:
 
 
 def _bottleneck(plan: Plan) -> BottleneckEnds:
-    near, interface = plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface
+    near, interface, _ = plan.calibration.bottleneck
     addresses: dict[tuple[str, str], str] = {}
     for item in plan.operations:
         if item.op == "address":

@@ -48,8 +48,8 @@ def _path(plan: Plan) -> str:
 
 def _seed(plan: Plan) -> int:
     """That of the delay line which loses packets; it is drawn from the profile's and the repetition."""
-    for item in plan.operations:
-        seed = item.arguments.get("options", {}).get("seed") if item.op == "qdisc" else None
+    for queue in plan.queues:
+        seed = queue.options.get("seed")
         if seed is not None:
             return int(seed) % _SEED_RANGE + 1
     return plan.seed % _SEED_RANGE + 1

@@ -17,9 +17,10 @@ from howdah.linux.netlink.discipline.howdah_wire import Wire
 from howdah.plan.kernel import Part
 from howdah.plan.line import TICK_US, WIRE, WIRE_HANDLE, Line, delay_lines
 from howdah.plan.operation import operation
-from howdah.plan.plan import Event, Operation, Plan
+from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.shares import KernelShare
+from howdah.plan.step import Event, Operation
 
 LONGEST_LOOKAHEAD_US = 5 * TICK_US  # a longer one saves little and takes memory
 
@@ -80,7 +81,7 @@ def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Li
     parts = {host: number for number, part in enumerate(plan.parts) for host in part.hosts}
     found: list[Operation] = []
     for item in plan.operations:
-        line = lines.get(_place(item.arguments)) if item.op == "qdisc" else None
+        line = lines.get(item.queue.place) if item.queue else None
         if line is None:
             found.append(item)
             continue
@@ -98,7 +99,7 @@ def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Li
 
 def _event(event: Event, here: set[str], lines: dict[tuple[str, str, str], Line]) -> Event | None:
     """A change of a line happens where frames leave by it."""
-    line = lines.get(_place(event.arguments)) if event.op == "qdisc" else None
+    line = lines.get(event.queue.place) if event.queue else None
     if line is None:
         return event
     return None if line.host in here else dataclasses.replace(event, arguments=_rest(event.arguments, line))
@@ -108,7 +109,3 @@ def _rest(arguments: dict[str, Any], line: Line) -> dict[str, Any]:
     """The netem of a line without the delay that its wire has."""
     options = arguments["options"]
     return {**arguments, "options": {**options, "delay_us": options["delay_us"] - line.least_us}}
-
-
-def _place(arguments: dict[str, Any]) -> tuple[str, str, str]:
-    return (arguments["node"], arguments["interface"], arguments["handle"])

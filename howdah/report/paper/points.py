@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from howdah.plan.plan import Flow
 from howdah.record.result import Run
-from howdah.record.sample import Float64, bottleneck_queue, column
+from howdah.record.sample import Float64, column
 from howdah.report.source import TableSource
 
 
@@ -42,7 +42,7 @@ def queue(run: Run, _flow: Flow, start_s: float) -> tuple[Float64, Float64] | No
     table = run.table("qdisc")
     if table is None or run.plan is None:
         return None
-    for name, value in zip(("node", "interface", "handle"), bottleneck_queue(run.plan), strict=True):
+    for name, value in zip(("node", "interface", "handle"), run.plan.calibration.bottleneck, strict=True):
         table = table.filter(pc.equal(table.column(name).cast("string"), value))
     if not table.num_rows:
         return None
