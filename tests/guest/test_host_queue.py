@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,50 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
+from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check
 from tests.guest import guest_run
-from tests.guest.packets import captured
+from tests.guest.packets import captured, frames
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 CAPTURE = "collect.pcap=['s1:s1-eth0']"
 WINDOW = 40
 MS = 1_000_000
+LIMIT, BURST = 15, 25  # packets of one priority; datagrams of each kind at a time
+LOW_DELAY = 0x10  # of IP_TOS: TC_PRIO_INTERACTIVE, the first of pfifo_fast's three queues
+THROW = f"""\
+import socket, sys, time
+thrower = socket.socket(type=socket.SOCK_DGRAM)
+while True:
+    time.sleep(0.2)
+    for tos in (0, {LOW_DELAY}):
+        thrower.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        for _ in range({BURST}):
+            thrower.sendto(bytes(1000), (sys.argv[1], int(sys.argv[2])))
+"""
+CATCH = """\
+import socket, sys
+catcher = socket.socket(type=socket.SOCK_DGRAM)
+catcher.bind((sys.argv[1], int(sys.argv[2])))
+while True:
+    catcher.recv(65536)
+"""
+PRIORITIES = f"""\
+howdah: 1
+name: priorities
+path: {{rate: 50 Mbit/s, rtt: 40 ms, buffer: 1 bdp, sender_interface: 20 Mbit/s}}
+sender: {{queue: {{kind: pfifo_fast, limit: {LIMIT}}}}}
+algorithm: cubic
+duration: 2 s
+collect: {{qdisc: 2 ms, pcap: ["s1:s1-eth0"]}}
+flows:
+  - traffic:
+      protocol: udp
+      client: {{command: [python3, ./throw.py, "{{server_address}}", "{{port}}"], files: [throw.py]}}
+      server: {{command: [python3, ./catch.py, "{{server_address}}", "{{port}}"], files: [catch.py]}}
+"""
 
 
 def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, Check]]:
@@ -103,3 +139,22 @@ def test_fq_drops_what_exceeds_the_limit_of_a_flow(engine: UmlEngine) -> None:
     dropped = value(directory, "host_queue_drops_packets")
     assert dropped > 500
     assert any(f"dropped {dropped} packets, {dropped} of them at the limit of a flow" in each for each in messages)
+
+
+def test_packets_with_a_dscp_have_a_queue_of_pfifo_fast_of_their_own(engine: UmlEngine, tmp_path: Path) -> None:
+    """Two unmarked packets leave at once. Of those that come after them each priority keeps its limit, and what is
+    marked leaves before what has waited for longer."""
+    for name, text in (("throw.py", THROW), ("catch.py", CATCH), ("priorities.yaml", PRIORITIES)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    plan = guest_run.plan_of(profile=tmp_path / "priorities.yaml")
+    directory, verdict = shared_run(engine, plan)
+    assert guest_run.failures(verdict) == {}
+    sent = [frame[15] for _time, frame in frames(directory, "s1-s1-eth0") if len(frame) > 42 and frame[23] == 17]
+    found = [(tos, len(list(run))) for tos, run in groupby(sent)]
+    count = len(sent) // (2 + 2 * LIMIT)
+    assert count >= 5
+    assert found == [(0, 2), *[(LOW_DELAY, LIMIT), (0, LIMIT + 2)] * (count - 1), (LOW_DELAY, LIMIT), (0, LIMIT)]
+    assert value(directory, "host_queue_drops_packets") == count * (2 * (BURST - LIMIT) - 2)
+    queue = store.read(directory, "qdisc").to_pylist()
+    held = max(row["backlog_packets"] for row in queue if row["interface"] == "s1-eth0")
+    assert LIMIT < held <= 2 * LIMIT

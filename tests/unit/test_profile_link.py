@@ -67,6 +67,7 @@ def test_rounds_follow_each_other_as_in_mm_link(tmp_path: Path) -> None:
     ms = [0, 29, 30, 99, 100, 129, 130, 199, 200, 250]
     assert found.until(np.array(ms) * 1_000_000).tolist() == [2, 2, 3, 3, 6, 6, 7, 7, 10, 11]
     assert found.until(-1) == 0
+    assert found.until(np.array(ms) * 1e6).tolist() == found.until(np.array(ms) * 1_000_000).tolist()
 
 
 def test_a_stall_behind_the_end_of_the_run_refuses_nothing(tmp_path: Path) -> None:
