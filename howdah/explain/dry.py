@@ -11,9 +11,12 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, RoundTrips
-from howdah.explain.seen import Flags, Seen
+from howdah.explain.seen import NEW, Flags, Seen
 
 _WAITED = 0.25  # of the base round trip
+_SHORT = 0.9  # of a full segment: options of a few bytes make none short
+_LEAST_MSS_BYTES = 536  # no path takes less: segments that are all smaller are pieces
+_ROUNDS_APART = 2  # a piece may last for so many
 
 
 def dry(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
@@ -40,3 +43,22 @@ def drained(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
     ends = dry(seen, course, trips)
     last = np.unique(course.nxt[ends])
     return np.isin(course.nxt, last)
+
+
+def fed(seen: Seen, course: SenderCourse) -> Flags:
+    """ACKs around which the application writes piece by piece: a new segment that is not full leaves where nothing more
+    waits. Whole segments that leave steadily are those of a sender that paces, or of such an application."""
+    sent, found = seen.sent, np.zeros(len(course), bool)
+    if seen.narrowed_bytes is not None or not course.of_sender:
+        return found
+    rest = (sent.end - sent.begin) % course.mss_bytes
+    short = (rest > 0) & (rest < _SHORT * course.mss_bytes) if course.mss_bytes >= _LEAST_MSS_BYTES else rest >= 0
+    ends = sent.top[short & (sent.kind == NEW) & (sent.top < sent.top[-1])]
+    at = np.searchsorted(course.nxt, ends)
+    rounds = np.unique(np.searchsorted(course.rounds, at[at < len(course)], side="right") - 1)
+    # Pieces that come now and then end where they end: only those that follow one another are a flow's.
+    apart = np.flatnonzero(np.diff(rounds) <= _ROUNDS_APART + 1)
+    for first, last in zip(rounds[apart].tolist(), rounds[apart + 1].tolist(), strict=True):
+        stop = int(course.rounds[last + 1]) if last + 1 < course.rounds.size else len(course)
+        found[course.rounds[max(first, 0)] : stop] = True
+    return found

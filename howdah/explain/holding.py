@@ -12,7 +12,7 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse, repairs
 from howdah.explain.delay import RoundTrips
-from howdah.explain.dry import drained
+from howdah.explain.dry import drained, fed
 from howdah.explain.path import SeenPath
 from howdah.explain.rate import busy_ns
 from howdah.explain.seen import Flags, Seen
@@ -32,7 +32,7 @@ def holding_of(seen: Seen, course: SenderCourse, trips: RoundTrips, start: Start
     if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
     took = np.diff(course.time_ns)
-    code = _codes(course, trips, start, path, drained(seen, course, trips))[1:]
+    code = _codes(course, trips, start, path, drained(seen, course, trips) | fed(seen, course))[1:]
     seconds = {
         kind: float(took[code == number].sum()) / _SECOND_NS
         for number, kind in enumerate(_KINDS)

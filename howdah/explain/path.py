@@ -31,7 +31,7 @@ _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
 _FRAME_BYTES = 1514
 _FILLED, _SPARE_FRAMES, _ROOM_FRAMES = 0.85, 3, 4  # of what the path holds with such a queue
 _SPACED = 4  # so many gaps must be like the gap behind them
-_MANY_LOSSES, _EMPTIED = 10, 0.3  # the latter of the fullest queue
+_MANY_LOSSES, _EMPTIED = 20, 0.3  # few may be the ends of bursts; of the fullest queue
 _STILL = 0.5  # of a queue's delay, without an ACK
 _SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be the path's own spacing
 

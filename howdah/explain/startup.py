@@ -14,7 +14,7 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
-from howdah.explain.dry import ran_dry
+from howdah.explain.dry import fed, ran_dry
 from howdah.explain.hystart import Detections, detections
 from howdah.explain.pacing import drain_begin, is_paced, rate_stood, stays_empty
 from howdah.explain.repairs import RENO, repairs_of
@@ -34,7 +34,7 @@ _KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
 _TOGETHER_NS = 500_000
 _FEW_PACKETS, _FEW_ACKS = 8, 4
 _TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
-_UNDONE = 0.15  # of what was in flight
+_MOSTLY, _UNDONE = 0.5, 0.15  # the latter of what was in flight
 _PASSED_OVER = 2  # trains of ACKs, each in another round: no delay that varies feigns them all
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
@@ -77,7 +77,8 @@ class StartUp:
 def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     mss = course.mss_bytes
     rounds = _rounds(course)
-    paced = is_paced(seen, trips)
+    in_pieces = fed(seen, course)
+    paced = is_paced(seen, trips) and float(in_pieces.mean()) < _MOSTLY
     initial = _initial_window(seen, course)
     if not course.of_sender:
         return _without(
@@ -107,7 +108,7 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
         mark = mark if mark is not None and mark <= at else None
         before, told = _left_before(gain, course, found, at, trips)
         if before is not None and _limit(seen, course, trips, before) is None:
-            cause, sure, evidence = _detector(course, trips, found, before, mark)
+            cause, sure, evidence = _detector(course, trips, found, before, mark, paced)
             at = before
         elif seen.narrowed_bytes is not None or mark is not None:
             cause, sure = UNKNOWN, False
@@ -145,9 +146,9 @@ def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
     if limit is not None:
         why = "the receive window held it back before it left"
         if limit == APPLICATION:
-            why = NO_DATA if ran_dry(seen, course, trips, end) else ENDED
+            why = ENDED if _all_sent(seen, course, end) else NO_DATA
         return _without(rounds, initial, paced, why, limit, end, grown)
-    cause, sure, evidence = _detector(course, trips, found, end, mark)
+    cause, sure, evidence = _detector(course, trips, found, end, mark, paced)
     if trips.at != SENDER and sure and _silence_follows(course, trips, end):
         cause, sure = UNKNOWN, False
         evidence = "growth ended before a timeout; what was lost in front of the tap may have ended it"
@@ -342,7 +343,7 @@ def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) 
         room = windows - course.flight[near]
         if float(np.median(room)) < 2 * course.mss_bytes or float((room < 3 * course.mss_bytes).mean()) > 0.5:
             return RECEIVE_WINDOW
-    if ran_dry(seen, course, trips, at):
+    if ran_dry(seen, course, trips, at) or float(fed(seen, course)[near].mean()) > _MOSTLY:
         return APPLICATION
     # What ACKs that come together let go shows at the next ones.
     later = at + 1 + np.flatnonzero(course.exact[at + 1 :])
@@ -362,7 +363,7 @@ def _first_mark(seen: Seen) -> int | None:
 
 
 def _detector(
-    course: SenderCourse, trips: RoundTrips, found: Detections, end: int, mark: int | None
+    course: SenderCourse, trips: RoundTrips, found: Detections, end: int, mark: int | None, paced: bool
 ) -> tuple[str, bool, str]:
     """Which detector of HyStart speaks at the exit, or whether a mark of ECN comes there."""
     base = trips.base_ns.value or 0
@@ -386,6 +387,8 @@ def _detector(
         both = "a mark of ECN and a detector" if mark is not None else "both detectors"
         return UNKNOWN, False, f"{both} of HyStart speak at the same time"
     _far, cause, at = near[0]
+    if paced and cause != CONGESTION_SIGNAL:
+        return UNKNOWN, False, "it paces: a detector of HyStart, or a model of the path as BBR's, ended growth"
     if cause == CONGESTION_SIGNAL:
         return cause, True, "the receiver reports a mark of ECN, and the sender reduced its window"
     if cause == ACK_TRAIN:

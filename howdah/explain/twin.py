@@ -209,7 +209,8 @@ def _add_size(twin: _Twin, flow: Explained, duration_s: float, later_s: float) -
     ended = flow.limit == "application" and flow.exit is None
     size = min(flow.data_bytes, _MOST_SIZE_BYTES)
     if ended:
-        twin.flow.append(f"size: {size} B # what was transferred")
+        pieces = ", piece by piece; the twin writes it at once" if flow.held_back_by is HeldBy.APPLICATION else ""
+        twin.flow.append(f"size: {size} B # what was transferred{pieces}")
     before = f", and {round(later_s * 1e3)} ms before it" if later_s else ""
     twin.rest.append(f"duration: {significant_plain(duration_s + later_s, 3)} s # as long as it was recorded{before}")
     twin.rest.append("repetitions: 1 # one run is the path as it is")

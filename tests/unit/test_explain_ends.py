@@ -240,3 +240,21 @@ def test_a_timeout_that_was_undone_ends_no_start_up(at: str, tmp_path: Path) -> 
 def test_a_paced_start_up_ends_by_its_drain(tmp_path: Path) -> None:
     flow = shown("paced", "sender", tmp_path)
     assert flow.paced and flow.exit is not None and flow.exit.cause == "bbr-drain" and flow.algorithm == ["bbr"]
+
+
+@pytest.mark.parametrize("at", ["sender", "receiver"])
+@pytest.mark.parametrize(
+    ("every_ms", "piece_bytes"), [(1, 100), (1, 500), (1, 1500), (1, 2000), (10, 4000), (50, 20_000)]
+)
+def test_an_application_that_writes_piece_by_piece_does_not_pace_and_left_nothing(
+    every_ms: int, piece_bytes: int, at: str, tmp_path: Path
+) -> None:
+    """Segments leave without an ACK, as those of a sender that paces, and what is in flight falls where what had waited
+    is gone: no detector of HyStart ended that."""
+    total = 400 * piece_bytes if every_ms == 50 else 1500 * piece_bytes
+    played = Play(Ends(buffer_bytes=_DEEP, total_bytes=total, writes=lambda now: now // (every_ms * MS) * piece_bytes))
+    (tmp_path / "it").write_bytes(pcap(played.near if at == "sender" else played.far))
+    (flow,) = read_files([tmp_path / "it"], 1).flows
+    assert flow.exit is None and flow.limit == "application" and not flow.paced
+    assert flow.holding is not None and flow.held_back_by == HeldBy.APPLICATION
+    assert HeldBy.PACING not in flow.holding.seconds and flow.algorithm[0] != "bbr"

@@ -107,9 +107,9 @@ def test_behind_a_policer_a_queue_that_empties_did_not_drop(
     (flow,) = read_files([file], 1).flows
     assert flow.loss_by is None and "the queue emptied while packets were lost" in flow.loss_words
     assert flow.buffer_bytes.value is None
-    queued: list[Packet] = []
-    transfer(Drawn(buffer_bytes=60_000), far=queued)
-    file.write_bytes(pcap(queued))
+    far.clear()
+    transfer(Drawn(buffer_bytes=60_000), far=far)
+    file.write_bytes(pcap(far))
     assert read_files([file], 1).flows[0].loss_by == "queue"
 
 
