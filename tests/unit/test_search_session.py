@@ -111,12 +111,13 @@ def test_what_fails_is_found_made_simple_and_proven(bench: _Bench) -> None:
     found = session.run()
     assert found.simplest is not None
     assert found.proven is not None
-    # Rate and buffer are as in the profile, the round trip is that of a corner, and the other flow is gone.
-    assert found.simplest.candidate == {"path.rtt": "300 ms"}
+    # Rate and buffer are as in the profile, and the other flow is gone. The round trip was that of a corner, 300 ms; it
+    # went half of the way to the 40 ms of the profile twice, and no further: at 100 ms the flow does not leave early.
+    assert found.simplest.candidate == {"path.rtt": "105 ms"}
     assert found.simplest.more == {"background": [], "duration": "1 s"}
     assert found.proven.runs == 2
     assert found.proven.score.value == pytest.approx((0.5 - 0.1) / 0.5)
-    assert [name for name, _ in found.neighbours] == ["path.rtt 299 ms"]
+    assert [name for name, _ in found.neighbours] == ["path.rtt 104 ms", "path.rtt 106 ms"]
     assert all(each.score.found for _, each in found.neighbours)
     profile = load(session.trials.directory / COUNTEREXAMPLE_NAME)
     assert profile.claims[0].id == "high"
@@ -227,7 +228,7 @@ def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureF
     answered = json.loads(capsys.readouterr().out)
     assert answered["shape"] == "search/1"
     assert answered["tried"] == 16 == answered["failed"] + answered["held"] + answered["without_value"]
-    assert answered["counterexample"]["values"]["path.rtt"] == "300 ms"
+    assert answered["counterexample"]["values"]["path.rtt"] == "105 ms"
     page = Path(answered["page"]).read_text(encoding="utf-8")
     assert page.count('class="way ') == 2 * (16 + 1), "wide, and for a phone"
     assert answered["counterexample"]["experiment"] in page
