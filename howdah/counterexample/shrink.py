@@ -62,7 +62,7 @@ class Shrinker:
                     )
                     if kept is not None:
                         now, score, again = some[kept], results[kept], True
-                        self.say(f"  simpler: {now.words}; {score.score.text}")
+                        self.say(f"  simpler: {now.words}" + ("" if score.failure else f"; {score.score.text}"))
                         break
         return now, score
 
