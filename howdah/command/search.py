@@ -96,7 +96,7 @@ def execute(options: argparse.Namespace) -> int:
         if found.proven is not None:
             said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
         if found.crash is not None:
-            place = (
+            crash = (
                 directory / CRASH_NAME if options.corpus is None else options.corpus / f"{profile.name}-{CRASH_NAME}"
             )
             said.append(f"profile of the crash: {crash}")
