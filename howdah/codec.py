@@ -18,6 +18,7 @@ _Kind = TypeVar("_Kind")
 _Reader = Callable[[Any], Any]
 # Of a field that is left out where it has its default: what had no such field before is written as it was.
 OCCASIONAL: Mapping[str, bool] = MappingProxyType({"occasional": True})
+MANY = 1000  # records that are written in columns
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -155,3 +156,36 @@ def _list(one: _Reader, value: list[Any]) -> list[Any]:
 
 def _dict(one: _Reader, value: dict[str, Any]) -> dict[str, Any]:
     return {key: one(item) for key, item in value.items()}
+
+
+def in_columns(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
+    """The value with very many records of the same fields, where one of ``names`` has them, written by field: a list of
+    the values, or the one that all have as ``all``."""
+    return {name: _columns(item) if name in names else item for name, item in value.items()}
+
+
+def in_rows(value: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
+    """What ``in_columns`` was given, the value itself if it has no columns. Raises ValueError for columns that are not
+    as ``in_columns`` writes them."""
+    rows = {name: _rows(value[name]) for name in names if isinstance(value.get(name), Mapping)}
+    return {**value, **rows} if rows else value
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[dict[str, Any]] | dict[str, Any]:
+    if len(rows) < MANY or any(row.keys() != rows[0].keys() for row in rows):
+        return rows
+    columns: dict[str, Any] = {}
+    for name, first in rows[0].items():
+        values = [row[name] for row in rows]
+        columns[name] = {"all": first} if all(value == first for value in values) else values
+    return columns if any(isinstance(values, list) for values in columns.values()) else rows
+
+
+def _rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    counts = {len(values) for values in columns.values() if isinstance(values, list)}
+    others = [values for values in columns.values() if not isinstance(values, list)]
+    if len(counts) != 1 or not all(isinstance(values, Mapping) and values.keys() == {"all"} for values in others):
+        raise ValueError("columns of records have one length, or one value as 'all'")
+    count = counts.pop()
+    every = [values if isinstance(values, list) else [values["all"]] * count for values in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*every, strict=True)]

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from howdah.command.shape import Shape
     from howdah.engine.engine import Engine
     from howdah.ingest.source import Context, SourceReport
-    from howdah.judge.check import Check
     from howdah.measure.measured import Measured
     from howdah.metric import Metric
     from howdah.plan.plan import Plan
     from howdah.record.directory import RunDirectory
     from howdah.record.result import Run
+    from howdah.record.verdict import Check
     from howdah.trait import Traits
 
 GROUPS = ("collectors", "measures", "checks", "exports", "engines", "commands", "sets")

@@ -21,8 +21,10 @@ from howdah.place import PROFILES
 from howdah.profile import load
 from howdah.record.directory import RunDirectory
 from howdah.record.index import ProfileSource
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run
 from howdah.record.run import RunRecord
+from howdah.record.verdict import Verdict
 from howdah.report.ending import results, text_table
 from howdah.report.found import found
 from howdah.report.results import read_shown
@@ -43,8 +45,8 @@ _MORE = ("goodput_bits_per_second",)  # which decides a sentence
 def measures(run: Run) -> list[dict[str, Any]]:
     """The rows of a run that the block is made from."""
     names = {name for name, metric in known_metrics().items() if metric.table == "main"} | {*_MORE}
-    kept = ("flow", "metric", "value", "why")
-    return [{name: row[name] for name in kept if name in row} for row in run.metrics if row["metric"] in names]
+    said = [replace(row, unit=None, algorithm=None) for row in run.metrics if row.metric in names]
+    return [{name: value for name, value in row.plain({}).items() if name != "unit"} for row in said]
 
 
 def of_golden(data: dict[str, Any]) -> Experiment:
@@ -58,9 +60,9 @@ def of_golden(data: dict[str, Any]) -> Experiment:
             axes=plan.axes,
             status="finished",
             plan=plan,
-            metrics=data[plan.run],
+            metrics=[MetricRow(**row, unit=None) for row in data[plan.run]],
             cross_checks=[],
-            verdict={"verdict": "pass", "checks": []},
+            verdict=Verdict(verdict="pass"),
             provenance=RunRecord(status="finished"),
         )
         for plan in compile_plans(load(PROFILE))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from howdah.record.metrics import MetricRow
 from howdah.report.palette import Colour
 from howdah.report.repeated import Repeated
 from howdah.report.table import Block, Table, TableRow
@@ -37,9 +38,8 @@ def repeated(told: Mapping[str, Told], repetitions: int) -> Repeated:
     for name, values in told.items():
         several = values if isinstance(values, Sequence) and not isinstance(values, str) else [values] * repetitions
         for number, value in enumerate(several):
-            why = isinstance(value, str) and value.startswith("!")
-            row = {"metric": name, "value": None if why else value, "why": str(value)[1:] if why else ""}
-            found.add(number, row)
+            why = value[1:] if isinstance(value, str) and value.startswith("!") else None
+            found.add(number, MetricRow(1, name, value if why is None else None, None, why=why))
     return found
 
 

@@ -188,7 +188,7 @@ def _headline(views: list[View], *, quick: bool) -> str:
 
 def cost(record: Record, views: list[View], *, quick: bool) -> list[Fact]:
     """What the runs took, in words; those made here, and those whose published results are shown."""
-    return [*_made_here(record, quick=quick), *_published(views)]
+    return [*(made_here(record, quick=quick) or [Fact("Runs", "none were made for this")]), *_published(views)]
 
 
 def _published(views: list[View]) -> list[Fact]:
@@ -203,10 +203,11 @@ def _published(views: list[View]) -> list[Fact]:
     return [Fact("Published results", text)]
 
 
-def _made_here(record: Record, *, quick: bool) -> list[Fact]:
+def made_here(record: Record, *, quick: bool) -> list[Fact]:
+    """What runs of this machine took. Empty where none were made."""
     sittings = [sitting for sitting in record.of(quick=quick) if sitting.made or sitting.failed]
     if not sittings:
-        return [Fact("Runs", "none were made for this")]
+        return []
     made = sum(sitting.made for sitting in sittings)
     times = f" in {len(sittings)} sittings" if len(sittings) > 1 else ""
     return [

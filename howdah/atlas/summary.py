@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from howdah.atlas.record import Record
-from howdah.atlas.site import cost, tally_of, verdicts_of, with_verdict
+from howdah.atlas.site import cost, made_here, tally_of, verdicts_of, with_verdict
 from howdah.atlas.verdict import claims_text, count_words, sentence, word
 from howdah.atlas.view import View
 
@@ -48,24 +48,28 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
     return "\n".join(lines) + "\n"
 
 
+_MOST_PAPERS = 9  # each has a line; all claims have the tenth
 _MOST_PROBLEMS = 3
 
 
 def brief(views: list[View], record: Record, problems: list[str], page: Path, *, quick: bool) -> str:
-    """All claims, those of each paper, what was not made, and where to read on: some ten lines."""
+    """All claims and those of each paper in ten lines at most, what was made here, what was not made, and the path."""
     papers: dict[str, list[View]] = {view.entry.paper.key: [] for view in views}
     for view in views:
         papers[view.entry.paper.key].append(view)
-    width = max(map(len, papers), default=0)
+    rows = list(papers.items())
+    if len(rows) > _MOST_PAPERS:
+        others = rows[_MOST_PAPERS - 1 :]
+        rows[_MOST_PAPERS - 1 :] = [(f"{len(others)} others", [view for _, mine in others for view in mine])]
+    width = max((len(name) for name, _ in rows), default=0)
     lines = [f"The {'quick ' if quick else ''}atlas: {len(views)} entries; {claims_text(verdicts_of(views))}."]
-    for paper, mine in papers.items():
-        verdicts = verdicts_of(mine)
-        lines.append(f"  {paper.ljust(width)}  {claims_text(verdicts)}")
-    lines += [f"{fact.name}: {fact.value}" for fact in cost(record, views, quick=quick)[:1]]
+    lines += [f"  {name.ljust(width)}  {claims_text(verdicts_of(mine))}" for name, mine in rows]
+    if made := made_here(record, quick=quick):
+        lines.append("; ".join(f"{fact.name}: {fact.value}" for fact in made))
     lines += [f"not made: {problem}" for problem in problems[:_MOST_PROBLEMS]]
     if len(problems) > _MOST_PROBLEMS:
         lines.append(f"and {len(problems) - _MOST_PROBLEMS} more that were not made: summary.md has them")
-    return "\n".join([*lines, f"summary: {page.with_name('summary.md')}", f"site: {page}"]) + "\n"
+    return "\n".join([*lines, f"site: {page}"]) + "\n"
 
 
 def _by_paper(views: list[View]) -> list[str]:

@@ -15,6 +15,7 @@ from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
 from howdah.profile.dotted import canonical
 from howdah.profile.override import field_value
 from howdah.profile.unknown import UNKNOWN_AXIS, UnknownsSection
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 
 _TAKE: dict[str, Callable[[list[float]], float]] = {
@@ -114,7 +115,7 @@ def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
         found.unit = found.unit or unit
         if value is None:
             found.missing[made.repetition] = why
-            if any(row["metric"] == selector.metric and row.get("unsupported") for row in made.run.metrics):
+            if any(row.metric == selector.metric and row.unsupported for row in made.run.metrics):
                 found.unsupported.add(made.repetition)
         else:
             found.values[made.repetition] = value
@@ -123,37 +124,38 @@ def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
 
 def select(run: Run, selector: SelectorSection) -> tuple[float | str | None, str, str]:
     """The value, its unit, and why it is missing. Raises SelectionError where it is not clear which is meant."""
-    rows = [row for row in run.metrics if row["metric"] == selector.metric]
+    rows = [row for row in run.metrics if row.metric == selector.metric]
     rows += run.connections().of(selector.metric).rows()
     chosen = _rows(run, rows, selector)
     if not chosen:
         return None, "", f"no {selector.metric} was measured"
-    unit = str(chosen[0]["unit"])
+    unit = str(chosen[0].unit)
     for row in chosen:
-        if row["value"] is None:
-            return None, unit, str(row.get("why") or "it does not exist")
-    values = [row["value"] for row in chosen]
+        if row.value is None:
+            return None, unit, row.why or "it does not exist"
+    values = [row.value for row in chosen if row.value is not None]
     if selector.take is None:
         return (values[0] if isinstance(values[0], str) else float(values[0])), unit, ""
-    if any(isinstance(value, str) for value in values):
+    numbers = [float(value) for value in values if not isinstance(value, str)]
+    if len(numbers) < len(values):
         raise SelectionError(f"{selector.metric} is text, and has no {selector.take}")
-    return _TAKE[selector.take]([float(value) for value in values]), unit, ""
+    return _TAKE[selector.take](numbers), unit, ""
 
 
-def _rows(run: Run, rows: list[dict[str, Any]], selector: SelectorSection) -> list[dict[str, Any]]:
+def _rows(run: Run, rows: list[MetricRow], selector: SelectorSection) -> list[MetricRow]:
     flow = selector.flow
     if flow == "all":
-        return [row for row in rows if row["flow"] is not None and row.get("role") != BACKGROUND]
+        return [row for row in rows if row.flow is not None and row.role != BACKGROUND]
     if flow is None:
         return _only(rows, selector.metric)
     if isinstance(flow, int):
-        return [row for row in rows if row["flow"] == flow]
+        return [row for row in rows if row.flow == flow]
     flows = {each.name: each.id for each in run.plan.flows} if run.plan else {}
     if flow in flows:
-        return [row for row in rows if row["flow"] == flows[flow]]
-    of_group = [row for row in rows if row.get("group") == flow]
-    connections = [row for row in of_group if row["flow"] is not None]
-    whole = [row for row in of_group if row["flow"] is None]
+        return [row for row in rows if row.flow == flows[flow]]
+    of_group = [row for row in rows if row.group == flow]
+    connections = [row for row in of_group if row.flow is not None]
+    whole = [row for row in of_group if row.flow is None]
     if selector.take is not None or (not whole and len(connections) == 1):
         return connections
     if not whole and connections:
@@ -162,11 +164,11 @@ def _rows(run: Run, rows: list[dict[str, Any]], selector: SelectorSection) -> li
     return whole
 
 
-def _only(rows: list[dict[str, Any]], metric: str) -> list[dict[str, Any]]:
+def _only(rows: list[MetricRow], metric: str) -> list[MetricRow]:
     """The row that is meant where no flow is named: that of the run, else of the only group, else of the only flow."""
-    whole = [row for row in rows if row["flow"] is None and row.get("group") is None]
-    groups = [row for row in rows if row["flow"] is None and row.get("group") is not None]
-    flows = [row for row in rows if row["flow"] is not None]
+    whole = [row for row in rows if row.flow is None and row.group is None]
+    groups = [row for row in rows if row.flow is None and row.group is not None]
+    flows = [row for row in rows if row.flow is not None]
     for found in (whole, groups, flows):
         if len(found) == 1:
             return found

@@ -167,8 +167,8 @@ def run_scores(run: Run, convergence_s: float) -> dict[str, float]:
 
 def _metric(run: Run, name: str, flow: int | None) -> float | None:
     for row in run.metrics:
-        if row["metric"] == name and row["flow"] == flow and not row.get("group"):
-            return float(row["value"]) if isinstance(row["value"], int | float) else None
+        if row.metric == name and row.flow == flow and not row.group:
+            return None if row.number is None else float(row.number)
     return None
 
 

@@ -105,10 +105,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     path.add_argument(
         "--from",
-        dest="recording",
+        dest="recordings",
+        action="append",
         type=Path,
         metavar="FILE",
-        help="take path, ends and size from a recorded transfer, as 'howdah explain' finds them: its twin",
+        help="take path, ends and size from a recorded transfer, as 'howdah explain' finds them: its twin; "
+        "once for each file of a ring",
     )
     path.add_argument(
         "--flow", type=int, default=1, metavar="N", help="with --from: the flow with the N-th most data (default: 1)"
@@ -134,7 +136,7 @@ def execute(options: argparse.Namespace) -> int:
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not options.json
     name = _named(options, asks)
     file = options.output or Path(f"{name}.yaml")
-    profile = _twin(options, name, file) if options.recording else write(_answered(options, name, asks), file)
+    profile = _twin(options, name, file) if options.recordings else write(_answered(options, name, asks), file)
     core_s = profile_core_s(profile)
     if options.json:
         answer("new", {"profile": str(file), "name": name, "runs": len(profile.cells()), "core_s": core_s})
@@ -159,7 +161,7 @@ def _twin(options: argparse.Namespace, name: str, file: Path) -> Profile:
     if not 1 <= options.flow <= MOST_FLOWS:
         raise ProfileError(f"expected a flow from 1 to {MOST_FLOWS}", where=f"--flow {options.flow}")
     with Display(quiet=options.json) as display:
-        flows = read_files([options.recording], max(options.flow, _FLOWS_OF_A_TWIN), display.build).flows
+        flows = read_files(options.recordings, max(options.flow, _FLOWS_OF_A_TWIN), display.build).flows
     if len(flows) < options.flow:
         raise ProfileError(f"the recording has {len(flows)} flows with data", where=f"--flow {options.flow}")
     return write_text(twin_text(flows[options.flow - 1], name, flows), file)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -38,7 +37,9 @@ from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.plan.caution import plan_cautions
 from howdah.record.claims import ClaimsFile
+from howdah.record.directory import RunDirectory
 from howdah.record.index import ExperimentIndex, read_index
+from howdah.record.verdict import read_verdict
 from howdah.work.batch import Listener, Outcome
 from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
@@ -196,11 +197,7 @@ def _explained(experiment: ExperimentDirectory, outcomes: list[Outcome]) -> dict
         if outcome.verdict != "invalid":
             continue
         name = outcome.cell.directory_name
-        verdict = json.loads((experiment.path / name / "verdict.json").read_text())
-        broken = [check for check in verdict["checks"] if check["ok"] is False]
-        if outcome.failed:
-            why = tuple(check["message"] for check in broken)
-        else:
-            why = tuple(f"{check['name']}: {check['message']}" for check in broken)
+        broken = read_verdict(RunDirectory(experiment.path / name)).broken
+        why = tuple(check.message if outcome.failed else f"{check.name}: {check.message}" for check in broken)
         found.setdefault(why, []).append(f"{name} {'failed' if outcome.failed else 'is invalid'}")
     return found

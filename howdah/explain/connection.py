@@ -1,39 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures to connections: the segments of each, in the order of their stamps, as one tap saw them."""
+"""Kept segments to connections: those of each, in the order of their stamps, as one tap saw them."""
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.layers import find_tcp, is_known_link
-from howdah.explain.opened import Opened
-from howdah.explain.records import Problems, read_batches
-from howdah.explain.segment import COLUMNS, TcpColumns, read_segments
+from howdah.explain.kept import Kept
+from howdah.explain.segment import COLUMNS
 from howdah.ingest.capture import ACK, SYN
 from howdah.ingest.source import Integers
-from howdah.number import counted
 
-MOST_SEGMENTS = 1_000_000  # of a connection: its start-up is in them
-_MOST_KEPT = 3_000_000  # of a file
-_MOST_CONNECTIONS = 100_000
-_LARGE_MEGABYTES = 64  # less is read before anybody waits
-_WI_FI, _WI_FI_WORDS = (
-    {105, 119, 127, 163, 192},
-    ", frames of Wi-Fi as a monitor sees them: an end of the connection has IP",
-)
 _LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
-
-Tell = Callable[[str, int, int], None]
-
-
-def unsaid(_what: str, _done: int, _total: int) -> None:
-    """Nobody listens."""
 
 
 @dataclass(frozen=True)
@@ -74,144 +54,15 @@ class TapConnection:
         return int(self.column("payload_bytes")[self.ours].sum())
 
 
-@dataclass
-class Capture:
-    """What a file holds: its connections with data, the largest first; ``others`` are not shown, or have no data."""
-
-    connections: list[TapConnection] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    packets: int = 0
-    segments: int = 0
-    others: int = 0
-    strange_links: set[int] = field(default_factory=set)
-    has_data: bool = False
-
-    @property
-    def why_none(self) -> str:
-        """Why it has no connection with data."""
-        if not self.packets:
-            return "it holds no packets"
-        if self.strange_links:
-            what = f"nothing here reads its link type {', '.join(map(str, sorted(self.strange_links)))}"
-            if self.strange_links & _WI_FI:
-                return what + _WI_FI_WORDS
-            return f"{what}: a capture of the interface that has IP, as Ethernet, is read"
-        packets = counted(self.packets, "packet")
-        if not self.segments:
-            return f"none of its {packets} is of TCP; of QUIC, a sender's qlog tells more"
-        if not self.has_data:
-            return f"none of its {packets} has data: they are ACKs alone, or handshakes"
-        return f"no connection among its {packets} has data and ACKs of them: one direction is not here"
-
-
-@dataclass
-class _Kept:
-    """Parts of a file's segments, one for each batch; ``code`` is the place of their connection."""
-
-    columns: dict[str, list[npt.NDArray[np.generic]]] = field(default_factory=lambda: {name: [] for name in COLUMNS})
-    code: list[npt.NDArray[np.int32]] = field(default_factory=list)
-    sack: list[Integers] = field(default_factory=list)
-    syn: list[Integers] = field(default_factory=list)
-    names: list[tuple[str, str]] = field(default_factory=list)
-    taps: list[int] = field(default_factory=list)
-    places: dict[int, int] = field(default_factory=dict)
-    counts: list[int] = field(default_factory=list)
-    later: list[int] = field(default_factory=list)
-    data_bytes: list[list[int]] = field(default_factory=list)
-    size: int = 0
-    passed_over: int = 0
-
-
-def read_capture(path: Path, most_connections: int, tell: Tell = unsaid) -> Capture:
-    """The connections of a capture; of a large one ``tell`` hears how many megabytes are read.
-
-    Damage is in ``problems``; what was read before it counts. Raises OSError, and RecordError where the path is not a
-    file.
-    """
-    opened = Opened(path)
-    found, problems, kept = Capture(), Problems(), _Kept()
-    try:
-        for batch in read_batches(opened, problems):
-            segments = read_segments(batch, find_tcp(batch))
-            found.packets += batch.places.size
-            found.strange_links |= {link for link in batch.links if not is_known_link(link)}
-            found.segments += len(segments)
-            if len(segments):
-                _keep(kept, segments, batch.data)
-            done, total = opened.megabytes
-            if total >= _LARGE_MEGABYTES:
-                tell(f"reading {path.name}, MB", min(done, total), total)
-    finally:
-        opened.close()
-    found.problems = problems.said
-    if kept.passed_over:
-        problems.said.append(f"{kept.passed_over} segments of further connections were passed over")
-    _divide(kept, found, path.name, most_connections)
-    return found
-
-
-def _keep(kept: _Kept, segments: TcpColumns, data: npt.NDArray[np.uint8]) -> None:
-    keys, first, inverse = np.unique(segments.key, return_index=True, return_inverse=True)
-    codes = np.empty(keys.size, np.int32)
-    for place, (key, row) in enumerate(zip(keys.tolist(), first.tolist(), strict=True)):
-        code = kept.places.get(key)
-        if code is None and len(kept.places) < _MOST_CONNECTIONS:
-            code = kept.places[key] = len(kept.names)
-            kept.names.append(_ends(segments, row, data))
-            kept.taps.append(int(segments.tap[row]))
-            kept.counts.append(0)
-            kept.later.append(0)
-            kept.data_bytes.append([0, 0])
-        codes[place] = -1 if code is None else code
-    code_of = codes[inverse.reshape(-1)]
-    payload = segments.columns["payload_bytes"].astype(np.int64)
-    from_first = segments.columns["from_first"].astype(np.int64)
-    wanted = code_of >= 0
-    kept.passed_over += int((~wanted).sum())
-    inverse = inverse.reshape(-1)
-    sums = np.bincount(inverse * 2 + from_first, weights=payload, minlength=keys.size * 2)
-    counts = np.bincount(inverse, minlength=keys.size).tolist()
-    for place, code in enumerate(codes.tolist()):
-        if code < 0:
-            continue
-        for side in (0, 1):
-            kept.data_bytes[code][side] += int(sums[2 * place + side])
-        taken = max(min(counts[place], MOST_SEGMENTS - kept.counts[code], _MOST_KEPT - kept.size), 0)
-        if taken < counts[place]:
-            wanted[np.flatnonzero(inverse == place)[taken:]] = False
-            kept.later[code] += counts[place] - taken
-        kept.counts[code] += taken
-        kept.size += taken
-    rows = np.flatnonzero(wanted)
-    moved = np.cumsum(wanted) - 1 + sum(part.size for part in kept.code)
-    for name, column in segments.columns.items():
-        kept.columns[name].append(column[rows])
-    kept.code.append(code_of[rows])
-    for parts, found in ((kept.sack, segments.sack), (kept.syn, segments.syn)):
-        found = found[wanted[found[:, 0]]]
-        parts.append(np.column_stack([moved[found[:, 0]], found[:, 1:]]))
-
-
-def _ends(segments: TcpColumns, row: int, data: npt.NDArray[np.uint8]) -> tuple[str, str]:
-    """Address and port of both ends, that of the first one first."""
-    place = int(segments.ip[row])
-    is_six = data[place] >> 4 == 6
-    begin, size = (place + 8, 16) if is_six else (place + 12, 4)
-    addresses = [ipaddress.ip_address(data[at : at + size].tobytes()) for at in (begin, begin + size)]
-    ports = int(segments.ports[row]) >> 16, int(segments.ports[row]) & 0xFFFF
-    texts = [f"[{each}]:{port}" if is_six else f"{each}:{port}" for each, port in zip(addresses, ports, strict=True)]
-    return (texts[0], texts[1]) if segments.columns["from_first"][row] else (texts[1], texts[0])
-
-
-def _divide(kept: _Kept, found: Capture, file: str, most: int) -> None:
+def divide(kept: Kept, name: str, most: int) -> list[TapConnection]:
+    """The connections with data of the capture ``name``, the largest first."""
     _join_directions(kept)
     sizes = [max(each) for each in kept.data_bytes]
-    found.has_data = any(sizes)
     chosen = [code for code in np.argsort([-size for size in sizes], kind="stable").tolist() if sizes[code]][:most]
     chosen = [code for code in chosen if sizes[code] >= _LEAST_DATA_BYTES or code == chosen[0]]
-    found.others = len(kept.names) - len(chosen)
+    found: list[TapConnection] = []
     if not chosen:
-        return
+        return found
     code = np.concatenate(kept.code)
     columns = {name: np.concatenate(kept.columns.pop(name)) for name in COLUMNS}
     sack, syn = np.concatenate(kept.sack), np.concatenate(kept.syn)
@@ -220,14 +71,14 @@ def _divide(kept: _Kept, found: Capture, file: str, most: int) -> None:
         mine = {name: column[rows] for name, column in columns.items()}
         parts = _by_opening(mine)
         for part in parts:
-            connection = _connection(kept, each, file, mine, rows, part, sack, syn)
+            connection = _connection(kept, each, name, mine, rows, part, sack, syn)
             if connection is not None:
-                found.connections.append(connection)
-    found.connections.sort(key=lambda each: -each.data_bytes)
-    del found.connections[most:]
+                found.append(connection)
+    found.sort(key=lambda each: -each.data_bytes)
+    return found[:most]
 
 
-def _join_directions(kept: _Kept) -> None:
+def _join_directions(kept: Kept) -> None:
     """One connection where each of two interfaces saw one direction of it, as with two ways into a host."""
     by_ends: dict[frozenset[str], list[int]] = {}
     for code, names in enumerate(kept.names):
@@ -258,8 +109,19 @@ def _by_opening(columns: dict[str, npt.NDArray[np.generic]]) -> list[Integers]:
     return [np.arange(first, last) for first, last in zip(edges, [*edges[1:], flags.size], strict=True)]
 
 
+def _in_order(stamps: Integers, ident: npt.NDArray[np.generic], first: npt.NDArray[np.bool_]) -> Integers:
+    """By time. Of packets with one stamp the file's order says which end was first, and the numbers of IP the order of
+    each end's own."""
+    order = np.argsort(stamps, kind="stable")
+    for side in (True, False):
+        slots = np.flatnonzero(first[order] == side)
+        mine = order[slots]
+        order[slots] = mine[np.lexsort((ident[mine], stamps[mine]))]
+    return order
+
+
 def _connection(
-    kept: _Kept,
+    kept: Kept,
     code: int,
     file: str,
     all_columns: dict[str, npt.NDArray[np.generic]],
@@ -278,7 +140,7 @@ def _connection(
     names = kept.names[code] if sent[0] >= sent[1] else kept.names[code][::-1]
     stamps = columns["time_ns"].astype(np.int64)
     backward = int((np.diff(stamps) < 0).sum())
-    order = np.lexsort((columns["ident"], first, stamps)) if backward else np.arange(rows.size)
+    order = _in_order(stamps, columns["ident"], first) if backward else np.arange(rows.size)
     place = np.empty(rows.size, np.int64)
     place[order] = np.arange(rows.size)
 

@@ -88,7 +88,7 @@ def round_trips(seen: Seen) -> RoundTrips:
     if near_least is None and is_split:
         near_least = None
     base = _base(far, near_least, near_data, handshake, clock, is_split)
-    up, doubt = _upstream(seen, segment, at, clock)
+    up, doubt = upstream(seen, segment, at, clock)
     varies = near_data is not None and near_data.size >= _FEW_SAMPLES and at != SENDER
     if varies and near_data is not None and near_least is not None and far_least is not None:
         spread = float(np.percentile(near_data, 75)) - near_least
@@ -193,7 +193,7 @@ def _base(
     return Estimate(float(whole), least_known, float(max(high, 1.005 * whole)), how)
 
 
-def _upstream(seen: Seen, segment: Integers, at: str | None, clock: int) -> tuple[Integers, int]:
+def upstream(seen: Seen, segment: Integers, at: str | None, clock: int) -> tuple[Integers, int]:
     """How much longer than the least the way from the sender to the tap took for each segment, by the sender's stamps;
     and how far that may be off. Zero at the sender, and where segments have no stamps."""
     if at == SENDER or not seen.has_stamps or not segment.size:

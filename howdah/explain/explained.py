@@ -130,7 +130,8 @@ def explain_connection(connection: TapConnection) -> Explained | None:
     name = f"{connection.ends[0]} > {connection.ends[1]}"
     first, last = int(seen.sent.time_ns[0]), int(seen.acks.time_ns[-1])
     begin = next((stamp for stamp in seen.syn_ns if stamp is not None), first)
-    acked = int(seen.acks.una[-1] - min(seen.acks.una[0], seen.sent.begin[0]))
+    finished = seen.closed and seen.acks.una[-1] > seen.sent.top[-1]  # a FIN has a number, and is no data
+    acked = int(seen.acks.una[-1] - finished - min(seen.acks.una[0], seen.sent.begin[0]))
     if way is None or len(way) < 2:
         return _without_course(connection, seen, trips, name, (last - begin) / 1e9, acked)
     start, path = start_up(seen, way, trips), path_of(seen, way, trips)

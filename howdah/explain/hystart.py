@@ -38,9 +38,15 @@ def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bo
     """Up to the ACK ``until``."""
     rtt = np.full(len(course), -1, np.int64)
     rtt[trips.ack] = trips.rtt_ns
-    times, nxt, rtts = course.time_ns.tolist(), course.nxt.tolist(), rtt.tolist()
-    before, una = course.una.tolist(), course.una_after.tolist()
-    flight = course.flight.tolist()
+    # A duplicate that reports more by SACK has a sample, too: the queue is as full as it was at the ACK before.
+    last_sample = np.maximum.accumulate(np.where(rtt > 0, np.arange(rtt.size), 0))
+    reports = np.diff(course.delivered, prepend=course.delivered[:1]) > 0
+    rtt = np.where((course.una_after <= course.una) & reports, rtt[last_sample], rtt)
+    # ACKs with the same stamp let go in turn what the next stamp shows.
+    nxt = np.where(course.exact, course.nxt, np.interp(course.una, course.una[course.exact], course.nxt[course.exact]))
+    flight = (nxt - course.una).tolist()
+    times, nxt, rtts = course.time_ns.tolist(), nxt.tolist(), rtt.tolist()
+    una, answers = course.una_after.tolist(), ((course.una_after > course.una) | reports).tolist()
     low = _LOW_WINDOW_PACKETS * course.mss_bytes
     least = int(trips.base_ns.value or 0) or 1 << 62
     end = int(course.nxt[0])
@@ -51,7 +57,7 @@ def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bo
     spoke = [False, False]
     for at in range(min(until + 1, _MOST_ACKS, len(course))):
         sample = rtts[at]
-        if una[at] <= before[at]:
+        if not answers[at]:
             continue
         if sample > 0:
             least = min(least, sample)

@@ -7,13 +7,15 @@ import gzip
 import lzma
 import os
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import zstandard
 
-from howdah.errors import RecordError
+from howdah.errors import RecordError, explain
 from howdah.foreign import open_foreign
 
 _GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
@@ -77,6 +79,19 @@ class Opened:
 
     def close(self) -> None:
         self._file.close()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Opened]:
+    """The content of a file while it is read. Raises RecordError where that is not possible."""
+    try:
+        file = Opened(path)
+        try:
+            yield file
+        finally:
+            file.close()
+    except OSError as error:
+        raise RecordError(f"this cannot be read: {explain(error)}", where=str(path)) from error
 
 
 class _Gzip:

@@ -64,7 +64,7 @@ def overlays(recorded: RecordedSection, runs: list[Run]) -> list[Overlay]:
 def _overlay(recorded: RecordedSection, run: Run) -> Overlay:
     assert run.plan is not None
     flow = run.plan.flows[0].id
-    values = {row["metric"]: row["value"] for row in run.metrics if row.get("flow") == flow}
+    values = {row.metric: row.value for row in run.metrics if row.flow == flow}
     reproduced = None
     if recorded.course is not None and run.data_kept:
         trace = next(each for each in load(run.directory, run.plan).traces if each.flow.id == flow)

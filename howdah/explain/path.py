@@ -11,7 +11,7 @@ import numpy as np
 
 from howdah.explain.bucket import Bucket, Departures, no_bucket, policer_of, policer_words, shallow_queue
 from howdah.explain.course import SenderCourse
-from howdah.explain.delay import RECEIVER, SENDER, Reals, RoundTrips
+from howdah.explain.delay import RECEIVER, SENDER, Reals, RoundTrips, upstream
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.rate import SeenRate, frame_share, of_frames, rate_of
 from howdah.explain.seen import AGAIN, NEW, Seen
@@ -31,6 +31,7 @@ _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
 _FRAME_BYTES = 1514
 _FILLED, _SPARE_FRAMES, _ROOM_FRAMES = 0.85, 3, 4  # of what the path holds with such a queue
 _SPACED = 4  # so many gaps must be like the gap behind them
+_MANY_LOSSES, _EMPTIED = 10, 0.3  # the latter of the fullest queue
 _STILL = 0.5  # of a queue's delay, without an ACK
 _SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be the path's own spacing
 
@@ -75,6 +76,8 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
         by, words = None, "away from the sender, segments without time stamps do not tell the delay before the losses"
     if by == QUEUE:
         by, words = _doubted(by, words, levels, left, trips, rate, seen, course)
+    if by == QUEUE and _emptied(seen, course, trips):
+        by, words = None, "the queue emptied while packets were lost: none that was full dropped them all"
     if by is not None and 0 < lost < _FEW_LOSSES:
         by, words = None, f"{words}; {counted(lost, 'packet')} may be chance's"
     policer = None
@@ -195,6 +198,22 @@ def _in_rows(passed: Departures, segment_ns: float) -> bool:
     begins, ends = edges[::2], edges[1::2] - 1
     long = passed.near_ns[ends] - passed.near_ns[begins] > _ROOM_FRAMES * segment_ns
     return bool(begins.size) and int((ends - begins + 1)[long].sum()) > passed.lost.sum() / 2
+
+
+def _emptied(seen: Seen, course: SenderCourse, trips: RoundTrips) -> bool:
+    """Whether segments that arrived right behind what was lost met a queue that was far from full, as behind a policer:
+    a full one stays full while it drops. The first ACK that reports such a segment by SACK tells its delay."""
+    if not seen.connection.sack.size or not trips.rtt_ns.size:
+        return False
+    reported = np.maximum.accumulate(np.maximum(seen.acks.sack_top, seen.acks.una))
+    told = np.searchsorted(reported, np.unique(course.again_begin), side="right")
+    told = told[told < len(course)]
+    if told.size < _MANY_LOSSES:
+        return False
+    segment = np.minimum(np.searchsorted(seen.sent.top, reported[told]), seen.sent.top.size - 1)
+    took = course.time_ns[told] - seen.sent.time_ns[segment]
+    took += upstream(seen, segment, trips.at, trips.clock_ns)[0] + (trips.near_ns or 0) - trips.rtt_ns.min()
+    return float(np.percentile(took, 25)) < _EMPTIED * float(trips.queue_ns.max())
 
 
 def _per_ack(course: SenderCourse) -> float:

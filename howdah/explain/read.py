@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from howdah.errors import HowdahError, RecordError, explain
-from howdah.explain.connection import Tell, read_capture, unsaid
+from howdah.errors import HowdahError, RecordError
+from howdah.explain.capture import Capture, Tell, read_captures, unsaid
 from howdah.explain.explained import Explained, explain_connection
 from howdah.explain.iperf3 import explain_iperf3, is_iperf3, of_stream
 from howdah.explain.joined import Joined, join
-from howdah.explain.opened import Opened
+from howdah.explain.opened import opened
 from howdah.explain.probe import explain_probe, is_probe
 from howdah.explain.quic import explain_qlog
 from howdah.explain.records import is_capture
@@ -43,14 +43,8 @@ def read_files(paths: list[Path], most_flows: int, tell: Tell = unsaid) -> Read:
     if len(paths) > _MOST_FILES:
         raise HowdahError(f"these are {len(paths)} files; at most {_MOST_FILES} are read at once")
     read = Read()
-    files: list[list[Explained]] = []
-    for path in paths:
-        before = len(read.flows)
-        try:
-            _read(path, most_flows, read, tell)
-            files.append(read.flows[before:])
-        except OSError as error:
-            raise RecordError(f"this cannot be read: {explain(error)}", where=str(path)) from error
+    captures = [path for path in paths if _is_capture(path, most_flows, read)]
+    files = [_of_capture(capture, read) for capture in read_captures(captures, most_flows, tell)]
     if not read.flows:
         said = [each.removeprefix(f"{paths[0].name}: ") for each in read.problems] if len(paths) == 1 else read.problems
         what = "no transfer with data and ACKs was found" + (f": {'; '.join(said)}" if said else "")
@@ -62,41 +56,36 @@ def read_files(paths: list[Path], most_flows: int, tell: Tell = unsaid) -> Read:
     return read
 
 
-def _read(path: Path, most_flows: int, read: Read, tell: Tell) -> None:
-    opened = Opened(path)
-    try:
-        head = opened.read(_HEAD_BYTES)
-    finally:
-        opened.close()
+def _is_capture(path: Path, most_flows: int, read: Read) -> bool:
+    """Whether a file holds packets. What it holds else is read."""
+    with opened(path) as file:
+        head = file.read(_HEAD_BYTES)
     if not head:
-        raise RecordError(opened.problem or "it is empty", where=str(path))
+        raise RecordError(file.problem or "it is empty", where=str(path))
     if is_capture(head):
-        _read_capture(path, most_flows, read, tell)
-        return
+        return True
     if head.lstrip()[:1] in (b"{", b"\x1e", b"["):
         flows, problems = _of_json(path, most_flows)
     else:
         flows, problems = _of_text(path, head.decode(errors="replace"), most_flows)
     read.flows += flows
     read.problems += [f"{path.name}: {problem}" for problem in problems]
+    return False
 
 
-def _read_capture(path: Path, most_flows: int, read: Read, tell: Tell) -> None:
-    capture = read_capture(path, most_flows, tell)
-    read.problems += [f"{path.name}: {problem}" for problem in capture.problems]
+def _of_capture(capture: Capture, read: Read) -> list[Explained]:
+    read.problems += capture.problems
     found = [each for each in map(explain_connection, capture.connections) if each is not None]
     if not found and (capture.packets or not capture.problems):
-        read.problems.append(f"{path.name}: {capture.why_none}")
+        read.problems.append(f"{capture.name}: {capture.why_none}")
     read.others += capture.others + len(capture.connections) - len(found)
     read.flows += found
+    return found
 
 
 def _content(path: Path) -> bytes:
-    opened = Opened(path)
-    try:
-        return opened.read_all(LARGEST_JSON_BYTES)
-    finally:
-        opened.close()
+    with opened(path) as file:
+        return file.read_all(LARGEST_JSON_BYTES)
 
 
 def _of_json(path: Path, most_flows: int) -> tuple[list[Explained], list[str]]:

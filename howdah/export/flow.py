@@ -59,7 +59,7 @@ def flow_text(flow: Flow) -> str:
 
 def exit_of(run: Run, flow: Flow) -> FlowExit | None:
     """None where the run saw none."""
-    rows: dict[str, Any] = {row["metric"]: row["value"] for row in run.metrics if row.get("flow") == flow.id}
+    rows: dict[str, Any] = {row.metric: row.value for row in run.metrics if row.flow == flow.id}
     if rows.get("exit_time_s") is None:
         return None
     time_ns = round(rows["exit_time_s"] * 1e9) + start_ns(run, flow)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import ACCOUNTING, Check
 from howdah.linux.netlink.discipline import queues
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
+from howdah.record.verdict import ACCOUNTING, Check
 
 _MARKED = "IpExtInCEPkts"
 _OWN = ("low_latency", "classic", "step_marks")  # of a kind that has two queues

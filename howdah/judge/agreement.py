@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.judge.check import COLLECTION, Check
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.counters import CounterSeries
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace, Integers
 from howdah.plan.plan import Flow
+from howdah.record.verdict import COLLECTION, Check
 
 _MOST_NAMED = 3
 _HANDSHAKE = 2  # tcpi_bytes_acked counts the SYN of the end that opened, and the FIN

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 
-from howdah.judge.check import DURING, Check
 from howdah.judge.loss_readings import Changes, changes_of, delay_lines, hidden_by, loss_readings
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.sampled import Samples
@@ -14,6 +13,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import DURING, Check
 
 
 def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:

@@ -12,13 +12,13 @@ import numpy as np
 from howdah.ingest.pcap import NAME as PCAP
 from howdah.ingest.source import IngestReport
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import COLLECTION, Check
 from howdah.judge.collection import readers
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING
 from howdah.plan.plan import Plan
 from howdah.record.raw import read_raw_text
+from howdah.record.verdict import COLLECTION, Check
 
 _LATE = 2.5  # intervals by which the first reading may come after the start, and the last before the end, of a flow
 _IPV6_OFF = "ipv6.disable"

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from howdah.judge.check import Check
 from howdah.judge.loss_readings import delay_lines
 from howdah.judge.room import room_check
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 
 
 def delay_limit_checks(directory: RunDirectory, plan: Plan) -> list[Check]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howdah.judge.check import DURING, Check, told_of_many, within
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline import queues
 from howdah.measure.measured import Measured
@@ -19,6 +18,7 @@ from howdah.measure.steps import Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Plan
 from howdah.receiver import RECEIVERS
+from howdah.record.verdict import DURING, Check, told_of_many, within
 
 _MOST_SACK_BYTES = 28  # that an ACK has beside its time stamp: TCP's header has 60 at most
 
@@ -263,7 +263,7 @@ def _handshake_us(data: Measured, trace: FlowTrace, possible_us: float) -> int |
     info = data.info[trace.flow.id]
     if data.plan.traits.model:
         return None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) // 1000
-    least = info.least("min_rtt_us") if info.has("min_rtt_us") else None
+    least = info.least("min_rtt_us")  # the first readings have none where the handshake lasts longer than an interval
     of_timestamps = least is not None and least % 1000 == 0 and least < possible_us < least + 1000
     if of_timestamps and len(trace) and trace.snd_una[0] == 0 and trace.srtt_ns[0] > 0:
         return int(trace.srtt_ns[0]) // 1000

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from howdah.extension import extensions
 from howdah.hooks import CheckRun
-from howdah.judge.check import Check
 from howdah.measure.measured import Measured
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 
 
 def extension_checks(directory: RunDirectory, data: Measured) -> list[Check]:

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import ACCOUNTING, DURING, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.host_processor import processors
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Processor
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import ACCOUNTING, DURING, Check
 
 _SEGMENTS = "TcpInSegs"
 _STAGES = {"segments": ACCOUNTING, "costs": DURING, "time": DURING}

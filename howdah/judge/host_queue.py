@@ -8,13 +8,13 @@ stays where it was.
 from __future__ import annotations
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import ACCOUNTING, Check
 from howdah.judge.room import room_check
 from howdah.linux.netlink.discipline.fq import Fq
 from howdah.measure.measured import Measured
 from howdah.plan.host_queue import HOST_HANDLE, PlannedQueue, host_queues, queue_words
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
+from howdah.record.verdict import ACCOUNTING, Check
 
 
 def host_queue_checks(data: Measured, state: Snapshots | None) -> list[Check]:

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import ACCOUNTING, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.jitter import drawn_us, jitter_events
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.record.calibration import CalibrationRecord
+from howdah.record.verdict import ACCOUNTING, Check
 
 # Kolmogorov's distance times the root of the number, which equal distributions exceed once in 20 000 times.
 _MOST_DISTANCE = 2.3

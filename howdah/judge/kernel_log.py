@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.ingest.source import IngestReport
-from howdah.judge.check import ENGINE, Check
 from howdah.record.agent import AgentRecord, KernelLogRecord
 from howdah.record.kernel_log import SOURCE, KernelAlarm, in_use
+from howdah.record.verdict import ENGINE, Check
 
 _CHECK = "kernel log"
 _MOST_CHARACTERS = 400

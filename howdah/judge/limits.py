@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from howdah.held import HeldBy
-from howdah.judge.check import DURING, Check
 from howdah.judge.promise import receive_window_reason, send_buffer_reason
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.measure.receive_window import receive_kinds
 from howdah.plan.plan import Flow
+from howdah.record.verdict import DURING, Check
 
 _RECEIVE, _SEND = "receive window", "send buffer"
 _COLUMNS = {_RECEIVE: "rwnd_limited_us", _SEND: "sndbuf_limited_us"}

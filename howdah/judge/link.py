@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.judge.check import DURING, Check
 from howdah.judge.during import backlogged, dropping
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
@@ -14,6 +13,7 @@ from howdah.measure.trace import SECOND_NS
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.opportunities import LinkOpportunities, opportunities
+from howdah.record.verdict import DURING, Check
 
 _COUNTED = ("passed", "used", "carried_bytes", "unused_bytes")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from howdah.judge.check import AFTER, BEFORE, ENGINE, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord, ProcessorRecord
 from howdah.record.calibration import CalibrationRecord
+from howdah.record.verdict import AFTER, BEFORE, ENGINE, Check
 
 # How well the clocks must be known: what is measured from one machine to another (the end of a transfer) is no better.
 CLOCK_UNCERTAINTY_SHARE = 0.1  # of the round trip

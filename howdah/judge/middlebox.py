@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from howdah.frame import STAMPED_TCP_BYTES
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import ACCOUNTING, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS, MiddleHop
 from howdah.measure.measured import Measured
@@ -23,6 +22,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import ACCOUNTING, Check
 
 _ECN_COUNTERS = ("IpExtInECT0Pkts", "IpExtInECT1Pkts", "IpExtInCEPkts")
 _CHECKSUM_COUNTERS = ("TcpInCsumErrors", "UdpInCsumErrors")

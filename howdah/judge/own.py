@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from howdah.judge.check import ENGINE, Check
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord, ModuleRecord
+from howdah.record.verdict import ENGINE, Check
 
 
 def own_module_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.ingest.source import IngestReport
-from howdah.judge.check import COLLECTION, Check
 from howdah.plan.plan import Flow, Plan
+from howdah.record.verdict import COLLECTION, Check
 
 SOURCE = "qlog"
 

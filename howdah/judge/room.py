@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.judge.check import DURING, Check
 from howdah.measure.sampled import Samples
+from howdah.record.verdict import DURING, Check
 
 _MANY = 20  # drops, after which one of the readings that saw some drops finds the queue full, or one packet short
 _READ = ("sent_packets", "drops_packets", "backlog_packets")

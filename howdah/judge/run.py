@@ -15,7 +15,6 @@ from howdah.judge.agreement import agreement_checks
 from howdah.judge.burst import burst_checks
 from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
-from howdah.judge.check import AFTER, BEFORE, Check
 from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.connections import connection_checks
 from howdah.judge.coverage import coverage_checks
@@ -45,11 +44,12 @@ from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord, read_agent
 from howdah.record.calibration import read_calibration
 from howdah.record.clock import CLOCK_FILE
-from howdah.record.directory import RunDirectory, write_json
+from howdah.record.directory import RunDirectory
 from howdah.record.raw import read_raw_json
+from howdah.record.verdict import AFTER, BEFORE, Check, Verdict, write_verdict
 
 
-def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> dict[str, Any]:
+def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> Verdict:
     """Make every check and write verdict.json. Any check that fails makes the run *invalid*.
 
     A check that could not be made (``ok`` null) does not: its message says why. A check whose data should be there
@@ -63,14 +63,7 @@ def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> 
     else:
         checks = _kernel_checks(directory, data, agent, tolerance)
     checks += extension_checks(directory, data)
-    invalid = any(check.ok is False for check in checks)
-    verdict = {
-        "format": 1,
-        "verdict": "invalid" if invalid else "pass",
-        "checks": [check.to_json() for check in checks],
-    }
-    write_json(directory.verdict, verdict)
-    return verdict
+    return write_verdict(directory, checks)
 
 
 def _kernel_checks(

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from howdah.judge.burst import allowed_losses
-from howdah.judge.check import DURING, Check
 from howdah.judge.loss_readings import Changes, changes_of, delay_lines, hidden_by, loss_readings
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.sampled import Samples
@@ -12,6 +11,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import DURING, Check
 
 
 def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:

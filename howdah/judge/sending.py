@@ -7,12 +7,12 @@ Nothing counts an application that stops.
 
 from __future__ import annotations
 
-from howdah.judge.check import DURING, Check
 from howdah.judge.promise import has_sack, is_set_by_program, send_buffer_reason
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.limit import Nothing, nothing_to_send, promises_data
 from howdah.measure.measured import Measured
 from howdah.plan.plan import Flow, Plan
+from howdah.record.verdict import DURING, Check
 
 
 def sending_checks(data: Measured, tolerance: Tolerance) -> list[Check]:

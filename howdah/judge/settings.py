@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from howdah.agent.value import same_value
-from howdah.judge.check import ENGINE, Check
 from howdah.judge.engine import tc_not_asked
 from howdah.linux.netlink.discipline import discipline
 from howdah.linux.netlink.discipline.rate import TICK_NS
@@ -19,6 +18,7 @@ from howdah.plan.operation import ROUTE_METRICS
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.record.agent import AgentRecord, KernelRecord, ModuleRecord, NodeQueues, ShownPolicer, ShownQueue
+from howdah.record.verdict import ENGINE, Check
 
 # Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
 _OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.judge.check import DURING, Check
 from howdah.measure.measured import Measured
 from howdah.measure.trace import Integers
+from howdah.record.verdict import DURING, Check
 
 _RELEASE = 0.5  # of a tick: what arrives within it of a release belongs to it
 _NEXT = 0.95  # of a tick: the next release comes no sooner

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from howdah.judge.check import ENGINE, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
+from howdah.record.verdict import ENGINE, Check
 
 
 def wire_checks(plan: Plan, record: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from howdah.library.axis import EXPERIMENT, TEXT, own_axes, run_axes, table
 from howdah.metric import known_metrics, unit_by_suffix
 from howdah.record.axis import FLOW_NAME, Axes
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 
 RUN = "run directory"  # has a blank, as no axis has
@@ -83,9 +84,9 @@ def run_rows(runs: list[Run], axes: Types) -> pa.Table:
     return table(rows, types, units)
 
 
-def _of_measure(run: Run, axes: Axes, row: dict[str, Any]) -> dict[str, Any]:
+def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Any]:
     """The axes of a row of metrics.json; those of a flow are the flow's."""
-    number = row.get("flow")
+    number = row.flow
     flow = axes.flows.get(number) if isinstance(number, int) else None
     own = {EXPERIMENT: run.experiment, **axes.run, **(flow or {}), "flow": number if flow else None}
     return {**own, RUN: run.name}
@@ -117,16 +118,15 @@ def _measures(runs: list[Run]) -> Iterator[dict[str, Any]]:
     for run in runs:
         own = run_axes(run)
         for row in itertools.chain(run.metrics, run.connections().rows()):
-            value = row["value"]
-            number = isinstance(value, int | float) and not isinstance(value, bool)
+            number = row.number
             yield {
                 **_of_measure(run, own, row),
-                "group": row.get("group"),
-                "metric": row["metric"],
-                "value": float(value) if number else None,
-                "text": None if number or value is None else str(value),
-                "unit": row["unit"] or None,
-                "why": row.get("why"),
+                "group": row.group,
+                "metric": row.metric,
+                "value": None if number is None else float(number),
+                "text": row.value if isinstance(row.value, str) else None,
+                "unit": row.unit or None,
+                "why": row.why,
             }
 
 
@@ -143,11 +143,11 @@ def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
     for run in runs:
         own = run_axes(run)
         for row in run.metrics:
-            if row["metric"] in wanted and isinstance(row.get("flow"), int):
-                key = (str(run.directory.path), row["flow"])
+            if row.metric in wanted and isinstance(row.flow, int):
+                key = (str(run.directory.path), row.flow)
                 if key not in found:
                     found[key] = _of_measure(run, own, row)
-                found[key][row["metric"]] = row["value"]
+                found[key][row.metric] = row.value
     rows = [row for row in found.values() if any(name.startswith(_EXIT) for name in row)]
     types = {**axes, RUN: TEXT, **_NUMBERS}
     types |= {name: TEXT if metrics[name].is_text else pa.float64() for name in names}
@@ -160,12 +160,12 @@ def check_rows(runs: list[Run], axes: Types) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for run in runs:
         own = _of_run(run)
-        for check in (run.verdict or {}).get("checks", []):
-            row = {**own, "verdict": run.verdict_name, "stage": check.get("stage"), "check": check.get("name")}
-            row |= {"ok": check.get("ok")}
+        for check in run.checks:
+            row = {**own, "verdict": run.verdict_name, "stage": check.stage, "check": check.name, "ok": check.ok}
             for name in ("expected", "measured", "tolerance"):
-                row[name] = None if check.get(name) is None else json.dumps(check[name])
-            rows.append({**row, "unit": check.get("unit"), "message": check.get("message")})
+                value = getattr(check, name)
+                row[name] = None if value is None else json.dumps(value)
+            rows.append({**row, "unit": check.unit, "message": check.message})
     types = {**axes, RUN: TEXT, "verdict": TEXT, "stage": TEXT, "check": TEXT, "ok": pa.bool_()}
     types |= {name: pa.string() for name in ("expected", "measured", "tolerance")}
     return table(rows, {**types, "unit": TEXT, "message": pa.string()})

@@ -31,8 +31,9 @@ class Cut:
     """The evidence at one cut. Counters belong to a host, all else to the flow.
 
     ``duplicates``: ACKs in a row, up to the one that cut, that acknowledged nothing new. ``state``: ``tcpi_ca_state``
-    of the first reading after the cut that comes before everything sent by then was acknowledged, since a recovery
-    lasts as long, and before the next gap shows; None without such a reading. ``recoveries``, ``marks``, ``timeouts``:
+    of a reading between the two ACKs at which TCP was reducing its window. Else that of the first one after the cut
+    that comes before everything sent by then was acknowledged, since a recovery lasts as long, and before the next gap
+    shows; None without such a reading. ``recoveries``, ``marks``, ``timeouts``:
     growth of TCPSackRecovery and TCPRenoRecovery, TCPDeliveredCE and TCPTimeouts between the readings around the cut;
     None where they were not read. ``moves``: an ACK acknowledged something new within half a round trip after the cut;
     in a recovery there is a gap that a retransmission must close first, which takes a round trip. ``collapsed``: the
@@ -141,6 +142,11 @@ def _next_gap(trace: FlowTrace, record: int) -> int:
 def _state(trace: FlowTrace, record: int, info: Samples) -> int | None:
     if not info.has("ca_state"):
         return None
+    # What cut the window did it after the ACK of the record before, and the next ACK may have undone it.
+    inside = info["ca_state"][(info.time_ns > trace.time_ns[record - 1]) & (info.time_ns < trace.time_ns[record])]
+    reducing = inside[inside >= CWR]
+    if reducing.size:
+        return int(reducing[0])
     # A record shows what the ACK of the record before did: that ACK ended the state, by repair or by an undo.
     repaired = int(np.searchsorted(trace.una_after, trace.snd_nxt[record - 1]))
     restored = np.flatnonzero(trace.ssthresh[record:] >= trace.cwnd[record - 1])

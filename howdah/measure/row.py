@@ -8,6 +8,7 @@ from typing import Any
 
 from howdah.metric import metric_of
 from howdah.record.connections import Connections, RowsOfConnections
+from howdah.record.metrics import CrossCheck, MetricRow
 
 _MOST_NAMED = 10
 Value = float | int | str | None
@@ -21,18 +22,13 @@ class GroupCheck:
     compared: int = 0
     wrong: list[int | None] = field(default_factory=list)
 
-    def to_json(self, group: str, metric: str) -> dict[str, Any]:
+    def compared_of(self, group: str, metric: str) -> CrossCheck:
         agree = self.compared - len(self.wrong)
         named = ", ".join(map(str, self.wrong[:_MOST_NAMED])) + (" …" if len(self.wrong) > _MOST_NAMED else "")
         message = f"{self.message}: {len(self.wrong)} of {self.compared} connections (flow {named})"
         sources = {"compared": self.compared, "agree": agree}
-        return {
-            "flow": group,
-            "metric": metric,
-            "sources": sources,
-            "agree": not self.wrong,
-            "message": message if self.wrong else "",
-        }
+        said = message if self.wrong else ""
+        return CrossCheck(flow=group, metric=metric, sources=sources, agree=not self.wrong, message=said)
 
 
 @dataclass
@@ -46,8 +42,8 @@ class Sheet:
 
     common: dict[str, Any]
     receivers: dict[int, str] = field(default_factory=dict)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    cross_checks: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[MetricRow] = field(default_factory=list)
+    cross_checks: list[CrossCheck] = field(default_factory=list)
     unseen: dict[tuple[int | None, str], str] = field(default_factory=dict)
     ends_unseen: dict[int, str] = field(default_factory=dict)
     connections: RowsOfConnections = field(default_factory=RowsOfConnections)
@@ -74,12 +70,9 @@ class Sheet:
         if flow is not None and extra.get("group"):
             self._add_connection(flow, metric, value, unit, why, **extra)
             return
-        row = {**self.common, **extra, "flow": flow, "metric": metric, "value": value, "unit": unit}
-        if flow in self.receivers:
-            row["receiver"] = self.receivers[flow]
-        if value is None:
-            row["why"] = why
-        self.rows.append(row)
+        receiver = None if flow is None else self.receivers.get(flow)
+        why = why if value is None else None
+        self.rows.append(MetricRow(flow, metric, value, unit, receiver=receiver, why=why, **extra))
 
     def _add_connection(
         self, flow: int, metric: str, value: Value, unit: str, why: str | None, *, group: str, algorithm: str
@@ -109,12 +102,16 @@ class Sheet:
             counts.compared += 1
             counts.wrong += [] if agree else [flow]
             return
-        self.cross_checks.append(
-            {"flow": flow, "metric": metric, "sources": sources, "agree": agree, "message": "" if agree else message}
-        )
+        said = "" if agree else message
+        self.cross_checks.append(CrossCheck(flow=flow, metric=metric, sources=sources, agree=agree, message=said))
 
-    def to_json(self, connections: Connections) -> dict[str, Any]:
+    @property
+    def compared(self) -> list[CrossCheck]:
+        """With one of each group and measure."""
+        return self.cross_checks + [each.compared_of(*of) for of, each in self.group_checks.items()]
+
+    def plain(self, connections: Connections) -> dict[str, Any]:
         """metrics.json; ``connections`` are those that were collected, as a table."""
-        checks = [each.to_json(*of) for of, each in self.group_checks.items()]
-        found: dict[str, Any] = {"format": 1, "rows": self.rows, "cross_checks": self.cross_checks + checks}
+        rows = [row.plain(self.common) for row in self.rows]
+        found: dict[str, Any] = {"format": 1, "rows": rows, "cross_checks": [check.plain() for check in self.compared]}
         return {**found, "connections": connections.summary()} if len(connections) else found

@@ -99,7 +99,7 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
             processor_rows(sheet, directory, data)
     connections = Connections(sheet.connections.table())
     write_connections(directory, connections)
-    result = sheet.to_json(connections)
+    result = sheet.plain(connections)
     write_json(directory.metrics, result)
     return result
 

@@ -146,7 +146,7 @@ def read_experiment(series: SuiteExperiment, directory: Path, cells: set[str] | 
         kernel = run.provenance.kernel
         sheet.release = kernel.release or sheet.release
         sheet.image = kernel.image_sha256 or sheet.image
-        receiver = next((str(row["receiver"]) for row in run.metrics if row.get("receiver")), "linux")
+        receiver = next((row.receiver for row in run.metrics if row.receiver), "linux")
         cell = sheet.cells.setdefault(slug, CellSheet(run.axes, run.algorithm, receiver))
         if run.counts:
             cell.origin = _origin(run)
@@ -181,10 +181,8 @@ def repetition_of(run: Run, units: dict[str, str]) -> Repetition:
     if not run.counts:
         return found
     for row in run.metrics:
-        name = str(row["metric"])
-        units[name] = str(row.get("unit") or "")
-        of = row.get("group") if row["flow"] is None else row["flow"]
-        found.metrics[name if of is None else f"{name}@{of}"] = _value(row["value"])
+        units[row.metric] = row.unit or ""
+        found.metrics[f"{row.metric}@{row.of}" if row.of else row.metric] = _value(row.value)
     return found
 
 
@@ -201,5 +199,4 @@ def _why(run: Run) -> str:
         return ""
     if run.problem:
         return run.problem
-    broken = [str(check["message"]) for check in run.ordered_checks() if check.get("ok") is False]
-    return broken[0] if broken else ""
+    return run.broken[0].message if run.broken else ""

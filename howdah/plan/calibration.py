@@ -8,7 +8,7 @@ from fractions import Fraction
 from howdah.linux.netlink.discipline.discipline import HopQueue, Room
 from howdah.plan.flow import Delays
 from howdah.plan.network import Network, bare
-from howdah.plan.path import MOST_FILLED_US, Path
+from howdah.plan.path import MOST_FILLED_US, PROBE_EVERY_US, PROBES, Path
 from howdah.plan.plan import Calibration, CalibrationTarget
 from howdah.plan.qdisc import LEAF_HANDLE
 from howdah.plan.schedule import Schedule
@@ -37,7 +37,8 @@ def calibration(
     """When the path is measured, and what it must measure as.
 
     One calibration holds probes, a train at the sender interface's rate that overfills the buffer, its drain, and
-    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. Of a buffer that takes longer than
+    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. Probes of a slow path take
+    longer. Of a buffer that takes longer than
     ``MOST_FILLED_US`` to drain only a part is filled. The second one starts when what the flows left in their send
     queues (at most two windows), and in the queues of both ways, can have drained.
     """
@@ -48,7 +49,9 @@ def calibration(
     extra_us = varying.forward_largest_us + varying.reverse_largest_us
     filled_bytes = part_bytes or path.buffer_bytes
     fill_us = _fill_us(path, filled_bytes, len({sender for sender, _ in crossing}))
-    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + fill_us
+    measured = len(dict.fromkeys(crossing))
+    slow_us = PROBES * max(measured * path.probe_gap_us(measured) - PROBE_EVERY_US, 0)
+    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + fill_us + slow_us
     settle_us = SETTLE_US + rtt_us + drain_us
     if path.policer is not None:
         phase_us += path.policer.measuring_us

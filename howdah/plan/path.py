@@ -16,6 +16,10 @@ MOST_FILLED_US = 30_000_000
 MOST_HELD_US = 3_600_000_000  # what the queues of one way may take to empty
 LONGEST_QUIET_US = 30_000_000  # for what flows left over, where no measurement of the path waits for the end of it
 
+PROBES = 21  # small packets that measure one delay
+PROBE_BYTES = 50  # a frame of 8 bytes in a UDP datagram
+PROBE_EVERY_US = 20_000  # of one delay, unless a slow rate needs longer
+
 
 @planned
 class Hop:
@@ -157,6 +161,13 @@ class Path:
         rates += [hop.rate_bits_per_second for hop in self.hops]
         rates += [rate for _, rate in self.reverse_rate_steps]
         return max([*rates, self.reverse_rate_bits_per_second or 0])
+
+    def probe_gap_us(self, targets: int) -> int:
+        """Between the small packets that measure ``targets`` delays of one way, in turn: no rate limit lets one wait
+        for another, also where each frame has to wait for the end of the one before."""
+        slowest = min(self.rate_bits_per_second, self.reverse_rate_bits_per_second or self.rate_bits_per_second)
+        passing_us = (PROBE_BYTES + self.tunnel_bytes) * 8_000_000 // slowest + 1
+        return max(PROBE_EVERY_US // targets, 2 * passing_us)
 
     @property
     def full_packets(self) -> int:

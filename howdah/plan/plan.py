@@ -14,7 +14,7 @@ from collections.abc import Container, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from howdah.codec import OCCASIONAL, decoded, encoded, planned
+from howdah.codec import OCCASIONAL, decoded, encoded, in_columns, in_rows, planned
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.path import Path
 from howdah.plan.shares import KernelShare, MachineShare
@@ -22,8 +22,8 @@ from howdah.plan.traffic import Exchange, HttpRequests, PlannedStack, Programs
 from howdah.traffic import TRAFFIC, TrafficKind
 from howdah.trait import Traits, traits
 
-PLAN_FORMAT = 3  # in format 1 flows counted from 0; in 2 each interval was a field of `collect`
-_OLDER = 2  # is read, too
+PLAN_FORMAT, _OLDER = 3, 2  # in 1 flows counted from 0; in 2, which is read, each interval was a field of `collect`
+_IN_COLUMNS = ("flows", "timeline")  # where there are very many
 
 
 @planned
@@ -311,8 +311,7 @@ class Plan:
     processor_shift: int | None = field(default=None, metadata=OCCASIONAL)
     real_time: RealTime | None = field(default=None, metadata=OCCASIONAL)  # of the vm engine without a virtual clock
     own_kernel: OwnKernel | None = field(default=None, metadata=OCCASIONAL)  # of the vm engine
-    # Of the machines engine's machines by role.
-    machine_kernels: dict[str, str] | None = field(default=None, metadata=OCCASIONAL)
+    machine_kernels: dict[str, str] | None = field(default=None, metadata=OCCASIONAL)  # of each machine, by role
     measure_cwnd_packets: int | None = field(default=None, metadata=OCCASIONAL)  # window whose time is measured
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
@@ -365,7 +364,7 @@ class Plan:
         return [name for name in asked if name and name not in self.own_algorithms]
 
     def to_json(self) -> str:
-        return json.dumps(encoded(self), indent=1)
+        return json.dumps(in_columns(encoded(self), _IN_COLUMNS), indent=1)
 
     @staticmethod
     def from_json(text: str) -> Plan:
@@ -379,7 +378,8 @@ class Plan:
 
 
 def of_today(plan: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A plan's JSON, with the forms of older versions replaced; as it is where it has none."""
+    """A plan's JSON, its records in rows and the forms of older versions replaced; as it is where it has neither."""
+    plan = in_rows(plan, _IN_COLUMNS)
     collect = plan.get("collect")
     if plan.get("format") != _OLDER or not isinstance(collect, Mapping):
         return plan

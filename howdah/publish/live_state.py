@@ -19,6 +19,7 @@ from howdah.publish.phase import PHASES, held_experiments
 from howdah.publish.underway import LiveRun, Watch
 from howdah.publish.waiting import Queue, Queues
 from howdah.record.directory import PARTIAL, RunDirectory, write_whole
+from howdah.record.metrics import MetricRow
 from howdah.work.results import read_results
 
 FILE = "runs.json"
@@ -152,7 +153,7 @@ def _until_now(course: Reals, each: FlowSoFar | GroupSoFar, trace: AckTrace) -> 
 def _finished(directory: RunDirectory) -> dict[str, Any]:
     """A run that ended: its verdict, transfers and exits, as the analysis has them."""
     (run,) = read_results(directory.path, lambda _text: None).runs
-    rows = {(row["flow"], row["metric"]): row["value"] for row in run.metrics}
+    rows = {(row.flow, row.metric): row.value for row in run.metrics}
     exits = []
     for flow in run.plan.flows if run.plan else []:
         after = rows.get((flow.id, "exit_time_s"))
@@ -180,9 +181,9 @@ def _finished(directory: RunDirectory) -> dict[str, Any]:
     }
 
 
-def group_transfers(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def group_transfers(metrics: list[MetricRow]) -> list[dict[str, Any]]:
     """How many connections of each group are complete, and how long they took."""
-    rows = {(row.get("group"), row["metric"]): row["value"] for row in metrics if row["flow"] is None}
+    rows = {(row.group, row.metric): row.value for row in metrics if row.flow is None}
     return [
         {
             "name": group,

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.publish.metric import END, INFO, PATH, SERIES, PublishedMetric
 from howdah.publish.summary import summary_metric
 from howdah.publish.text import header, number, series
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 from howdah.record.sample import Float64, Int64, sample_run
 
@@ -134,19 +134,18 @@ def _facts(run: Run) -> Iterator[tuple[PublishedMetric, dict[str, str], float]]:
             yield metric, {"run": run.name}, float(value)
     for row in run.metrics:
         extra = {"run": run.name} | _of_row(run, row)
-        value = row["value"]
-        if row["metric"] == "exit_cause" and value is not None:
-            yield exit_info, extra | {"cause": str(value)}, 1.0
-        elif isinstance(value, bool | int | float) and not math.isnan(float(value)):
-            metric, factor = summary_metric(str(row["metric"]), str(row.get("unit") or ""))
-            yield metric, extra, float(value) * factor
+        if row.metric == "exit_cause" and row.value is not None:
+            yield exit_info, extra | {"cause": str(row.value)}, 1.0
+        elif row.number is not None and not math.isnan(row.number):
+            metric, factor = summary_metric(row.metric, row.unit or "")
+            yield metric, extra, float(row.number) * factor
 
 
-def _of_row(run: Run, row: dict[str, Any]) -> dict[str, str]:
+def _of_row(run: Run, row: MetricRow) -> dict[str, str]:
     """Labels of what a row of metrics.json is about: a flow, a group of connections, or nothing for the whole run."""
-    if row["flow"] is None:
-        return {"flow": str(row["group"])} if row.get("group") else {}
-    return flow_labels(run.plan, row["flow"]) if run.plan else {"flow": str(row["flow"])}
+    if row.flow is not None and run.plan:
+        return flow_labels(run.plan, row.flow)
+    return {"flow": row.of} if row.of else {}
 
 
 def unit_of(metric: PublishedMetric) -> str:

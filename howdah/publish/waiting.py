@@ -11,6 +11,7 @@ from typing import Any
 
 from howdah.record.directory import PARTIAL, RunDirectory, read_json
 from howdah.record.run import read_record
+from howdah.record.verdict import read_verdict
 
 _MOST_NAMES = 12
 _REPEATED = ("repetition",)
@@ -78,7 +79,7 @@ class Queues:
                 wall = record.wall_s
                 verdict: str = record.status
                 if verdict == "finished":
-                    verdict = str(read_json(run / "verdict.json")["verdict"])
+                    verdict = read_verdict(RunDirectory(run)).verdict
                 self._made[key] = _Made(verdict, float(wall) if isinstance(wall, int | float) else None)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None

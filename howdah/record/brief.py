@@ -12,6 +12,7 @@ from howdah.record.run import TreeOrigin
 
 _SHARED = {"kernel", "modules", "confinement", "stacks", "howdah", "host", "algorithms", "extensions"}
 _parts: dict[str, Any] = {}
+_WORDS = ("metric", "value", "unit", "group", "role", "algorithm", "receiver", "why")
 _KEPT = ("tables/", "connections.parquet")  # what is read when somebody asks for it
 
 
@@ -26,11 +27,11 @@ def brief(run: Run) -> Run:
         kept["guest_tree"] = _shared(TreeOrigin(sha256=record.guest_tree.sha256))
     verdict = run.verdict
     if verdict is not None:
-        verdict = {**verdict, "checks": [check for check in verdict.get("checks", []) if check.get("ok") is not True]}
+        verdict = verdict.model_copy(update={"checks": [check for check in verdict.checks if check.ok is not True]})
     return replace(
         run,
         plan=replace(run.plan, operations=[]) if run.plan else None,
-        metrics=[{sys.intern(name): _once(value) for name, value in row.items()} for row in run.metrics],
+        metrics=[replace(row, **{name: _once(getattr(row, name)) for name in _WORDS}) for row in run.metrics],
         cross_checks=[],
         verdict=verdict,
         provenance=record.but(**kept),

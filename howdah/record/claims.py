@@ -15,8 +15,8 @@ from pydantic import AliasChoices, ConfigDict, Field
 from howdah.errors import RecordError
 from howdah.record.directory import read_json
 from howdah.record.index import ProfileSource
+from howdah.record.metrics import Scalar
 from howdah.record.model import FilePart, checked
-from howdah.record.reading import Scalar
 
 CLAIMS_FORMAT: Literal[1] = 1
 CLAIMS_NAME = "claims.json"

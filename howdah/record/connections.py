@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from howdah.errors import HowdahError, RecordError
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory, writing_name
+from howdah.record.metrics import MetricRow
 from howdah.record.run import RunRecord
 from howdah.record.table import DAMAGED, opened_file
 
@@ -65,15 +66,6 @@ class RowsOfConnections:
             **{name: pa.array(column, pa.string()).dictionary_encode() for name, column in self.words.items()},
         }
         return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-
-
-def of_rows(rows: list[dict[str, Any]]) -> Connections:
-    """Those that an older version wrote into metrics.json."""
-    found = RowsOfConnections()
-    for row in rows:
-        if isinstance(row["flow"], int) and not isinstance(row["value"], str):
-            found.add(row["flow"], row["value"], **{name: row.get(name) for name in _WORDS})
-    return Connections(found.table())
 
 
 @dataclass(frozen=True)
@@ -121,11 +113,11 @@ class Connections:
         """Of the first row; None without rows."""
         return str(self.table["unit"][0].as_py() or "") if len(self) else None
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """As metrics.json has rows, without what all rows of a run share."""
+    def rows(self) -> Iterator[MetricRow]:
+        """As metrics.json has rows."""
         for begin in range(0, len(self), _CHUNK):
             for row in self.table.slice(begin, _CHUNK).to_pylist():
-                yield {name: value for name, value in row.items() if value is not None or name in ("value", "unit")}
+                yield MetricRow(**row)
 
     def summary(self) -> dict[str, Any]:
         """Their number and a digest of their content, which does not depend on who wrote the file."""

@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field
 from howdah.errors import RecordError
 from howdah.foreign import is_plain
 from howdah.record.directory import read_json, write_whole
+from howdah.record.metrics import Scalar
 from howdah.record.model import HINT, FilePart, checked
-from howdah.record.reading import Scalar
 
 EXPERIMENT_FORMAT: Literal[1] = 1
 PENDING = "pending"

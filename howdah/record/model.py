@@ -34,7 +34,7 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 def checked(kind: type[Kind], value: Any, path: Path) -> Kind:
     """The value as one of the kind. Raises RecordError, which names the place of what is wrong."""
     try:
-        found: Kind = adapter(cast("Any", kind)).validate_python(value, strict=True)
+        found: Kind = adapter(cast("Any", kind)).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,62 +17,13 @@ from howdah.errors import RecordError
 from howdah.foreign import read_foreign
 from howdah.plan.named import check_names
 from howdah.plan.plan import Plan, of_today
-from howdah.record.directory import RunDirectory, read_json
-from howdah.record.model import HINT, FilePart, adapter, checked
+from howdah.record.directory import read_json
+from howdah.record.metrics import Metrics
+from howdah.record.model import HINT, adapter
 from howdah.record.run import RunRecord
-
-Scalar = str | int | float | bool | None
-
+from howdah.record.verdict import Verdict
 
 _LEFT_OUT: Any = None  # a field that may be missing; where it is there, it is of its type
-
-
-class _Row(FilePart):
-    run: str = _LEFT_OUT
-    engine: str = _LEFT_OUT
-    kernel: str = _LEFT_OUT
-    algorithm: str = _LEFT_OUT
-    receiver: str = _LEFT_OUT
-    repetition: int = _LEFT_OUT
-    axes: dict[str, Scalar] = _LEFT_OUT
-    flow: int | str | None
-    metric: str
-    value: Scalar
-    unit: str | None
-    why: str | None = _LEFT_OUT
-
-
-class _CrossCheck(FilePart):
-    flow: int | str | None
-    metric: str
-    sources: dict[str, Any]
-    agree: bool | None
-    message: str | None
-
-
-class _Metrics(FilePart):
-    format: Literal[1] = _LEFT_OUT
-    rows: list[_Row]
-    cross_checks: list[_CrossCheck] = _LEFT_OUT
-
-
-class _Check(FilePart):
-    name: str
-    stage: str
-    ok: bool | None
-    expected: Any
-    measured: Any
-    tolerance: Any
-    unit: str | None
-    message: str
-
-
-class _Verdict(FilePart):
-    format: Literal[1] = _LEFT_OUT
-    verdict: Literal["pass", "fail", "invalid"]
-    checks: list[_Check] = _LEFT_OUT
-
-
 _Span = Annotated[list[int], Field(min_length=2, max_length=2)]
 _Step = Annotated[list[float], Field(min_length=2, max_length=2)]
 
@@ -110,36 +61,10 @@ class _OpenPlan(_Opened):
 
 def prepare(*further: type[BaseModel]) -> None:
     """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
-    for kind in (Plan, _OpenPlan, RunRecord, _Metrics, _Verdict, *further):
+    for kind in (Plan, _OpenPlan, RunRecord, Metrics, Verdict, *further):
         made = adapter(kind)
-        if hasattr(
-            made, "rebuild"
-        ):  # from pydantic 2.10 on what checks a model of a file is made when it is first used
+        if hasattr(made, "rebuild"):  # from pydantic 2.10 on what checks a model is made when it is first used
             made.rebuild()
-
-
-def _checked(kind: type[FilePart], value: Any, path: Path) -> dict[str, Any]:
-    """The value itself, where it is of the kind."""
-    checked(kind, value, path)
-    found: dict[str, Any] = value
-    return found
-
-
-def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> dict[str, Any]:
-    """metrics.json, checked; with the plan its flows, too, but for members of a group, which have no name."""
-    found = _checked(_Metrics, read_json(directory.metrics), directory.metrics)
-    if plan is not None:
-        flows = {None, *(flow.id for flow in plan.flows)}
-        for number, row in enumerate(found["rows"]):
-            if row["flow"] not in flows and row.get("group") is None:
-                what = f"rows.{number}.flow: the plan has no flow {row['flow']!r}"
-                raise RecordError(what, where=str(directory.metrics), hint=HINT)
-    return found
-
-
-def read_verdict(directory: RunDirectory) -> dict[str, Any]:
-    """verdict.json, checked."""
-    return _checked(_Verdict, read_json(directory.verdict), directory.verdict)
 
 
 def read_plan_file(path: Path) -> Plan:
@@ -153,7 +78,7 @@ def read_plan_file(path: Path) -> Plan:
         text = content if today is value else json.dumps(today)
         adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
-        adapter(_OpenPlan).validate_python(value)
+        adapter(_OpenPlan).validate_python(today)
         _check_ends(plan)
         check_names(plan)
     except ValidationError as error:

@@ -13,14 +13,16 @@ import pyarrow as pa
 
 from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
-from howdah.record.connections import Connections, of_rows, read_connections
+from howdah.record.connections import Connections, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import IndexedRun, ProfileSource, read_index
-from howdah.record.reading import read_metrics, read_plan_file, read_verdict
+from howdah.record.metrics import CrossCheck, MetricRow, Metrics, read_metrics
+from howdah.record.reading import read_plan_file
 from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
 from howdah.record.table import check_columns, opened, whole
+from howdah.record.verdict import Check, Verdict, read_verdict
 
 # Axes that have a label of their own; the others name the sweep point.
 _OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
@@ -37,12 +39,11 @@ class Run:
     axes: dict[str, Any]
     status: str
     plan: Plan | None
-    metrics: list[dict[str, Any]]
-    cross_checks: list[dict[str, Any]]
-    verdict: dict[str, Any] | None
+    metrics: list[MetricRow]
+    cross_checks: list[CrossCheck]
+    verdict: Verdict | None
     provenance: RunRecord
     problem: str | None = None
-    connection_rows: list[dict[str, Any]] = field(default_factory=list)  # of metrics.json of an older version
     likely_kernel: str | None = (
         None  # release that other runs of the experiment had by the same name, see _with_kernels
     )
@@ -56,7 +57,7 @@ class Run:
         """The verdict; the status (``failed``) of a run that did not finish; ``unjudged`` without a verdict."""
         if self.status != "finished":
             return self.status
-        return str(self.verdict["verdict"]) if self.verdict else "unjudged"
+        return self.verdict.verdict if self.verdict else "unjudged"
 
     @property
     def counts(self) -> bool:
@@ -93,9 +94,7 @@ class Run:
 
         Raises MismatchError when the file is not the one that run.json recorded.
         """
-        return (
-            of_rows(self.connection_rows) if self.connection_rows else read_connections(self.directory, self.provenance)
-        )
+        return read_connections(self.directory, self.provenance)
 
     @property
     def started_s(self) -> float:
@@ -117,10 +116,17 @@ class Run:
             return None
         return table if table.num_rows else None
 
-    def ordered_checks(self) -> list[dict[str, Any]]:
+    @property
+    def checks(self) -> list[Check]:
+        return self.verdict.checks if self.verdict else []
+
+    @property
+    def broken(self) -> list[Check]:
+        return self.verdict.broken if self.verdict else []
+
+    def ordered_checks(self) -> list[Check]:
         """The checks: broken ones first, then those that could not be made, then those that hold."""
-        checks: list[dict[str, Any]] = (self.verdict or {}).get("checks", [])
-        return sorted(checks, key=lambda check: (False, None, True).index(check.get("ok")))
+        return sorted(self.checks, key=lambda check: (False, None, True).index(check.ok))
 
 
 @dataclass(frozen=True)
@@ -167,8 +173,7 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
             status, problem = "failed", f"plan.json cannot be read: {error.what}"
     elif not problem:
         problem = "the run has no plan.json"
-    measured = read_metrics(directory, plan) if directory.metrics.exists() else {}
-    rows: list[dict[str, Any]] = measured.get("rows", [])
+    measured = read_metrics(directory, plan) if directory.metrics.exists() else Metrics()
     return Run(
         directory=directory,
         experiment=experiment,
@@ -177,17 +182,12 @@ def load_run(path: Path, experiment: str, cell: IndexedRun | None = None) -> Run
         axes=plan.axes if plan else dict(cell.axes),
         status=status,
         plan=plan,
-        metrics=[row for row in rows if not _is_connection(row)],
-        connection_rows=[row for row in rows if _is_connection(row)],
-        cross_checks=list(measured.get("cross_checks", [])),
+        metrics=measured.rows,
+        cross_checks=measured.cross_checks,
         verdict=read_verdict(directory) if directory.verdict.exists() else None,
         provenance=record,
         problem=str(problem) if problem else None,
     )
-
-
-def _is_connection(row: dict[str, Any]) -> bool:
-    return row["flow"] is not None and bool(row.get("group"))
 
 
 def load_experiment(

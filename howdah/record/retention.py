@@ -12,8 +12,9 @@ import shutil
 from typing import Literal
 
 from howdah.record.digest import only
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory
 from howdah.record.run import RunRecord, read_record, write_record
+from howdah.record.verdict import read_verdict
 
 Keep = Literal["everything", "first"]
 _DATA = ("raw/", "tables/", "share/")
@@ -51,7 +52,7 @@ def remove_data(directory: RunDirectory) -> bool:
     digests of what stays remain.
     """
     record = read_record(directory)
-    verdict = read_json(directory.verdict)["verdict"] if directory.verdict.exists() else "invalid"
+    verdict = read_verdict(directory).verdict if directory.verdict.exists() else "invalid"
     if not may_go(record, verdict):
         return False
     write_record(directory, only(record, stays).but(data_removed=True))

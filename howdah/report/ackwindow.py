@@ -47,8 +47,8 @@ class AckWindow:
 def measured(run: Run, flow: int, name: str) -> object:
     """The value of a measure of one flow, or None."""
     for row in run.metrics:
-        if row["flow"] == flow and row["metric"] == name:
-            return row["value"]
+        if row.flow == flow and row.metric == name:
+            return row.value
     return None
 
 
@@ -57,8 +57,8 @@ def without_exit(run: Run, flow: Flow) -> str | None:
     nothing of one.
     """
     for row in run.metrics:
-        if row["flow"] == flow.id and row["metric"] == "exit_time_s" and row["value"] is None:
-            why = str(row.get("why") or "its exit has no time")
+        if row.flow == flow.id and row.metric == "exit_time_s" and row.value is None:
+            why = row.why or "its exit has no time"
             return f"{flow.name} {why.removeprefix(_OF_IT)}" if why.startswith(_OF_IT) else f"{flow.name}: {why}"
     return None
 

@@ -26,7 +26,7 @@ def _claims(experiment: Experiment) -> Iterator[str]:
     except ProfileError:
         return
     runs = [run for run in experiment.runs if run.counts]
-    measured = {row["metric"] for run in runs for row in run.metrics} if claims else set()
+    measured = {row.metric for run in runs for row in run.metrics} if claims else set()
     measured |= {name for run in runs for name in run.connections().metrics} if claims else set()
     for claim in claims if runs else []:
         if claim.value is not None and claim.value.metric not in measured:

@@ -87,11 +87,11 @@ def _of_flows(run: Run) -> Iterator[tuple[str, str, float]]:
     """Name, measure and value of its single transfers: how long they took."""
     flows = {flow.id: flow for flow in run.plan.flows if flow.group is None} if run.plan is not None else {}
     for row in run.metrics:
-        flow = flows.get(row["flow"])
-        if flow is None or flow.size_bytes is None or flow.role == BACKGROUND or row["metric"] != MEASURES[0][0]:
+        flow = flows.get(row.flow or 0)
+        if flow is None or flow.size_bytes is None or flow.role == BACKGROUND or row.metric != MEASURES[0][0]:
             continue
-        if isinstance(row["value"], int | float):
-            yield flow.name, row["metric"], float(row["value"])
+        if row.number is not None:
+            yield flow.name, row.metric, float(row.number)
 
 
 def _ends(shown: Distribution) -> tuple[float, float]:
@@ -105,12 +105,16 @@ def is_logarithmic(shown: Distribution) -> bool:
     return shown.logarithmic and most >= _LEAST_DECADE * max(least, 1e-6)
 
 
+def ends_of(shown: Distribution) -> tuple[float, float]:
+    """Where its axis begins and ends."""
+    return bounds(list(_ends(shown)), logarithmic=is_logarithmic(shown), zero=True)
+
+
 def distribution_drawing(shown: Distribution, narrow: bool) -> str:
     """A step curve for each variant; its median is in the curve's title."""
     logarithmic = is_logarithmic(shown)
-    ends = bounds(list(_ends(shown)), logarithmic=logarithmic, zero=True)
     titles = (f"{shown.words}{', logarithmic' if logarithmic else ''}", f"{shown.counted} (%)")
-    canvas = Canvas(_NARROW if narrow else _WIDE, (*ends, logarithmic), (0.0, 100.0, False), titles)
+    canvas = Canvas(_NARROW if narrow else _WIDE, (*ends_of(shown), logarithmic), (0.0, 100.0, False), titles)
     canvas.ground()
     said = []
     for index, label, curve in shown.curves:

@@ -239,7 +239,10 @@ def _row(
         parts.append(group)
         if panel.has_numbers:
             shown = _number(each)
-            parts.append(text(end, middle - 18 if tall else middle + 4.5, shown, "note", "end"))
+            if tall:
+                parts.append(text(end, middle - 18, shown, "note", "end"))
+            else:
+                parts.append(text(end - _NUMBERS + 8, middle + 4.5, shown, "note", "start"))
     if not row:
         parts.append(text(scale.first, middle - 5, "not measured on both sides", "note", "start"))
     return parts

@@ -368,7 +368,7 @@ def missing_data(run: Run, curves: Curves) -> dict[str, list[str]]:
             found[figure["id"]] = [f"no {figure['needs']}: {why}"]
             continue
         if not figure.get("whole"):
-            absent = [flow.name for flow in shown_flows(run.plan) if str(flow.id) not in have]
+            absent = [flow.name for flow in shown_flows(run.plan) if flow.is_tcp and str(flow.id) not in have]
             if absent:
                 found[figure["id"]] = [f"no {figure['needs']} of {', '.join(absent)}"]
     return found

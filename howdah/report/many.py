@@ -37,4 +37,4 @@ def with_main_measures(experiments: list[Experiment]) -> list[Experiment]:
 
 
 def _with(run: Run, names: set[str]) -> Run:
-    return replace(run, metrics=[row for row in run.metrics if row["metric"] in names])
+    return replace(run, metrics=[row for row in run.metrics if row.metric in names])

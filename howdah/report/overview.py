@@ -90,8 +90,7 @@ def flows_of(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """A run's flows and groups by name with their measures; the first has those of the whole run too."""
     by_flow: dict[str, dict[str, Any]] = {}
     for row in run.metrics:
-        key = str(row.get("group") or "") if row["flow"] is None else str(row["flow"])
-        by_flow.setdefault(key, {})[str(row["metric"])] = row["value"]
+        by_flow.setdefault(row.of, {})[row.metric] = row.value
     whole = by_flow.pop("", {})
     names = {str(flow.id): flow.name for flow in run.plan.flows} if run.plan else {}
     for number, (key, found) in enumerate((by_flow or {"": {}}).items()):
@@ -103,9 +102,7 @@ def _is_number(value: object) -> bool:
 
 
 def _why(run: Run) -> list[str]:
-    checks = (run.verdict or {}).get("checks", [])
-    broken = [str(check["name"]) for check in checks if check.get("ok") is False]
-    return broken or [run.problem or run.verdict_name]
+    return [check.name for check in run.broken] or [run.problem or run.verdict_name]
 
 
 def _statistics(rows: list[_Row], measures: list[Metric], variants: Variants) -> list[StatisticsLine]:
@@ -127,7 +124,7 @@ def exit_distribution(experiments: list[Experiment], variants: Variants) -> Dist
     values: dict[str, list[float]] = {}
     for run in (run for experiment in experiments for run in experiment.runs if run.counts):
         own = values.setdefault(variants.key(run), [])
-        own += [float(row["value"]) for row in run.metrics if row["metric"] == _EXIT and _is_number(row["value"])]
+        own += [float(row.number) for row in run.metrics if row.metric == _EXIT and row.number is not None]
     curves = [
         (number, variant.label, sorted(values[variant.key]))
         for number, variant in enumerate(variants.all)

@@ -15,7 +15,7 @@ from howdah import __version__
 from howdah.assets import UPLOT_VERSION, scripts, style
 from howdah.build.cache import Progress
 from howdah.errors import HowdahError
-from howdah.number import duration
+from howdah.number import duration, significant
 from howdah.place import REPORTS
 from howdah.plan.plan import Plan
 from howdah.record.axis import point_text
@@ -162,7 +162,7 @@ def render(
         style=Markup(style()),
         version=__version__,
         uplot=UPLOT_VERSION,
-        value_text=value_text,
+        amount_text=_amount_text,
     )
 
 
@@ -206,6 +206,13 @@ def _headline(runs: list[Run], variants: Variants, plan: Plan | None) -> str:
 def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:
     order = {"pass": 0, "fail": 1, "unsupported": 2, "invalid": 3}
     return sorted(Counter(run.verdict_name for run in runs).items(), key=lambda item: order.get(item[0], 9))
+
+
+def _amount_text(value: object) -> str:
+    """What a check expected, measured or allows: a number, or words."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return significant(value, 6)
+    return value_text(value)
 
 
 def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:

@@ -118,7 +118,7 @@ def _policed(policer: Policer, runs: list[Run]) -> str:
 def _dropped(what: str, metric: str, runs: list[Run]) -> str:
     """With what it dropped in all runs of the first point that count."""
     same = [run for run in runs if run.counts and run.point == runs[0].point]
-    dropped = [row["value"] for run in same for row in run.metrics if row["metric"] == metric]
+    dropped = [row.number for run in same for row in run.metrics if row.metric == metric]
     known = [count for count in dropped if count is not None]
     if not known:
         return what

@@ -26,12 +26,10 @@ class Wording:
 
 @dataclass(frozen=True)
 class Ratio:
-    """At one place. ``mine`` and ``other`` are both quantities in words; ``is_of_nothing``: all of them are 0."""
+    """At one place; ``is_of_nothing``: all quantities are 0."""
 
     place: str
     paired: Statistic
-    mine: str
-    other: str
     is_of_nothing: bool
 
     @property
@@ -60,9 +58,8 @@ def ratio(mine: Subject, other: Subject, metric: str) -> Ratio | None:
     found = difference(mine.of.numbers.get(metric, {}), other.of.numbers.get(metric, {}))
     if found is None or found.ratios is None:
         return None
-    first, second = (each.of.quantity(metric, spread=False) for each in (mine, other))
     nothing = mine.of.is_nothing(metric) and other.of.is_nothing(metric)
-    return Ratio(mine.place, found.ratios, first, second, nothing)
+    return Ratio(mine.place, found.ratios, nothing)
 
 
 def against(said: list[Subject], *wording: Wording) -> list[str]:
@@ -91,15 +88,21 @@ def against(said: list[Subject], *wording: Wording) -> list[str]:
     sentences = []
     for side, measures in found.items():
         words = [
-            _words(each, ratios, f"with {names[0]}" if is_value and not each.differs.endswith(" of {}") else names[0])
-            for each, ratios in measures
+            _words(
+                each,
+                ratios,
+                f"with {names[0]}" if is_value and not each.differs.endswith(" of {}") else names[0],
+                is_counted=number > 0 and len(ratios) == len(measures[0][1]),
+            )
+            for number, (each, ratios) in enumerate(measures)
         ]
         joined = (" and " if all("," not in each for each in words) else "; it ").join(words)
         sentences.append(f"With {side} it {joined}." if is_value else f"{side} {joined}.")
     return sentences
 
 
-def _words(wording: Wording, ratios: list[Ratio], other: str) -> str:
+def _words(wording: Wording, ratios: list[Ratio], other: str, *, is_counted: bool) -> str:
+    """``is_counted``: the sentence has said how many sweep points there are."""
     at_each = f" at each of {len(ratios)} sweep points"
     if len(ratios) == 1:
         at_each = f" ({ratios[0].place})" if ratios[0].place else ""
@@ -110,7 +113,5 @@ def _words(wording: Wording, ratios: list[Ratio], other: str) -> str:
     ordered = sorted(ratios, key=lambda each: each.value)
     middle = statistic([each.value for each in ratios]).median
     median = wording.differs.format(f"{significant(middle, DIGITS)} times", other)
-    ends = " to ".join(
-        f"{each.text} ({each.place}: {each.mine} against {each.other})" for each in (ordered[0], ordered[-1])
-    )
-    return f"{median} in the median of {len(ratios)} sweep points, from {ends}"
+    ends = " to ".join(f"{each.text} at {each.place}" for each in (ordered[0], ordered[-1]))
+    return f"{median} in the median{'' if is_counted else f' of {len(ratios)} sweep points'}, from {ends}"

@@ -126,7 +126,7 @@ def _spread(strip: ReceiverStrip, place: str) -> _Spread | None:
 
 
 def _captured(runs: list[Run]) -> bool:
-    return any(row["metric"] == _DRAWN[0] and row["value"] is not None for run in runs for row in run.metrics)
+    return any(row.metric == _DRAWN[0] and row.value is not None for run in runs for row in run.metrics)
 
 
 def _strips(
@@ -142,9 +142,9 @@ def _strips(
             marks = rows.setdefault(value_of(run), [])
             variant = keys.index(variants.key(run))
             for row in run.metrics:
-                if row["metric"] == name and row["value"] is not None:
-                    value = float(row["value"]) * metric.factor
-                    marks.append(ReceiverMark(value, run.name, int(row["flow"]), run.counts, variant))
+                if row.metric == name and row.number is not None and row.flow is not None:
+                    value = float(row.number) * metric.factor
+                    marks.append(ReceiverMark(value, run.name, row.flow, run.counts, variant))
         values = [mark.value for marks in rows.values() for mark in marks]
         if values:
             found.append(ReceiverStrip(metric, rows, max(values) * 1.04 or 1.0))

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from howdah.measure.statistics import Statistic, statistic
 from howdah.metric import known_metrics
 from howdah.number import between, significant
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 from howdah.report.source import row_group
 
@@ -45,10 +45,10 @@ class Repeated:
     absent: dict[str, dict[int, str]] = field(default_factory=dict)
     runs: dict[int, str] = field(default_factory=dict)
 
-    def add(self, repetition: int, row: dict[str, Any]) -> None:
-        name, value = str(row["metric"]), row["value"]
+    def add(self, repetition: int, row: MetricRow) -> None:
+        name, value = row.metric, row.value
         if value is None:
-            self.absent.setdefault(name, {})[repetition] = str(row.get("why") or "")
+            self.absent.setdefault(name, {})[repetition] = row.why or ""
         elif isinstance(value, str):
             self.texts.setdefault(name, {})[repetition] = value
         else:
@@ -99,7 +99,7 @@ def repeated(runs: list[Run]) -> dict[str, Repeated]:
         number = run.repetition if run.repetition not in seen else max(seen) + 1  # one of another experiment
         seen.add(number)
         for row in run.metrics:
-            if row["metric"] in said:
+            if row.metric in said:
                 of = found.setdefault(row_group(run, row).flow, Repeated())
                 of.runs[number] = run.name
                 of.add(number, row)

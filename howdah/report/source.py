@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from string import Template
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from howdah.publish.metric import INFO
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.query import Client, matchers
 from howdah.publish.summary import summary_metric
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, step_ms
 from howdah.series import DrawnSeries, series_of
@@ -80,8 +81,8 @@ def measures(experiment: Experiment) -> dict[str, str]:
     found: dict[str, str] = {}
     for run in experiment.runs:
         for row in run.metrics:
-            if isinstance(row["value"], int | float):
-                found[str(row["metric"])] = str(row.get("unit") or "")
+            if row.number is not None:
+                found[row.metric] = row.unit or ""
     return found
 
 
@@ -137,10 +138,9 @@ class PrometheusSource:
         return Template(query).substitute(valid=Template(self._queries["valid"]).substitute(names))
 
 
-def row_group(run: Run, row: dict[str, Any]) -> Group:
+def row_group(run: Run, row: MetricRow) -> Group:
     """The group a row of metrics.json belongs to; a group of connections stands where a flow does, by its name."""
-    flow = str(row.get("group") or "") if row["flow"] is None else str(row["flow"])
-    return Group(run.experiment, run.kernel, run.point, run.algorithm, flow)
+    return Group(run.experiment, run.kernel, run.point, run.algorithm, row.of)
 
 
 def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]]:
@@ -148,8 +148,8 @@ def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]
     found: dict[tuple[Group, str], list[str]] = {}
     for run in experiment.runs:
         for row in run.metrics if run.counts else []:
-            if row["value"] is None:
-                found.setdefault((row_group(run, row), str(row["metric"])), []).append(str(row.get("why") or ""))
+            if row.value is None:
+                found.setdefault((row_group(run, row), row.metric), []).append(row.why or "")
     return found
 
 
@@ -184,11 +184,11 @@ class TableSource:
                 continue
             for row in run.metrics:
                 group = row_group(run, row)
-                value = row["value"]
-                if row["metric"] == "exit_cause" and value is not None:
+                value = row.value
+                if row.metric == "exit_cause" and value is not None:
                     found.causes.setdefault(group, Counter())[str(value)] += 1
                 elif isinstance(value, int | float):
-                    values.setdefault((group, str(row["metric"])), []).append(float(value))
+                    values.setdefault((group, row.metric), []).append(float(value))
         found.statistics = {key: statistic(list_) for key, list_ in values.items()}
         return found
 

@@ -189,8 +189,8 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
 
 
 def _why(run: Run) -> str:
-    broken = [str(check["name"]) for check in run.ordered_checks() if check["ok"] is False]
-    unknown = [f"{check['name']} (not made)" for check in run.ordered_checks() if check["ok"] is None]
+    broken = [check.name for check in run.broken]
+    unknown = [f"{check.name} (not made)" for check in run.checks if check.ok is None]
     return ", ".join(broken or unknown) or run.problem or ""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, Template
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
@@ -22,14 +22,21 @@ from howdah.errors import HowdahError
 from howdah.place import REPORTS
 
 KIND = "template"
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMG]?bit/s|(?:[kMG]|[KMG]i)?B|[mµu]?s|BDP|bdp|packets|times)(?![\w/]))")
+_UNIT = (
+    r"%|[kMG]?bit/s|(?:[kMGT]|[KMGT]i)?B(?:/s)?|bytes?(?:/s)?|[nmµu]?s|min|h|px|BDP|bdp|MSS|RTTs?"
+    r"|(?:packet|frame|segment|round|time)s?"
+)
+# "80 ms", "± 3", "n = 10"
+_WITHIN_NUMBER = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?![\w/]))|(?<=±) (?=\d)|(?<=\bn) (?== \d)|(?<=\bn =) (?=\d)")
+# What is not text that a page lays out in lines, or is text that a reader copies to a terminal; or else text.
+_PART = re.compile(r"<(script|style|pre|code|textarea)\b.*?</\1>|<[^>]*>|(?P<text>[^<]+)", re.DOTALL)
 _FILE = "bytecode"
 _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 def templates_of(directory: Path) -> Environment:
-    """The templates in a directory: what they print is escaped, and a name that is not known is an error. The filter
-    ``whole`` keeps numbers and their units on one line."""
+    """The templates in a directory: what they print is escaped, and a name that is not known is an error. A number and
+    its unit stay on one line."""
     found = Environment(
         loader=FileSystemLoader(directory),
         autoescape=True,
@@ -38,13 +45,19 @@ def templates_of(directory: Path) -> Environment:
         lstrip_blocks=True,
         bytecode_cache=_Compiled(),
     )
-    found.filters["whole"] = whole
+    found.template_class = _Page
     return found
 
 
-def whole(text: str) -> str:
-    """With spaces that do not break between numbers and units."""
-    return _BEFORE_UNIT.sub("\u00a0", text)
+class _Page(Template):
+    def render(self, *args: Any, **names: Any) -> str:
+        return whole(super().render(*args, **names))
+
+
+def whole(page: str) -> str:
+    """A page with spaces that do not break within numbers with their units. Attributes, scripts and code stay as they
+    are."""
+    return _PART.sub(lambda part: _WITHIN_NUMBER.sub("\u00a0", part[0]) if part["text"] else part[0], page)
 
 
 def framed(styles: Sequence[Path]) -> dict[str, Any]:

@@ -85,5 +85,4 @@ def _flow(run: Run | None, flow: str) -> str | None:
 
 
 def _why(run: Run) -> str:
-    broken = [str(check["name"]) for check in run.ordered_checks() if check["ok"] is False]
-    return ", ".join(broken) or run.problem or ""
+    return ", ".join(check.name for check in run.broken) or run.problem or ""

@@ -125,7 +125,7 @@ def _transfers(run: Run) -> Iterator[tuple[Flow, int, float | None, float | None
     not completed, and ideal time."""
     assert run.plan is not None
     flows, path = {flow.id: flow for flow in run.plan.flows}, run.plan.path
-    found = [(row["flow"], row["value"]) for row in run.metrics if row["metric"] == _TIME and row["flow"] is not None]
+    found = [(row.flow, row.value) for row in run.metrics if row.metric == _TIME and row.flow is not None]
     connections = run.connections().of(_TIME)
     found += zip(connections.flows, connections.table["value"].to_pylist(), strict=True)
     asked: list[Flow] = []

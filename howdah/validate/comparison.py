@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from howdah.record.metrics import MetricRow
 
 Value = float | str | None
 
@@ -92,14 +93,10 @@ class ComparedPoint:
         return not self.problems and bool(self.pairs) and all(pair.agrees for pair in self.pairs)
 
 
-def measures_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Value]:
+def measures_of(rows: Iterable[MetricRow]) -> dict[tuple[str, str], Value]:
     """From the rows of metrics.json: what is compared, by flow and metric."""
     wanted = {tolerance.metric for tolerance in TOLERANCES}
-    return {
-        (str(row["flow"]), row["metric"]): row["value"]
-        for row in rows
-        if row["metric"] in wanted and row["flow"] is not None
-    }
+    return {(str(row.flow), row.metric): row.value for row in rows if row.metric in wanted and row.flow is not None}
 
 
 def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> ComparedPoint:

@@ -91,18 +91,16 @@ def _make(
 
 
 def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
-    if outcome.error is not None or run is None:
+    if outcome.error is not None or run is None or run.verdict is None:
         problem = outcome.error.what if outcome.error is not None else "the run is missing"
         return Side(engine, FAILED, "", outcome.wall_s, problem=problem)
-    wrong = [check["message"] for check in run.ordered_checks() if check["ok"] is False]
-    verdict = (run.verdict or {})["verdict"]
     return Side(
         engine=engine,
-        verdict=verdict,
+        verdict=run.verdict.verdict,
         kernel=_kernel(run.provenance.kernel),
         wall_s=run.provenance.wall_s or 0.0,
         measures=measures_of([*run.metrics, *run.connections().rows()]),
-        problem=f"{verdict}: {wrong[0]}" if wrong else None,
+        problem=f"{run.verdict.verdict}: {run.broken[0].message}" if run.broken else None,
     )
 
 

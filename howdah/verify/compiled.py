@@ -183,7 +183,10 @@ def _difference(said: dict[str, Any], cell: Cell, by_command: dict[str, None]) -
                     by_command[f"{name} {value}, which is not the profile's: --{name} on the command line"] = None
     except HowdahError as error:
         return f"it cannot be compiled: {error.what}"
-    return next(differences(of_today(said), made), None)
+    try:
+        return next(differences(of_today(said), of_today(made)), None)
+    except ValueError as error:
+        return f"it cannot be read: {error}"
 
 
 def differences(said: Any, made: Any, place: str = "") -> Iterator[str]:

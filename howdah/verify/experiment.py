@@ -16,8 +16,8 @@ from howdah.record.directory import PARTIAL, RunDirectory, read_json
 from howdah.record.drawn import DRAWN_NAME
 from howdah.record.index import PENDING, ExperimentIndex, IndexedRun, read_index
 from howdah.record.provenance import sha256_text
-from howdah.record.reading import read_verdict
 from howdah.record.run import read_record, record_or_empty
+from howdah.record.verdict import read_verdict
 from howdah.verify.compiled import PROFILE, check_plans
 from howdah.verify.finding import Discrepancy, Report
 from howdah.verify.repeated import repeated_names
@@ -84,7 +84,7 @@ def _check_index(path: Path, cells: list[IndexedRun], report: Report) -> None:
 
 def _cell(cell: IndexedRun, run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
     yield "status", cell.status, read_record(run).status
-    yield "verdict", cell.verdict, read_verdict(run)["verdict"] if run.verdict.exists() else None
+    yield "verdict", cell.verdict, read_verdict(run).verdict if run.verdict.exists() else None
     if run.plan.exists():
         plan = read_json(run.plan)
         for name in ("axes", "algorithm", "repetition"):

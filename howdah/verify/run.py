@@ -25,6 +25,7 @@ from howdah.record.retention import has_data
 from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
+from howdah.record.verdict import read_verdict
 from howdah.scratch import scratch
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
@@ -170,9 +171,12 @@ def _check_failure(directory: RunDirectory, record: RunRecord, report: Report) -
     report.checked.append("metrics and verdict against the failure")
     if read_object(directory.metrics).get("rows"):
         report.findings.append(Discrepancy("metrics.json", "it has measures, and the run failed"))
-    verdict = read_object(directory.verdict)
-    said = [check.get("message") for check in verdict.get("checks") or [] if isinstance(check, dict)]
-    if verdict.get("verdict") != "invalid" or said != [record.error]:
+    try:
+        verdict = read_verdict(directory)
+        is_it = verdict.verdict == "invalid" and [check.message for check in verdict.checks] == [record.error]
+    except (OSError, RecordError):
+        is_it = False
+    if not is_it:
         report.findings.append(Discrepancy("verdict.json", "it is not that of the failure in run.json"))
 
 
@@ -305,10 +309,15 @@ def _compare_results(directory: RunDirectory, scratch: RunDirectory, report: Rep
     report.findings += [_finding(each) for each in connection_differences(directory, scratch)]
     if said.get("cross_checks") != now.get("cross_checks"):
         report.findings.append(Discrepancy("metrics.json", "its cross-checks are not what the tables give"))
-    verdicts = [read_object(each.verdict) for each in (directory, scratch)]
-    report.findings += [_finding(each) for each in verdict_differences(*verdicts)]
+    files = [(directory.metrics.name, [said, now])]
+    try:
+        verdicts = [read_verdict(each) for each in (directory, scratch)]
+        report.findings += [_finding(each) for each in verdict_differences(*verdicts)]
+        files.append((directory.verdict.name, [read_object(each.verdict) for each in (directory, scratch)]))
+    except (OSError, RecordError) as error:
+        report.findings.append(Discrepancy(directory.verdict.name, _why(error)))
     found = {each.file for each in report.findings}
-    for file, (one, other) in ((directory.metrics.name, (said, now)), (directory.verdict.name, verdicts)):
+    for file, (one, other) in files:
         if one != other and file not in found:
             report.findings.append(Discrepancy(file, "it says more than the tables give, or in another order"))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from howdah.record.provenance import first_record
 from howdah.record.retention import has_data
 from howdah.record.run import KernelOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
 from howdah.record.table import equal
+from howdah.record.verdict import Verdict, read_verdict
 from howdah.work.stage import execute, outdated, read_plan, refresh
 from howdah.work.trust import check_trust, signed
 
@@ -139,7 +140,7 @@ def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list
         found
         + measure_differences(*rows)
         + connection_differences(original, again)
-        + verdict_differences(*(read_object(run.verdict) for run in (original, again)))
+        + verdict_differences(*(read_verdict(run) for run in (original, again)))
     )
 
 
@@ -156,8 +157,8 @@ def connection_differences(before: RunDirectory, after: RunDirectory) -> list[Fi
         return [_between(file, "measures of connections", len(found[0]), len(found[1]))]
     for one, other in zip(found[0].rows(), found[1].rows(), strict=True):
         if one != other:
-            name = f"{one['metric']} of flow {one['flow']} of {one['group']}"
-            return [_between(file, name, one.get("value"), other.get("value"))]
+            name = f"{one.metric} of flow {one.flow} of {one.group}"
+            return [_between(file, name, one.value, other.value)]
     return []
 
 
@@ -203,12 +204,12 @@ def _named(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[FileDifference]:
+def verdict_differences(before: Verdict, after: Verdict) -> list[FileDifference]:
     """The verdict, if it differs, and every check whose outcome differs."""
     found = []
-    if before.get("verdict") != after.get("verdict"):
-        found.append(_between(VERDICT, "verdict", before.get("verdict"), after.get("verdict")))
-    left, right = ({(c.get("stage"), c.get("name")): c for c in each.get("checks", [])} for each in (before, after))
+    if before.verdict != after.verdict:
+        found.append(_between(VERDICT, "verdict", before.verdict, after.verdict))
+    left, right = ({(check.stage, check.name): asdict(check) for check in each.checks} for each in (before, after))
     for stage, check in dict.fromkeys([*left, *right]):
         one, other = left.get((stage, check)), right.get((stage, check))
         name = f"check '{check}' ({stage})"

@@ -14,7 +14,7 @@ from typing import Protocol
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.record.directory import PARTIAL
-from howdah.record.reading import read_verdict
+from howdah.record.verdict import read_verdict
 from howdah.work.executor import Executor
 from howdah.work.job import Job, Outcome, Past, Rest, Work
 from howdah.work.local import LocalExecutor
@@ -190,7 +190,7 @@ def _sorted_out(jobs: Sequence[Job], again: bool) -> tuple[list[Outcome], list[J
     unfinished: list[Job] = []
     for job in jobs:
         finished = None if again else job.experiment.finished(job.cell)
-        verdict = read_verdict(finished)["verdict"] if finished is not None else None
+        verdict = read_verdict(finished).verdict if finished is not None else None
         if verdict is None or (verdict == "invalid" and not _has_virtual_clock(job.cell.plan)):
             unfinished.append(job)
         else:

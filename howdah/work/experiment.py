@@ -33,9 +33,9 @@ from howdah.record.index import (
     write_index,
 )
 from howdah.record.provenance import analysis_sha256, first_record, now, sha256_text
-from howdah.record.reading import read_verdict
 from howdah.record.retention import remove_data
 from howdah.record.run import read_record, write_record
+from howdah.record.verdict import read_verdict
 from howdah.work.trust import signed
 
 
@@ -193,7 +193,7 @@ class ExperimentDirectory:
         if not directory.provenance.exists():
             return PENDING, None
         try:
-            verdict = read_verdict(directory)["verdict"] if directory.verdict.exists() else None
+            verdict = read_verdict(directory).verdict if directory.verdict.exists() else None
             return read_record(directory).status, verdict
         except RecordError:
             return "failed", None

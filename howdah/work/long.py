@@ -27,9 +27,9 @@ from howdah.record.directory import RunDirectory
 from howdah.record.index import PENDING, IndexedRun
 from howdah.record.memory import remembered_sha256
 from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha256_text
-from howdah.record.reading import read_verdict
 from howdah.record.retention import keeps_data
 from howdah.record.run import read_record
+from howdah.record.verdict import read_verdict
 from howdah.work.cost import expected_core_s
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, indexed
 from howdah.work.job import Job, Outcome, Past
@@ -184,7 +184,7 @@ class LongQueue:
             return None
         refresh(run)
         check(run, read_record(run), [run.plan, run.metrics, run.verdict])
-        verdict = str(read_verdict(run)["verdict"])
+        verdict = read_verdict(run).verdict
         if verdict == "invalid" and not job.cell.plan.traits.virtual_clock:
             return None
         return Outcome(job, verdict=verdict, reused=True)
@@ -217,7 +217,7 @@ def _reader(run: RunDirectory, cell: PlannedRun) -> Read:
         with suppress(HowdahError, FileNotFoundError):
             record = read_record(run)
             check(run, record, [run.plan, run.metrics, run.verdict])
-            verdict = str(read_verdict(run)["verdict"]) if run.verdict.exists() else None
+            verdict = read_verdict(run).verdict if run.verdict.exists() else None
             status = record.status
             if is_current(record) and (repeatable or verdict != "invalid"):
                 return about.model_copy(update={"status": status, "verdict": verdict})

@@ -20,10 +20,10 @@ from howdah.number import counted
 from howdah.record.digest import MismatchError, check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import PENDING, ExperimentIndex, read_index
-from howdah.record.reading import read_verdict
 from howdah.record.result import Experiment, Run, load_experiment, load_run
 from howdah.record.run import read_record
 from howdah.record.state import states_of
+from howdah.record.verdict import read_verdict
 from howdah.work import experiment as run_experiment
 from howdah.work.pool import pool
 from howdah.work.stage import is_current, outdated, refresh
@@ -224,7 +224,7 @@ def listed(path: Path) -> list[Listed]:
         if run.verdict.exists():
             try:
                 check(run, record, [run.verdict])
-                verdict = str(read_verdict(run)["verdict"])
+                verdict = read_verdict(run).verdict
             except MismatchError:
                 changed = True
         outdated_ = bool(verdict) and not is_current(record)

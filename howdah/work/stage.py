@@ -24,12 +24,13 @@ from howdah.engine.registry import kept
 from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.plan.plan import Plan
 from howdah.record.digest import is_source, mismatches, only, refusal, seal
-from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.directory import RunDirectory, write_json
 from howdah.record.provenance import analysis_sha256, extensions_of, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
 from howdah.record.reading import read_plan_file
 from howdah.record.retention import can_be_analysed, may_go, stays
 from howdah.record.run import RunRecord, StageTime, read_record, write_record
+from howdah.record.verdict import ENGINE, Check, read_verdict, write_verdict
 from howdah.registered import registered
 
 Progress = Callable[[str, int, int], None]  # phase, done, total (microseconds of simulated time)
@@ -129,17 +130,7 @@ def _algorithms(directory: RunDirectory) -> dict[str, Any]:
 
 def _invalid(directory: RunDirectory, message: str) -> None:
     """Write the verdict of a run without usable data: invalid, with the reason."""
-    check = {
-        "name": "engine",
-        "stage": "engine",
-        "ok": False,
-        "expected": "the run ends by itself",
-        "measured": None,
-        "tolerance": None,
-        "unit": None,
-        "message": message,
-    }
-    write_json(directory.verdict, {"format": 1, "verdict": "invalid", "checks": [check]})
+    write_verdict(directory, [Check("engine", ENGINE, False, message, "the run ends by itself")])
     write_json(directory.metrics, {"format": 1, "rows": []})
 
 
@@ -174,7 +165,7 @@ def execute(
         _failed(directory, record, error)
     except Exception as error:  # noqa: BLE001 - a mistake of ours costs the run that met it, and no other
         _failed(directory, record, _own_mistake(directory, error))
-    verdict: str = read_json(directory.verdict)["verdict"]
+    verdict = read_verdict(directory).verdict
     remains = keep_data or not may_go(record, verdict)
     if record.status == "finished" and remains:
         with _timed(record, "compress"):

@@ -72,6 +72,34 @@ def cut_words(page: Page) -> list[str]:
     return found
 
 
+def broken_numbers(page: Page) -> list[str]:
+    """Numbers whose unit stands on the next line."""
+    found: list[str] = page.evaluate(
+        r"""() => {
+        const unit = String.raw`%|[kMGT]?bit/s|(?:[kMGT]|[KMGT]i)?B|bytes?|[nmu]?s|min|h|px|BDP|bdp|MSS|RTTs?` +
+          "|packets?|frames?|segments?|rounds?|times";
+        const number = new RegExp(String.raw`\d\s(?:${unit})(?![\w/])`, "g");
+        const found = [];
+        const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) {
+          const node = walker.currentNode;
+          const around = node.parentElement;
+          if (!around.checkVisibility({ visibilityProperty: true })) continue;
+          if (around.closest("script, style, pre, code, svg, .visually-hidden")) continue;
+          for (const match of node.data.matchAll(number)) {
+            const range = document.createRange();
+            range.setStart(node, match.index);
+            range.setEnd(node, match.index + match[0].length);
+            const boxes = [...range.getClientRects()].filter((box) => box.width);
+            if (new Set(boxes.map((box) => Math.round(box.top))).size < 2) continue;
+            found.push(node.data.slice(Math.max(0, match.index - 30), match.index + 20).trim());
+          }
+        }
+        return found; }"""
+    )
+    return found
+
+
 def cut_off_on_paper(page: Page) -> list[str]:
     """Tables that are wider than the page. On paper nothing scrolls: what does not fit is cut off."""
     found: list[str] = page.evaluate(

@@ -130,7 +130,7 @@ def test_those_who_cannot_see_them_are_told_the_numbers(visit: Open, declared_pa
     page = visit(declared_page).page
     assert page.locator("[data-figure=sweep] svg.wide").get_attribute("aria-label") == "Utilisation against RTT"
     words = page.locator("[data-figure=sweep] svg.wide > desc").text_content() or ""
-    assert "cubic: 20 ms 92" in words
+    assert "cubic: 20\u00a0ms 92" in words
     assert page.locator("[data-figure=sweep] .absences summary").inner_text() == "4 missing"
 
 

@@ -31,7 +31,14 @@ from tests.browser.drawn import (
     words_on_words,
 )
 from tests.browser.kinds import KINDS, PAPER_PX, SAME_EVERYWHERE, Pages, with_figures
-from tests.browser.layout import beyond_the_edge, cut_off_on_paper, cut_words, on_top_of_each_other, scrolling_boxes
+from tests.browser.layout import (
+    beyond_the_edge,
+    broken_numbers,
+    cut_off_on_paper,
+    cut_words,
+    on_top_of_each_other,
+    scrolling_boxes,
+)
 from tests.browser.looked import once
 from tests.browser.screenshot import (
     PICTURED,
@@ -116,6 +123,7 @@ def assert_nothing_sticks_out_or_lies_on_something_else(shown: Shown) -> None:
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= shown.view.width
     assert beyond_the_edge(shown.page) == []
     assert on_top_of_each_other(shown.page) == []
+    assert broken_numbers(shown.page) == []
 
 
 @each(KINDS, "1440", "390")
@@ -329,6 +337,9 @@ def test_layout_faults_are_found(browser: Browser, pages: Pages) -> None:
     page.evaluate("document.querySelector('h1').style.cssText = 'width: 500px; margin-bottom: -60px'")
     assert any("h1" in each for each in beyond_the_edge(page))
     assert any("h1" in each for each in on_top_of_each_other(page))
+    assert broken_numbers(page) == []
+    page.evaluate("document.querySelector('h1').outerHTML = '<p style=\"width: 1px\">in 80 ms</p>'")
+    assert broken_numbers(page) == ["in 80 ms"]
     page.context.close()
 
 

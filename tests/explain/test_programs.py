@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.explain.connection import read_capture
+from howdah.explain.capture import read_capture
 from howdah.explain.explained import Explained
 from howdah.explain.read import read_files
 from tests.explain.damage import pcap

@@ -21,7 +21,7 @@ import zstandard
 
 from howdah.command.main import main
 from howdah.errors import ExitCode
-from howdah.explain.opened import Opened
+from howdah.explain.opened import opened
 from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
 from tests.explain.damage import HARMLESS, Packet, pcap, read
@@ -201,8 +201,5 @@ def _content(path: Path) -> bytes:
         cells = (cell for column in table.columns for cell in column.unique().to_pylist())
         said = (cell if isinstance(cell, bytes) else str(cell).encode() for cell in cells)
         return str(table.schema).encode() + b"\n".join(said)
-    opened = Opened(path)
-    try:
-        return opened.read_all(1 << 30)
-    finally:
-        opened.close()
+    with opened(path) as file:
+        return file.read_all(1 << 30)

@@ -65,7 +65,7 @@ class FieldRun:
     def rows(self) -> list[dict[str, Any]]:
         """The rows of metrics.json, and those of the connections of groups."""
         found: list[dict[str, Any]] = read_json(self.directory.metrics)["rows"]
-        return [*found, *read_connections(self.directory).rows()]
+        return [*found, *(row.plain({}) for row in read_connections(self.directory).rows())]
 
     @cached_property
     def cross_checks(self) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,6 +26,7 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Verdict
 
 ROOT = Path(__file__).parents[2]
 QUICK = ROOT / "profiles" / "quick.yaml"
@@ -75,9 +75,7 @@ def boot(engine: UmlEngine, plan: Plan, path: Path) -> RunDirectory:
     return directory
 
 
-def run(
-    engine: UmlEngine, plan: Plan, path: Path, carried_out: Plan | None = None
-) -> tuple[RunDirectory, dict[str, Any]]:
+def run(engine: UmlEngine, plan: Plan, path: Path, carried_out: Plan | None = None) -> tuple[RunDirectory, Verdict]:
     """Everything: the run directory and its verdict.
 
     With ``carried_out`` the guest follows that plan, and all later stages believe it was ``plan``.
@@ -87,7 +85,7 @@ def run(
     return directory, analysed(directory, plan)
 
 
-def analysed(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+def analysed(directory: RunDirectory, plan: Plan) -> Verdict:
     """Every stage after the guest's; the verdict."""
     ingest(directory)
     measure(directory, plan)
@@ -108,6 +106,6 @@ def agent_in(script: str, console: Path | None = None) -> Iterator[None]:
         yield
 
 
-def failures(verdict: dict[str, Any]) -> dict[tuple[str, str], str]:
+def failures(verdict: Verdict) -> dict[tuple[str, str], str]:
     """Stage and name of every failed check, and its message."""
-    return {(check["stage"], check["name"]): check["message"] for check in verdict["checks"] if check["ok"] is False}
+    return {(check.stage, check.name): check.message for check in verdict.broken}

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 from howdah.build.cache import content_key
 from howdah.build.lock import locked
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Verdict, read_verdict
 from tests.guest.guest_run import analysed, run
 from tests.guest.remembered_run import key_of, recall, remember
 
@@ -30,7 +30,7 @@ def share_runs_in(place: Path) -> None:
     _places[:] = [place]
 
 
-def shared_run(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, dict[str, Any]]:
+def shared_run(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, Verdict]:
     """The run of a plan and its verdict. Its files are for reading only.
 
     With ``carried_out`` the guest follows that plan, and all later stages believe it was ``plan``.
@@ -47,10 +47,10 @@ def shared_run(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -
                 analysed(directory, plan)
             else:
                 _, verdict = run(engine, plan, directory.path, carried_out)
-                if _is_asked_for_again(guests) and verdict["verdict"] != "invalid":
+                if _is_asked_for_again(guests) and verdict.verdict != "invalid":
                     remember(key, directory)
             (directory.path / _WHOLE).touch()
-    return directory, read_json(directory.verdict)
+    return directory, read_verdict(directory)
 
 
 def _is_asked_for_again(plan: Plan) -> bool:

@@ -22,6 +22,7 @@ from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import TABLES
+from howdah.record.verdict import Verdict
 from tests.guest.guest_run import ROOT, plan_of
 from tests.guest.shared_run import shared_run
 
@@ -45,7 +46,7 @@ class SlowStart:
     """One flow of a finished run."""
 
     directory: RunDirectory
-    verdict: dict[str, Any]
+    verdict: Verdict
     trace: FlowTrace
     source_port: int
     events: list[dict[str, Any]]  # rows of the table slow_start that belong to the flow, in order of time
@@ -115,7 +116,7 @@ def slow_start(
     directory, verdict = shared_run(engine, plan)
     if not path.exists():
         path.symlink_to(directory.path)
-    assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
+    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
     return read(directory, verdict)
 
 
@@ -136,7 +137,7 @@ class Shared:
         return self.done[key]
 
 
-def read(directory: RunDirectory, verdict: dict[str, Any], flow: int = 1) -> SlowStart:
+def read(directory: RunDirectory, verdict: Verdict, flow: int = 1) -> SlowStart:
     """The flow with that number, of a run that went through every stage."""
     plan = Plan.from_json(directory.plan.read_text())
     measured = load(directory, plan)

@@ -86,10 +86,10 @@ def test_a_truncated_trace_is_invalid_and_named(finished: Path, tmp_path: Path) 
     answer = _howdah(*report)
     assert answer.returncode == 0, answer.stderr
     broken = json.loads(next(runs.glob("quick/cubic-*/verdict.json")).read_text())
-    assert broken["verdict"] == "invalid"
-    assert any("tcp_probe.bin" in check["message"] for check in broken["checks"] if check["ok"] is False)
+    assert broken.verdict == "invalid"
+    assert any("tcp_probe.bin" in check.message for check in broken.checks if check.ok is False)
     whole = json.loads(next(runs.glob("quick/reno-*/verdict.json")).read_text())
-    assert whole["verdict"] == "pass"
+    assert whole.verdict == "pass"
 
 
 def test_two_runs_at_once_do_not_touch_each_other(tmp_path: Path) -> None:

@@ -18,6 +18,15 @@ from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
+SLOW = """
+howdah: 1
+name: slow
+description: a path on which a small packet takes longer than 1 ms
+path: {{{path}, rtt: 40 ms, buffer: 20 packets}}
+flows: [{{sender: s1, receiver: r1}}, {{sender: s2, receiver: r2}}, {{sender: s3, receiver: r3}}]
+algorithm: cubic
+duration: 2 s
+"""
 LARGE = ("path.rate=400 Mbit/s", "path.rtt=100 ms", "duration=3 s")
 
 
@@ -30,9 +39,9 @@ def engine() -> Iterator[UmlEngine]:
 def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, ...]) -> None:
     _directory, verdict = shared_run(engine, guest_run.plan_of(*overrides))
     assert guest_run.failures(verdict) == {}
-    assert verdict["verdict"] == "pass"
+    assert verdict.verdict == "pass"
     # Nothing passes because it was not looked at.
-    made = {check["name"] for check in verdict["checks"] if check["ok"]}
+    made = {check.name for check in verdict.checks if check.ok}
     assert {"rate", "buffer", "dequeue rate", "minimum RTT flow 1", "packets forward", "packets reverse"} <= made
 
 
@@ -42,8 +51,20 @@ def test_a_buffer_of_a_few_packets_is_measured(engine: UmlEngine, rate: str, pac
     overrides = (f"path.rate={rate}", "path.rtt=20 ms", f"path.buffer={packets} packets", "duration=1 s")
     _directory, verdict = shared_run(engine, guest_run.plan_of(*overrides))
     assert guest_run.failures(verdict) == {}
-    made = {(check["stage"], check["name"]) for check in verdict["checks"] if check["ok"]}
+    made = {(check.stage, check.name) for check in verdict.checks if check.ok}
     assert {(stage, name) for stage in ("before", "after") for name in ("rate", "buffer")} <= made
+
+
+@pytest.mark.parametrize(
+    "path", ["rate: 10 kbit/s", "{rate: 200 kbit/s, burst: none}", "{rate: 100 kbit/s, reverse_rate: 4 kbit/s}"]
+)
+def test_delays_of_several_hosts_of_a_slow_path_are_measured(engine: UmlEngine, tmp_path: Path, path: str) -> None:
+    profile = tmp_path / "slow.yaml"
+    profile.write_text(SLOW.format(path=path.strip("{}")), encoding="utf-8")
+    _directory, verdict = shared_run(engine, guest_run.plan_of(profile=profile))
+    assert guest_run.failures(verdict) == {}
+    made = [check.name for check in verdict.checks if check.ok and check.stage == "before"]
+    assert sum("delay s" in name for name in made) == 6, "three ways there and three back"
 
 
 def test_a_train_through_a_slower_interface_is_waited_for(engine: UmlEngine) -> None:

@@ -32,8 +32,8 @@ def test_four_captures_of_a_plain_path(engine: UmlEngine, tmp_path: Path) -> Non
     profile = tmp_path / "captures.yaml"
     profile.write_text(_PROFILE, encoding="utf-8")
     directory, verdict = shared_run(engine, plan_of(profile=profile))
-    assert (verdict["verdict"], failures(verdict)) == ("pass", {})
+    assert (verdict.verdict, failures(verdict)) == ("pass", {})
     assert killed_for_memory(directory.console) == []
-    whole = [check for check in verdict["checks"] if check["name"].startswith("capture ")]
+    whole = [check for check in verdict.checks if check.name.startswith("capture ")]
     assert len(whole) == 8
-    assert all(check["measured"] > 1000 for check in whole)
+    assert all(int(check.measured or 0) > 1000 for check in whole)

@@ -70,7 +70,7 @@ def test_a_guest_that_must_not_be_looked_at_runs_all_the_same(
     monkeypatch.setattr(profiler, "EVENT", "no-such-event")
     plan = plan_of("algorithm=cubic", "duration=1 s", "collect.cpu=true")
     directory, verdict = run(engine, plan, tmp_path / "run")
-    assert verdict["verdict"] == "pass"
+    assert verdict.verdict == "pass"
     rows = [row for row in json.loads(directory.metrics.read_text())["rows"] if row["metric"].startswith("cpu_")]
     assert len(rows) > 10
     assert {row["value"] for row in rows} == {None}

@@ -38,7 +38,7 @@ def engine() -> UmlEngine:
 def _trace(engine: UmlEngine, plan: Plan) -> tuple[pa.Table, dict[str, Any]]:
     """Every record of every column, and the metrics' retransmissions, of a run that is valid."""
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
+    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
     return store.read(directory, "tcp_probe"), _last_info(directory)
 
 

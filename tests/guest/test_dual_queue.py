@@ -23,6 +23,7 @@ from howdah.linux.netlink.message import parse_attributes
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from tests.guest import guest_run
 from tests.guest.guest_run import NEWEST
 from tests.guest.packets import frames
@@ -71,11 +72,11 @@ def _asked(*more: str) -> Plan:
 
 
 @cache
-def _run(engine: UmlEngine) -> tuple[RunDirectory, Plan, dict[str, dict[str, Any]]]:
+def _run(engine: UmlEngine) -> tuple[RunDirectory, Plan, dict[str, Check]]:
     plan = _asked()
     directory, verdict = shared_run(engine, plan)
     assert guest_run.failures(verdict) == {}
-    return directory, plan, {f"{check['stage']} {check['name']}": check for check in verdict["checks"]}
+    return directory, plan, {f"{check.stage} {check.name}": check for check in verdict.checks}
 
 
 def _packets(directory: RunDirectory, plan: Plan) -> list[Passed]:
@@ -141,9 +142,9 @@ def test_a_run_of_two_queues_is_valid_and_its_counters_agree(engine: UmlEngine) 
     ]
     assert queue["low_latency"] > 1000 < queue["classic"]
     assert queue["marked"] >= queue["step_marks"] > 0 < queue["drops"]
-    assert checks["accounting two queues left:left-eth0"]["ok"] is True
-    assert checks["accounting marks forward"]["ok"] is True
-    assert checks["engine queues"]["ok"] is True
+    assert checks["accounting two queues left:left-eth0"].ok is True
+    assert checks["accounting marks forward"].ok is True
+    assert checks["engine queues"].ok is True
 
 
 def test_every_packet_of_low_latency_that_waits_a_millisecond_is_marked(engine: UmlEngine) -> None:

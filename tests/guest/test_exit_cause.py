@@ -16,6 +16,7 @@ from howdah.measure.limit import RECOVERY
 from howdah.measure.measured import load as load_tables
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Verdict
 from tests.guest.guest_run import ROOT, failures, plan_of, require_engine
 from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE
@@ -28,7 +29,7 @@ def engine() -> UmlEngine:
     return require_engine()
 
 
-def made(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, Any]:
+def made(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, Verdict]:
     return shared_run(engine, plan, carried_out)
 
 
@@ -96,13 +97,14 @@ def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine) -> 
     overrides = ("path.rtt=240 ms", "duration=40 s", "host.tcp_rmem=4096 67108864 268435456")
     newreno = plan_of("receiver=no-sack", *overrides, profile=SIGNATURE)
     directory, verdict = made(engine, newreno)
-    checks = {check["name"]: check for check in verdict["checks"]}
+    checks = {check.name: check for check in verdict.checks}
     share = measures(directory)["nothing_to_send_share"]
     check = checks["nothing to send flow 1"]
-    assert check["measured"] == share > 0.3
-    assert check["ok"] is True
-    assert "without SACK" in check["message"]
-    assert checks["send buffer flow 1"]["measured"] < 0.01, "the kernel's count"
+    assert check.measured == share
+    assert share > 0.3
+    assert check.ok is True
+    assert "without SACK" in check.message
+    assert float(checks["send buffer flow 1"].measured or 0) < 0.01, "the kernel's count"
     info = load_tables(directory, newreno).info[1]
     assert np.mean(info["ca_state"] >= RECOVERY) > share - 0.1
     believed = plan_of(*overrides, profile=SIGNATURE)
@@ -117,8 +119,8 @@ def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine) -> 
 def test_a_sender_with_sack_always_has_data(engine: UmlEngine, algorithm: str, causes: set[str]) -> None:
     plan = plan_of(f"algorithm={algorithm}", profile=SIGNATURE)
     directory, verdict = made(engine, plan)
-    checks = {check["name"]: check for check in verdict["checks"]}
-    assert checks["nothing to send flow 1"]["ok"] is True
+    checks = {check.name: check for check in verdict.checks}
+    assert checks["nothing to send flow 1"].ok is True
     found = measures(directory)
     assert found["nothing_to_send_share"] < 0.02
     assert found["exit_cause"] in causes

@@ -38,7 +38,7 @@ def _run(
     profile = path / "group.yaml"
     profile.write_text(_PATH + text, encoding="utf-8")
     directory, verdict = shared_run(engine, plan_of(profile=profile))
-    assert (verdict["verdict"], failures(verdict)) == (expected, {})
+    assert (verdict.verdict, failures(verdict)) == (expected, {})
     agent = json.loads((directory.raw / "agent.json").read_text())
     metrics = json.loads(directory.metrics.read_text())
     assert [check for check in metrics["cross_checks"] if not check["agree"]] == []

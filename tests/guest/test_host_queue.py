@@ -13,6 +13,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from tests.guest import guest_run
 from tests.guest.packets import captured
 from tests.guest.shared_run import shared_run
@@ -28,11 +29,11 @@ def engine() -> Iterator[UmlEngine]:
     yield guest_run.require_engine()
 
 
-def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, dict[str, Any]]]:
+def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, Check]]:
     plan = guest_run.plan_of("algorithm=cubic", *overrides)
     directory, verdict = shared_run(engine, plan)
     assert guest_run.failures(verdict) == {}
-    return plan, directory, {f"{check['stage']} {check['name']}": check for check in verdict["checks"]}
+    return plan, directory, {f"{check.stage} {check.name}": check for check in verdict.checks}
 
 
 def gaps_ns(plan: Plan, directory: RunDirectory) -> np.ndarray[Any, Any]:
@@ -65,7 +66,7 @@ def test_fq_paces_an_initial_window(engine: UmlEngine) -> None:
     paced = gaps[10:29]  # what leaves in the first round trip
     assert paced == pytest.approx(40 * MS / 20, rel=0.01)
     assert value(directory, "host_queue_drops_packets") == 0
-    assert "flows waited 0 times" not in checks["accounting host queue s1:s1-eth0"]["message"]
+    assert "flows waited 0 times" not in checks["accounting host queue s1:s1-eth0"].message
 
 
 def test_a_full_pfifo_fast_drops_at_the_host_and_tcp_hears_of_it(engine: UmlEngine) -> None:
@@ -76,7 +77,7 @@ def test_a_full_pfifo_fast_drops_at_the_host_and_tcp_hears_of_it(engine: UmlEngi
     )
     dropped = value(directory, "host_queue_drops_packets")
     assert dropped > 0
-    assert f"dropped {dropped} packets" in checks["accounting host queue s1:s1-eth0"]["message"]
+    assert f"dropped {dropped} packets" in checks["accounting host queue s1:s1-eth0"].message
     assert value(directory, "retransmitted_packets") == value(directory, "bottleneck_drops_packets") == 0
     assert value(directory, "exit_cause") == "congestion-signal"
     found = json.loads((directory.raw / "accounting.json").read_text())
@@ -104,7 +105,7 @@ def test_fq_drops_what_exceeds_the_limit_of_a_flow(engine: UmlEngine) -> None:
         "sender.queue={kind: fq, limit: 1000, flow_limit: 20}",
         "duration=2 s",
     )
-    messages = [check["message"] for name, check in checks.items() if name.startswith("accounting host queue")]
+    messages = [check.message for name, check in checks.items() if name.startswith("accounting host queue")]
     dropped = value(directory, "host_queue_drops_packets")
     assert dropped > 500
     assert any(f"dropped {dropped} packets, {dropped} of them at the limit of a flow" in each for each in messages)

@@ -38,7 +38,7 @@ def _run(engine: UmlEngine, path: Path, text: str, anew: bool = False) -> tuple[
     profile.write_text(_PROFILE + text, encoding="utf-8")
     plan = plan_of(profile=profile)
     directory, verdict = run(engine, plan, path / "run") if anew else shared_run(engine, plan)
-    assert (verdict["verdict"], failures(verdict)) == ("pass", {})
+    assert (verdict.verdict, failures(verdict)) == ("pass", {})
     agent = json.loads((directory.raw / "agent.json").read_text())
     metrics = json.loads(directory.metrics.read_text())
     return directory, agent, {**metrics, "rows": [*metrics["rows"], *read_connections(directory).rows()]}

@@ -16,6 +16,7 @@ import pytest
 
 from howdah.algorithm import ALGORITHMS
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Verdict
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest
@@ -38,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def _made(place: Path, algorithm: str, profile: str = PROFILE) -> tuple[RunDirectory, dict[str, Any]]:
+def _made(place: Path, algorithm: str, profile: str = PROFILE) -> tuple[RunDirectory, Verdict]:
     engine = require_engine()
     file = place / f"{algorithm}{len(profile)}.yaml"
     file.write_text(profile + f"algorithm: {algorithm}\n")

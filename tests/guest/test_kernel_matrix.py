@@ -44,7 +44,7 @@ def test_the_quick_profile_passes(kernel: str, tmp_path: Path) -> None:
     plan = dataclasses.replace(plan_of("algorithm=standard", profile=QUICK), kernel=kernel)
     engine.prepare([plan], ignore)
     directory, verdict = run(engine, plan, tmp_path / "run")
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     assert (directory.raw / "tcp_probe.bin").stat().st_size > 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +13,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import RunFailedError
 from howdah.ingest.run import read_report
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Verdict
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest
@@ -61,7 +61,7 @@ def engine() -> UmlEngine:
     return require_engine()
 
 
-def _run(engine: UmlEngine, place: Path, broken: str, more: str = "") -> tuple[RunDirectory, dict[str, Any]]:
+def _run(engine: UmlEngine, place: Path, broken: str, more: str = "") -> tuple[RunDirectory, Verdict]:
     place.mkdir(exist_ok=True)
     (place / "mine.c").write_text(MODULE.replace("BREAK", broken))
     (place / "said.yaml").write_text(PROFILE + more)
@@ -72,12 +72,12 @@ def _run(engine: UmlEngine, place: Path, broken: str, more: str = "") -> tuple[R
 
 def test_a_warning_makes_a_run_invalid_and_is_quoted(engine: UmlEngine, tmp_path: Path) -> None:
     directory, verdict = _run(engine, tmp_path, "WARN_ON_ONCE(1)")
-    (check,) = (check for check in verdict["checks"] if check["name"] == "kernel log")
-    assert check["ok"] is False
-    assert "WARNING: CPU: 0" in check["message"]
-    assert "mine.c:9 grow+" in check["message"], "the line of the module's own source"
-    assert "[mine]" in check["message"]
-    assert "grow [mine], tcp_ack" in check["message"], "the first calls"
+    (check,) = (check for check in verdict.checks if check.name == "kernel log")
+    assert check.ok is False
+    assert "WARNING: CPU: 0" in check.message
+    assert "mine.c:9 grow+" in check.message, "the line of the module's own source"
+    assert "[mine]" in check.message
+    assert "grow [mine], tcp_ack" in check.message, "the first calls"
     assert "------------[ cut here ]------------" in (directory.raw / "kernel.log").read_text()
 
 

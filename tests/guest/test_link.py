@@ -146,14 +146,14 @@ def test_every_packet_leaves_when_mm_link_lets_it(
     that share opportunities, and drops at a full queue."""
     plan = profile(tmp_path, traces[name], traces["up"], buffers, algorithm, "left")
     directory, verdict = shared_run(engine, plan)
-    assert not [check["message"] for check in verdict["checks"] if check["ok"] is False]
+    assert not [check.message for check in verdict.checks if check.ok is False]
     forward = compare(directory, plan, {"down": DOWN, "loop": LOOP}[name])
     assert forward.dropped
     assert forward.base_ms > 0, "the trace has begun again"
 
     plan = profile(tmp_path, traces[name], traces["up"], buffers, algorithm, "right")
     directory, verdict = shared_run(engine, plan)
-    assert not [check["message"] for check in verdict["checks"] if check["ok"] is False]
+    assert not [check.message for check in verdict.checks if check.ok is False]
     back = compare(directory, plan, UP, reverse=True)
     shared = len(back.out) - len({time_ms for time_ms, _ in back.out})
     assert shared > 20, "small packets leave together"

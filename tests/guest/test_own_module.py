@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, ProfileError, RunFailedError
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Verdict
 from tests.built_modules import build_modules
 from tests.guest.guest_kit import build_or_skip, run_script
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
@@ -61,7 +61,7 @@ def _write(directory: Path, text: str, **sources: str) -> Path:
     return profile
 
 
-def _run(engine: UmlEngine, profile: Path, place: Path) -> tuple[RunDirectory, dict[str, Any]]:
+def _run(engine: UmlEngine, profile: Path, place: Path) -> tuple[RunDirectory, Verdict]:
     plan = plan_of(profile=profile)
     engine.prepare([plan], ignore)
     return run(engine, plan, place)
@@ -78,8 +78,8 @@ def test_a_file_with_a_built_ins_name_is_what_is_measured(engine: UmlEngine, tmp
     directory, verdict = _run(engine, profile, tmp_path / "run")
     assert failures(verdict) == {}
     assert _largest_window(directory) == 10
-    (check,) = (check for check in verdict["checks"] if check["name"] == f"module of {algorithm}")
-    assert check["ok"]
+    (check,) = (check for check in verdict.checks if check.name == f"module of {algorithm}")
+    assert check.ok
     record = json.loads((directory.raw / "agent.json").read_text())["modules"][f"tcp_{algorithm}"]
     assert record["algorithms"] == [algorithm]
     assert record["loaded_as"] == f"howdah_own_tcp_{algorithm}"

@@ -9,7 +9,6 @@ import json
 import math
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from howdah.measure.sampled import qdisc_samples
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from tests.guest import guest_run
 from tests.guest.packets import captured, frames
 from tests.guest.shared_run import shared_run
@@ -31,11 +31,11 @@ def engine() -> Iterator[UmlEngine]:
     yield guest_run.require_engine()
 
 
-def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, dict[str, Any]]]:
+def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, Check]]:
     plan = guest_run.plan_of(*overrides)
     directory, verdict = shared_run(engine, plan)
     assert guest_run.failures(verdict) == {}
-    return plan, directory, {f"{check['stage']} {check['name']}": check for check in verdict["checks"]}
+    return plan, directory, {f"{check.stage} {check.name}": check for check in verdict.checks}
 
 
 def counted(directory: RunDirectory, node: str, interface: str, counter: str) -> int:
@@ -95,8 +95,8 @@ def test_a_varied_delay_that_keeps_order_changes_no_rate(engine: UmlEngine) -> N
     )
     assert len(left) > 3000
     assert left == came[: len(left)]
-    assert checks["during dequeue rate"]["measured"] == pytest.approx(20e6, rel=0.005)
-    assert checks["accounting order"]["ok"] is True
+    assert checks["during dequeue rate"].measured == pytest.approx(20e6, rel=0.005)
+    assert checks["accounting order"].ok is True
 
 
 def test_a_delay_line_with_too_little_room_drops_and_says_so(engine: UmlEngine) -> None:
@@ -107,7 +107,7 @@ def test_a_delay_line_with_too_little_room_drops_and_says_so(engine: UmlEngine) 
     rows = json.loads(directory.metrics.read_text())["rows"]
     (dropped,) = [row["value"] for row in rows if row["metric"] == "delay_line_drops_packets"]
     assert dropped > 10
-    assert f"{dropped} at the queue of right:right-eth1" in checks["accounting packets forward"]["message"]
+    assert f"{dropped} at the queue of right:right-eth1" in checks["accounting packets forward"].message
     line = qdisc_samples(store.read(directory, "qdisc"), "right", "right-eth1", "1:")
     inside = (line.time_ns >= 0) & (line.time_ns < plan.duration_us * 1000)
     assert line["backlog_packets"][inside].max() == 10
@@ -137,7 +137,7 @@ def test_a_tunnel_takes_its_bytes_of_the_rate(engine: UmlEngine) -> None:
     rate = (got[-1][1] - got[0][1]) * 8e9 / (got[-1][0] - got[0][0])
     assert 0.97 < rate / (20e6 * 1388 / 1514) < 1.002
     assert plan.path.mss_bytes == 1388
-    assert checks["before rate"]["ok"] is True
+    assert checks["before rate"].ok is True
 
 
 def options(frame: bytes) -> dict[int, bytes]:

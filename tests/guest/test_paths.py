@@ -19,6 +19,7 @@ from howdah.measure.sampled import Samples, qdisc_samples
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from tests.guest import guest_run
 from tests.guest.shared_run import shared_run
 
@@ -41,12 +42,12 @@ def engine() -> Iterator[UmlEngine]:
 
 def valid(
     engine: UmlEngine, *overrides: str, carried_out: Plan | None = None
-) -> tuple[Plan, RunDirectory, dict[str, dict[str, Any]]]:
+) -> tuple[Plan, RunDirectory, dict[str, Check]]:
     """A run that must be valid, and its checks by name."""
     plan = guest_run.plan_of("algorithm=cubic", *overrides)
     directory, verdict = shared_run(engine, plan, carried_out)
     assert guest_run.failures(verdict) == {}
-    return plan, directory, {f"{check['stage']} {check['name']}": check for check in verdict["checks"]}
+    return plan, directory, {f"{check.stage} {check.name}": check for check in verdict.checks}
 
 
 def kernel(queue: str) -> list[str]:
@@ -79,11 +80,11 @@ def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(engine:
     dropped = int(samples["drops_packets"][-1])
     assert dropped > 0
     assert samples["backlog_bytes"].max() < 0.9 * plan.path.buffer_bytes
-    assert f"{dropped} at the queue of left:left-eth0" in checks["accounting packets forward"]["message"]
+    assert f"{dropped} at the queue of left:left-eth0" in checks["accounting packets forward"].message
     for stage in ("before", "after"):
-        assert checks[f"{stage} buffer"]["ok"] is None
-        assert f"{queue} drops before its buffer is full" in checks[f"{stage} buffer"]["message"]
-        assert checks[f"{stage} rate"]["ok"] is True
+        assert checks[f"{stage} buffer"].ok is None
+        assert f"{queue} drops before its buffer is full" in checks[f"{stage} buffer"].message
+        assert checks[f"{stage} rate"].ok is True
 
 
 @pytest.mark.parametrize("split", ["false", "true"])
@@ -94,7 +95,7 @@ def test_choke_drops_in_pairs_what_is_of_one_flow(engine: UmlEngine, split: str)
     (queue,) = [item for item in after["nodes"]["left"]["qdiscs"] if item["kind"] == "choke"]
     assert queue["matched"] > 0
     assert queue["drops"] == queue["early"] + queue["pdrop"] + queue["other"] + 2 * queue["matched"]
-    assert f"{queue['matched']} with one of their flow" in checks["accounting drop causes left:left-eth0"]["message"]
+    assert f"{queue['matched']} with one of their flow" in checks["accounting drop causes left:left-eth0"].message
     assert plan.path.queue == "choke"
 
 
@@ -132,7 +133,7 @@ def test_marks_are_counted_and_take_the_place_of_drops(engine: UmlEngine, queue:
 
 def test_the_rate_and_the_delay_follow_the_schedule(engine: UmlEngine) -> None:
     plan, directory, checks = valid(engine, STEPS)
-    assert checks["during rate schedule"]["ok"] is True
+    assert checks["during rate schedule"].ok is True
     samples = bottleneck(plan, directory)
     for begin_s, end_s, megabits in ((1.1, 1.9, 5), (2.3, 2.9, 40)):
         first, last = np.searchsorted(samples.time_ns, [int(begin_s * 1e9), int(end_s * 1e9)])
@@ -180,8 +181,8 @@ def test_losses_and_outages_happen_when_they_should(engine: UmlEngine) -> None:
     assert dropped(0, 0.98) == dropped(2.02, 2.98) == dropped(3.14, 3.9) == 0
     assert dropped(1.0, 2.0) > 5
     assert dropped(2.98, 3.12) > 0
-    assert checks["during loss schedule right:right-eth1"]["ok"] is True
-    assert checks["during loss schedule left:left-eth1"]["ok"] is True
+    assert checks["during loss schedule right:right-eth1"].ok is True
+    assert checks["during loss schedule left:left-eth1"].ok is True
     assert plan.timeline[-1].at_us == plan.duration_us
 
 
@@ -220,7 +221,7 @@ def test_packets_overtake_as_often_as_asked(engine: UmlEngine, share: int, gap: 
     expected = plan.path.reorder_ratio * len(numbers)
     assert plan.path.reorder_ratio == pytest.approx(ratio)
     assert abs(early - expected) <= 4 * np.sqrt(expected) + 1
-    assert "some 5000 early" in checks["before forward delay s1-r1"]["message"]
+    assert "some 5000 early" in checks["before forward delay s1-r1"].message
     plain, other, _checks = valid(engine, *overrides[1:])
     assert plain.path.early_us == 0
     assert overtaken(other) == 0
@@ -262,10 +263,10 @@ def test_a_sender_may_be_slower_or_faster_than_the_path(engine: UmlEngine, inter
     samples = bottleneck(plan, directory)
     if interface == "unlimited":
         assert samples["backlog_bytes"].max() > 0.9 * plan.path.buffer_bytes
-        assert checks["before buffer"]["ok"] is True
+        assert checks["before buffer"].ok is True
     else:
         assert samples["backlog_bytes"].max() <= 2 * plan.path.frame_bytes
-        assert "cannot outrun" in checks["before buffer"]["message"]
+        assert "cannot outrun" in checks["before buffer"].message
 
 
 def test_a_changing_path_is_the_same_twice(engine: UmlEngine, tmp_path: Path) -> None:
@@ -287,8 +288,8 @@ def test_ten_gigabits_over_180_ms(engine: UmlEngine) -> None:
     assert plan.path.bdp_packets == 148_612
     found = metrics(directory)
     assert found[1, "peak_cwnd_packets"] > 100_000
-    assert checks["accounting softnet drops"]["ok"] is True
-    assert checks["before buffer"]["ok"] is True
+    assert checks["accounting softnet drops"].ok is True
+    assert checks["before buffer"].ok is True
 
 
 def test_a_policer_drops_what_exceeds_its_bucket_and_nothing_waits(engine: UmlEngine) -> None:
@@ -296,12 +297,12 @@ def test_a_policer_drops_what_exceeds_its_bucket_and_nothing_waits(engine: UmlEn
     plan, directory, checks = valid(engine, "path.policer={rate: 5 Mbit/s, burst: 100 kB}", "duration=4 s")
     dropped = metrics(directory)[None, "policer_drops_packets"]
     assert dropped > 0
-    assert f"{dropped} at the policer of left:left-eth0" in checks["accounting packets forward"]["message"]
-    assert f"dropped {dropped} packets" in checks["during policer"]["message"]
+    assert f"{dropped} at the policer of left:left-eth0" in checks["accounting packets forward"].message
+    assert f"dropped {dropped} packets" in checks["during policer"].message
     assert metrics(directory)[None, "bottleneck_drops_packets"] == 0
     for stage in ("before", "after"):
-        assert checks[f"{stage} policer burst"]["ok"] is True
-        assert checks[f"{stage} policer rate"]["ok"] is True
+        assert checks[f"{stage} policer burst"].ok is True
+        assert checks[f"{stage} policer rate"].ok is True
     came = bottleneck(plan, directory)["sent_bytes"]
     assert int(came[-1] - came[0]) <= 100_000 + 5_000_000 / 8 * 4.5
 
@@ -314,15 +315,15 @@ def test_a_queue_counts_packets_and_the_way_back_has_a_queue_of_its_own(engine: 
     plan, directory, checks = valid(engine, *queue, *back, filtered)
     assert plan.path.buffer_packets == 50
     assert bottleneck(plan, directory)["backlog_packets"].max() == 50
-    assert checks["before buffer"]["measured"] == pytest.approx(50 * plan.path.frame_bytes, abs=plan.path.frame_bytes)
+    assert checks["before buffer"].measured == pytest.approx(50 * plan.path.frame_bytes, abs=plan.path.frame_bytes)
     accounts = json.loads((directory.raw / "accounting.json").read_text())["after"]["nodes"]["right"]["qdiscs"]
     (cake,) = [item for item in accounts if item["kind"] == "cake"]
     assert cake["drops"] > 0
-    assert f"{cake['drops']} at the queue of right:right-eth0" in checks["accounting packets reverse"]["message"]
+    assert f"{cake['drops']} at the queue of right:right-eth0" in checks["accounting packets reverse"].message
 
 
 def test_a_shallow_buffer_is_measured_where_packets_are_not_split(engine: UmlEngine) -> None:
     """A packet of 60 kB that has begun to leave would make the one behind it wait longer than ten frames do."""
     _plan, _directory, checks = valid(engine, "path.gso_max_segs=kernel", "path.buffer=10 packets")
     for stage in ("before", "after"):
-        assert checks[f"{stage} buffer"]["ok"] is True
+        assert checks[f"{stage} buffer"].ok is True

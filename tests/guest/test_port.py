@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.ingest.run import read_report
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.verdict import Verdict
 from tests.guest.guest_run import failures, plan_of, require_engine
 from tests.guest.receiver_capture import Conversation, read_conversation
 from tests.guest.shared_run import shared_run
@@ -23,7 +22,7 @@ DEFAULT = "flows=[{size: 500 kB}, {start: 1 s}]"
 CAPTURES = "collect.pcap=[r1:r1-eth0, r2:r2-eth0, s1:s1-eth0]"
 _FIN = 1
 
-Made = tuple[RunDirectory, dict[str, Any]]
+Made = tuple[RunDirectory, Verdict]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def chosen(engine: UmlEngine) -> Made:
 def test_the_run_is_valid_and_every_collector_covers_it(chosen: Made) -> None:
     _directory, verdict = chosen
     assert failures(verdict) == {}
-    made = {check["name"]: check["ok"] for check in verdict["checks"]}
+    made = {check.name: check.ok for check in verdict.checks}
     for name in (
         "qdisc from begin to end",
         "interface from begin to end",

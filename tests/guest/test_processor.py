@@ -28,7 +28,7 @@ def valid(engine: UmlEngine, *overrides: str) -> tuple[RunDirectory, dict[str, A
     plan = plan_of(*SMALL, *overrides)
     engine.prepare([plan], ignore)
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     rows = read_json(directory.metrics)["rows"]
     return directory, {row["metric"]: row["value"] for row in rows if row["flow"] in (1, None)}
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from howdah.errors import RunFailedError
 from howdah.ingest.run import read_report
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.verdict import Verdict
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest
@@ -105,12 +105,12 @@ def _profile(folder: Path, text: str = PROFILE) -> Path:
 
 
 @pytest.fixture(scope="module")
-def programs(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, dict[str, Any]]:
+def programs(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, Verdict]:
     folder = tmp_path_factory.mktemp("programs")
     return run(engine, plan_of(profile=_profile(folder)), folder / "run")
 
 
-def test_flows_of_programs_are_measured_as_any_other(programs: tuple[RunDirectory, dict[str, Any]]) -> None:
+def test_flows_of_programs_are_measured_as_any_other(programs: tuple[RunDirectory, Verdict]) -> None:
     directory, verdict = programs
     assert failures(verdict) == {}
     pushed, pulled = store.read(directory, "flow").to_pylist()
@@ -125,7 +125,7 @@ def test_flows_of_programs_are_measured_as_any_other(programs: tuple[RunDirector
 
 
 def test_what_programs_said_is_kept_and_the_algorithm_was_the_plans(
-    programs: tuple[RunDirectory, dict[str, Any]],
+    programs: tuple[RunDirectory, Verdict],
 ) -> None:
     directory, _verdict = programs
     assert (directory.raw / "program" / "1-server" / "stdout.txt").read_text() == f"{SIZE} reno\n"
@@ -165,7 +165,7 @@ def test_datagrams_of_programs_end_at_their_bytes_on_the_wire(engine: UmlEngine,
     file = tmp_path / "datagrams.yaml"
     file.write_text(DATAGRAMS)
     directory, verdict = run(engine, plan_of("calibrate=false", profile=file), tmp_path / "run")
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     (flow,) = store.read(directory, "flow").to_pylist()
     frames = -(-200_000 // 1042)
     assert flow["complete"]
@@ -199,8 +199,9 @@ def test_a_quic_stack_fills_the_tables_and_its_log_is_what_was_captured(engine: 
     engine.prepare([plan], ignore)
     directory, verdict = run(engine, plan, tmp_path / "run")
     assert failures(verdict) == {}
-    (check,) = [each for each in verdict["checks"] if each["name"] == "qlog flow 1"]
-    assert check["expected"] == check["measured"] > 200_000
+    (check,) = [each for each in verdict.checks if each.name == "qlog flow 1"]
+    assert check.expected == check.measured
+    assert int(check.measured or 0) > 200_000
     (exit_,) = store.read(directory, "slow_start").to_pylist()
     assert exit_["reason"] == "loss"
     rows = store.read(directory, "tcp_probe").to_pylist()

@@ -189,7 +189,7 @@ def test_tshark_counts_the_same(receiver: str) -> None:
     engine = require_engine()
     plan = plan_of(*HEAVY_LOSS, CAPTURE, f"receiver={receiver}")
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     segments = by_tshark(directory.raw / "pcap" / "r1-r1-eth0.pcap")
     shift_ns = offset_ns(directory, segments)
     found = told(segments)

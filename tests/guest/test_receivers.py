@@ -42,7 +42,7 @@ def captured(engine: UmlEngine, *overrides: str, path: Path | None = None) -> Pa
     """The capture of a valid run at its receiver; with ``path`` of one that is made there."""
     plan = plan_of(*overrides, CAPTURE)
     directory, verdict = shared_run(engine, plan) if path is None else run(engine, plan, path)
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     return directory.raw / "pcap" / "r1-r1-eth0.pcap"
 
 
@@ -59,7 +59,7 @@ def runs(engine: UmlEngine) -> Runs:
     def conversation(receiver: str) -> Conversation:
         plan = plan_of(*HEAVY_LOSS, CAPTURE, f"receiver={receiver}")
         directory, verdict = shared_run(engine, plan)
-        assert verdict["verdict"] == "pass", failures(verdict)
+        assert verdict.verdict == "pass", failures(verdict)
         return read_conversation(directory.raw / "pcap" / "r1-r1-eth0.pcap", PORT)
 
     return conversation
@@ -207,7 +207,7 @@ def test_checksums_of_edited_options_hold(engine: UmlEngine) -> None:
     off = operation("offload", node="r1", interface="r1-eth0", feature="tx-checksumming", enabled=False)
     plan.operations.insert(up, off)
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     seen = read_conversation(directory.raw / "pcap" / "r1-r1-eth0.pcap", PORT)
     negotiates_sack_and_reports_nothing(seen)
     assert {ack.checksum_ok for ack in seen.acks} == {True}
@@ -225,7 +225,7 @@ def test_two_behaviours_in_one_run(engine: UmlEngine) -> None:
     flows = "flows=[{receiver_behaviour: freebsd-7}, {receiver_behaviour: quick-ack}]"
     plan = plan_of(*HEAVY_LOSS, flows, "collect.pcap=[r1:r1-eth0, r2:r2-eth0]")
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     first, second = (
         read_conversation(directory.raw / "pcap" / f"{host}-{host}-eth0.pcap", port)
         for host, port in (("r1", PORT), ("r2", PORT + 1))

@@ -52,7 +52,7 @@ def seen() -> dict[str, Seen]:
     engine = require_engine()
     plan = plan_of(*RUN)
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] == "pass", failures(verdict)
+    assert verdict.verdict == "pass", failures(verdict)
     rows = read_json(directory.metrics)["rows"]
     segments = store.read(directory, "segment").to_pylist()
     return {

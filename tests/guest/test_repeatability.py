@@ -58,7 +58,7 @@ def test_the_same_plan_over_quic_twice_gives_equal_tables(engine: UmlEngine, sta
     engine.prepare([plan], guest_run.ignore)
     first, verdict = guest_run.run(engine, plan, tmp_path / "first")
     second, _verdict = guest_run.run(engine, plan, tmp_path / "second")
-    assert verdict["verdict"] != "invalid", guest_run.failures(verdict)
+    assert verdict.verdict != "invalid", guest_run.failures(verdict)
     assert store.read(first, "tcp_probe").num_rows > 100
     assert store.equal(first, second) is None
 

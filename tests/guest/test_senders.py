@@ -67,7 +67,7 @@ def _lost_twice(engine: UmlEngine, tmp_path: Path, kernel: str) -> dict[str, Any
     profile.write_text(LOST_TWICE)
     plan = guest_run.plan_of(f"kernel={kernel}", profile=profile)
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] != "invalid", guest_run.failures(verdict)
+    assert verdict.verdict != "invalid", guest_run.failures(verdict)
     found = {row["metric"]: row["value"] for row in read_json(directory.metrics)["rows"]}
     release = read_json(directory.raw / "agent.json")["kernel_release"]
     return {**found, "release": release}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,11 +11,12 @@ from howdah.build.cache import content_key
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.verdict import ENGINE, Check, Verdict, write_verdict
 from tests.guest import shared_run as module
 from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import share_runs_in, shared_run
 
-Made = tuple[RunDirectory, dict[str, Any]]
+Made = tuple[RunDirectory, Verdict]
 
 
 @pytest.fixture
@@ -24,10 +24,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Algorithms whose runs were made, in order; runs are shared and remembered in directories of this test's own."""
     found: list[str] = []
 
-    def analysed(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
-        verdict = {"verdict": read_json(directory.raw / "agent.json")["says"], "run": plan.run}
-        write_json(directory.verdict, verdict)
-        return verdict
+    def analysed(directory: RunDirectory, plan: Plan) -> Verdict:
+        ok = read_json(directory.raw / "agent.json")["says"] == "pass"
+        return write_verdict(directory, [Check("of the plan", ENGINE, ok, plan.run)])
 
     def run(_engine: UmlEngine, plan: Plan, path: Path, _carried_out: Plan | None) -> Made:
         found.append(plan.algorithm)
@@ -52,7 +51,7 @@ def test_a_plan_is_run_once_and_another_plan_again(made: list[str]) -> None:
     assert shared_run(engine, cubic) == (first, verdict)
     assert shared_run(engine, reno)[0] != first
     assert made == ["cubic", "reno"]
-    assert verdict["run"] == cubic.run
+    assert verdict.checks[0].message == cubic.run
 
 
 def test_another_way_of_building_the_network_is_another_run(made: list[str]) -> None:
@@ -74,7 +73,7 @@ def test_what_is_left_of_a_run_that_failed_is_not_shared(made: list[str], monkey
         patch.setattr(module, "run", fails)
         with pytest.raises(RuntimeError):
             shared_run(UmlEngine(), plan)
-    assert shared_run(UmlEngine(), plan)[1]["verdict"] == "pass"
+    assert shared_run(UmlEngine(), plan)[1].verdict == "pass"
     assert made == ["cubic"]
 
 
@@ -103,6 +102,6 @@ def test_a_plan_that_is_believed_of_another_run_is_judged_by_itself(made: list[s
     cubic, reno = plan_of("algorithm=cubic"), plan_of("algorithm=reno")
     for session in ("shared", "next"):
         share_runs_in(tmp_path / session)
-        assert shared_run(UmlEngine(), cubic, reno)[1]["run"] == cubic.run
-        assert shared_run(UmlEngine(), reno)[1]["run"] == reno.run
+        assert shared_run(UmlEngine(), cubic, reno)[1].checks[0].message == cubic.run
+        assert shared_run(UmlEngine(), reno)[1].checks[0].message == reno.run
     assert len(made) == 1, "the guest's files are the same"

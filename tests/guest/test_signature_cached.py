@@ -46,7 +46,7 @@ def flows(
         given = {**plan.module_parameters.get(module, {}), **parameters}
         plan = dataclasses.replace(plan, module_parameters={**plan.module_parameters, module: given})
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
+    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
     return [read(directory, verdict, number) for number in range(1, len(plan.flows) + 1)]
 
 

@@ -54,7 +54,7 @@ def in_tree_plan(ours: str, *overrides: str) -> Plan:
 
 def carried_out(engine: UmlEngine, plan: Plan, flow: int = 1) -> SlowStart:
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
+    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
     return read(directory, verdict, flow)
 
 

@@ -99,7 +99,7 @@ def _with_delay(change: Event, delay_us: int) -> dict[str, object]:
 
 def carried_out(engine: UmlEngine, plan: Plan) -> SlowStart:
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
+    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
     return read(directory, verdict)
 
 

@@ -191,7 +191,7 @@ def duration_ms(engine: UmlEngine, algorithm: str, packets: int) -> float:
     if algorithm == "standard":
         plan = dataclasses.replace(plan, module_parameters={"ss_standard": {"init_cwnd": "3"}})
     directory, verdict = shared_run(engine, plan)
-    assert verdict["verdict"] == "pass"
+    assert verdict.verdict == "pass"
     (record,) = json.loads((directory.raw / "agent.json").read_text())["flows"]
     assert record["complete"]
     return float(record["end_ns"] - record["start_ns"]) / 1e6

@@ -58,9 +58,9 @@ def test_the_measures_are_the_modules_and_the_sources_agree(standard: SlowStart)
 
 
 def test_every_event_is_accounted_for(standard: SlowStart) -> None:
-    checks = {check["name"]: check for check in standard.verdict["checks"]}
-    assert checks["lost event records"]["ok"]
-    assert checks["event records"]["measured"] == checks["event records"]["expected"] == len(standard.events)
+    checks = {check.name: check for check in standard.verdict.checks}
+    assert checks["lost event records"].ok
+    assert checks["event records"].measured == checks["event records"].expected == len(standard.events)
     account = json.loads((standard.directory.raw / "slow_start.json").read_text())
     assert account["entries"] == len(standard.events)
 

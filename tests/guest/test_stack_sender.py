@@ -34,7 +34,7 @@ def test_stacks_send_and_are_measured_from_their_packets(tmp_path: Path, name: s
     plan = plan_of(*SHORT, f"sender.stack={name}")
     first, verdict = shared_run(engine, plan)
     assert failures(verdict) == {}
-    assert [check["name"] for check in verdict["checks"] if check["ok"] is None] == [
+    assert [check.name for check in verdict.checks if check.ok is None] == [
         "receive window flow 1",
         "send buffer flow 1",
         "nothing to send flow 1",

@@ -14,11 +14,11 @@ from typing import Any
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.ingest.run import ingest
-from howdah.judge.check import AFTER, BEFORE
 from howdah.judge.run import judge
 from howdah.measure.run import measure
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import AFTER, BEFORE, Verdict
 from howdah.trait import traits
 from tests.guest import guest_run
 from tests.unit.simulated_run import make_simulated_run, simulated_plan
@@ -187,11 +187,11 @@ class Honest:
 
     plan: Plan
     directory: RunDirectory
-    verdict: dict[str, Any]
+    verdict: Verdict
 
     @property
     def checks(self) -> dict[tuple[str, str], bool | None]:
-        return {(each["stage"], each["name"]): each["ok"] for each in self.verdict["checks"]}
+        return {(each.stage, each.name): each.ok for each in self.verdict.checks}
 
 
 class Bench:

@@ -34,9 +34,9 @@ def _exit(events: list[SlowStartEvent]) -> Told:
     def told(_bench: Bench, _path: Path) -> list[Catch]:
         _, sheet = decided.measure(decided.trace_of(*decided.ROLLS_BACK), events)
         return [
-            Catch("state", "cross-check", f"{each['metric']}: {each['message']}")
+            Catch("state", "cross-check", f"{each.metric}: {each.message}")
             for each in sheet.cross_checks
-            if not each["agree"]
+            if not each.agree
         ]
 
     return told
@@ -48,7 +48,7 @@ def _rolled_back(events: list[SlowStartEvent]) -> Told:
     def told(_bench: Bench, _path: Path) -> list[Catch]:
         rows, _ = decided.measure(decided.trace_of(*decided.ROLLS_BACK), events)
         row = rows["rollback_packets"]
-        return [] if row["value"] is not None else [Catch("state", "no value", row["why"])]
+        return [] if row.value is not None else [Catch("state", "no value", row.why)]
 
     return told
 
@@ -97,7 +97,7 @@ def _drained() -> str:
     """A loss ends the drain that the module began."""
     events = [said(44, "phase", "delivery-rate", 34), said(48, "exit", "loss", 26, ssthresh_packets=18)]
     rows, _ = decided.measure(decided.trace_of(*decided.LOSES), events, ca_state=[0, 3, 3])
-    return str(rows["exit_cause"]["value"])
+    return str(rows["exit_cause"].value)
 
 
 def _left(claimed: int, windows: list[int], gains: list[int] | None = None) -> Told:
@@ -106,10 +106,8 @@ def _left(claimed: int, windows: list[int], gains: list[int] | None = None) -> T
     def told(_bench: Bench, _path: Path) -> list[Catch]:
         trace = controls.rounds_of(windows)
         rows = controls.measure(trace, None if gains is None else controls.told(gains))
-        row, cause = rows["startup_left"], rows["exit_cause"]["value"]
-        return (
-            [] if row["value"] == claimed else [Catch("state", str(row["value"]), row.get("why") or f"left by {cause}")]
-        )
+        row, cause = rows["startup_left"], rows["exit_cause"].value
+        return [] if row.value == claimed else [Catch("state", str(row.value), row.get("why") or f"left by {cause}")]
 
     return told
 

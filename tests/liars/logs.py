@@ -9,10 +9,10 @@ from pathlib import Path
 from howdah.ingest.capture import read_packets, udp_payload
 from howdah.ingest.qlog import read_qlog
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.check import Check
 from howdah.judge.qlog import qlog_checks
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from tests.liars.bench import Bench
 from tests.liars.doctor import Doctor, doctored
 from tests.liars.liar import Catch, RunLiar, ToldLiar, check

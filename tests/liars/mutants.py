@@ -112,7 +112,7 @@ def oracles(bench: Bench) -> list[Callable[[], bool]]:
 
     def passes(name: str) -> Callable[[], bool]:
         honest = bench.honest(name)
-        return lambda: judge(honest.directory, honest.plan)["verdict"] == "pass"
+        return lambda: judge(honest.directory, honest.plan).verdict == "pass"
 
     def catches(number: int) -> Callable[[], bool]:
         liar = RUNS[number]
@@ -120,8 +120,8 @@ def oracles(bench: Bench) -> list[Callable[[], bool]]:
         place = (liar.caught.stage, liar.caught.name, False)
         words = liar.caught.words
         return lambda: any(
-            (each["stage"], each["name"], each["ok"]) == place and words in each["message"]
-            for each in judge(directory, plan)["checks"]
+            (each.stage, each.name, each.ok) == place and words in each.message
+            for each in judge(directory, plan).checks
         )
 
     found += [passes(name) for name in dict.fromkeys(liar.honest for liar in RUNS)]

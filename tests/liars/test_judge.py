@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from howdah.judge.accounting import FORBIDDEN_COUNTERS
 from howdah.judge.run import judge
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Verdict
 from tests.liars.bench import Bench
 from tests.liars.liar import RunLiar
 from tests.liars.registry import RUNS
@@ -30,7 +30,7 @@ class Lied:
 
     directory: RunDirectory
     plan: Plan
-    verdict: dict[str, Any]
+    verdict: Verdict
     site: Site | None
 
 
@@ -51,8 +51,8 @@ class Court:
         return self._heard[liar.name]
 
 
-def messages(verdict: dict[str, Any], ok: bool | None = False) -> dict[tuple[str, str], str]:
-    return {(item["stage"], item["name"]): item["message"] for item in verdict["checks"] if item["ok"] is ok}
+def messages(verdict: Verdict, ok: bool | None = False) -> dict[tuple[str, str], str]:
+    return {(item.stage, item.name): item.message for item in verdict.checks if item.ok is ok}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_a_liar_is_caught_by_name(court: Court, liar: RunLiar) -> None:
     place = (liar.caught.stage, liar.caught.name)
     assert place in caught
     assert liar.caught.words in caught[place]
-    assert lied.verdict["verdict"] == "invalid"
+    assert lied.verdict.verdict == "invalid"
 
 
 @pytest.mark.parametrize("liar", RUNS, ids=lambda liar: liar.name)
@@ -114,7 +114,7 @@ def test_a_check_that_is_blind_catches_no_liar(court: Court, liar: RunLiar) -> N
 def test_honest_runs_leave_no_check_unmade(court: Court) -> None:
     for name in dict.fromkeys(liar.honest for liar in RUNS):
         honest = court.bench.honest(name)
-        assert honest.verdict["verdict"] == "pass", name
+        assert honest.verdict.verdict == "pass", name
         unmade = set(messages(honest.verdict, None))
         if honest.plan.calibration.buffer_unknown is not None:  # its queue drops before it is full
             unmade -= {("before", "buffer"), ("after", "buffer")}

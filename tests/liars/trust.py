@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from howdah.judge.check import ACCOUNTING, AFTER, BEFORE, COLLECTION, DURING, ENGINE
+from howdah.record.verdict import ACCOUNTING, AFTER, BEFORE, COLLECTION, DURING, ENGINE
 from tests.liars.liar import ABOUTS, About, Catch, Liar
 from tests.liars.registry import LIARS
 

@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from howdah.record.connections import Connections, RowsOfConnections, write_connections
+from howdah.record.directory import RunDirectory
 from tests.experiment_factory import Scenario, make_experiment
 
 RTTS, BUFFERS = ("50 ms", "100 ms"), ("1 bdp", "2 bdp")
@@ -58,6 +60,7 @@ def make(parent: Path) -> Path:
         model = metrics["rows"][0]
         metrics["rows"] = [row for row in metrics["rows"] if row["metric"] != "utilisation"] + _more(model)
         file.write_text(json.dumps(metrics), encoding="utf-8")
+        write_connections(RunDirectory(file.parent), _of_web(model["algorithm"], int(model["repetition"])))
     (root / "profile.yaml").write_text(PROFILE, encoding="utf-8")
     return root
 
@@ -68,8 +71,12 @@ def _more(model: dict[str, Any]) -> list[dict[str, Any]]:
     share = utilisation(axes["path.rtt"], axes["path.buffer"], repetition)
     rows = [{**common, "flow": None, "metric": "utilisation", "value": share, "unit": "ratio"}]
     rows.append({**common, "flow": 1, "metric": "segments_per_ack", "value": 2.0 + repetition, "unit": "packets"})
-    for number in range(CONNECTIONS):
-        value = completion_s(model["algorithm"], repetition, number)
-        of_group = {"group": "web", "flow": 2 + number, "metric": "completion_time_s", "unit": "s"}
-        rows.append({**common, **of_group, "value": value})
     return rows
+
+
+def _of_web(algorithm: str, repetition: int) -> Connections:
+    found = RowsOfConnections()
+    words = {"group": "web", "metric": "completion_time_s", "unit": "s", "algorithm": algorithm}
+    for number in range(CONNECTIONS):
+        found.add(2 + number, completion_s(algorithm, repetition, number), receiver=None, why=None, **words)
+    return Connections(found.table())

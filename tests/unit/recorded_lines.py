@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.judge.check import Check
+from howdah.record.verdict import Check
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 

@@ -194,7 +194,7 @@ def test_pages_link_to_the_findings_and_they_to_the_claims(made: Made) -> None:
         row.outdated = "the algorithm is another one"
     site = site_of(made, tell(made.read().findings, known, "6.12"))
     index, page = (site / "index.html").read_text(), (site / "findings.html").read_text()
-    assert "CUBIC leaves at 30.1 packets." in index
+    assert "CUBIC leaves at 30.1\u00a0packets." in index
     assert 'href="findings.html"' in index
     assert "What thirty years of slow start look like on Linux 6.12" in page
     assert 'href="findings.html#paper-astart"' in (site / "astart-tab1.html").read_text()

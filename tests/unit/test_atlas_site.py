@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -24,6 +25,11 @@ from tests.atlas_factory import Made, make_atlas, make_judged_atlas
 
 def sitting(quick: bool = False, **more: Any) -> Sitting:
     return replace(Sitting(started="2026-11-22T00:00:00+00:00", quick=quick, made=9, wall_s=60.0), **more)
+
+
+def plain(page: str) -> str:
+    """With spaces that break."""
+    return page.replace("\u00a0", " ")
 
 
 def shown(made: Made) -> tuple[Catalogue, list[View]]:
@@ -122,7 +128,7 @@ def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path)
     catalogue, found = shown(made)
     site = made.runs / "atlas"
     index = write_site(site, catalogue, found, Record([sitting()]), ["made: something broke"], quick=False)
-    text = index.read_text()
+    text = plain(index.read_text())
     for words in (
         "3 claims: 2 reproduced, 1 differs (mechanism shown)",
         "Two numbers for one",
@@ -131,7 +137,7 @@ def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path)
         "HyStart switched off",
     ):
         assert words in text
-    page = (site / "astart-tab1.html").read_text()
+    page = plain((site / "astart-tab1.html").read_text())
     for words in ("&lt;b&gt;never&lt;/b&gt;", "HyStart leaves slow start before", "30 is not 31", "10 Mbit/s, 40 ms"):
         assert words in page
     assert "<svg" in (site / "astart-tab2.html").read_text()
@@ -154,8 +160,8 @@ def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
     words = "51 packets against 7 packets (algorithm = reno); ratio 7.3 (7.1 to 7.5)"
     site = made.runs / "atlas"
     write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
-    assert f"</span>, {words}. The queue is full later.<" in (site / "astart-tab1.html").read_text()
-    assert f"<em>HyStart switched off</em>: {words}." in (site / "index.html").read_text()
+    assert f"</span>, {words}. The queue is full later.<" in plain((site / "astart-tab1.html").read_text())
+    assert f"<em>HyStart switched off</em>: {words}." in plain((site / "index.html").read_text())
     text = summary(found, Record(), [], quick=False)
     assert f"With HyStart switched off: {words}. The queue is full later.\n" in text
 
@@ -167,7 +173,7 @@ def test_a_contradiction_and_a_note_stand_beside_the_claim(tmp_path: Path) -> No
     window.data.contradiction, window.data.note = "Two numbers for one", "It is <set>"
     site = made.runs / "atlas"
     write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
-    page = (site / "astart-tab1.html").read_text()
+    page = plain((site / "astart-tab1.html").read_text())
     assert "<strong>The paper contradicts itself here:</strong> Two numbers for one." in page
     assert "<strong>Note.</strong> It is &lt;set&gt;" in page
 
@@ -189,11 +195,30 @@ def test_the_summary_counts_entries_and_says_why_claims_differ(tmp_path: Path) -
     assert "- x: broke" in text
 
 
-def test_a_terminal_has_some_ten_lines_and_the_page(tmp_path: Path) -> None:
+def of_papers(found: list[View], number: int) -> list[View]:
+    """The views as if each were of a paper of its own, over and over until there are so many."""
+    several = itertools.islice(itertools.cycle(found), number)
+    return [
+        replace(view, entry=replace(view.entry, paper=view.entry.paper.model_copy(update={"key": f"Paper{at}"})))
+        for at, view in enumerate(several)
+    ]
+
+
+@pytest.mark.parametrize("papers", [1, 2, 9, 10, 14])
+def test_a_terminal_has_ten_lines_and_the_page(papers: int, tmp_path: Path) -> None:
     _, found = shown(make_judged_atlas(tmp_path))
+    told = brief(of_papers(found, papers), Record(), [], tmp_path / "index.html", quick=False).splitlines()
+    assert len(told) == 1 + min(papers, 9) + 1
+    assert told[-1] == f"site: {tmp_path / 'index.html'}"
+    assert ("others" in told[-2]) == (papers > 9)
+
+
+def test_a_terminal_has_what_was_made_and_what_was_not(tmp_path: Path) -> None:
+    _, found = shown(make_judged_atlas(tmp_path))
+    told = brief(found, Record([sitting()]), [], tmp_path / "index.html", quick=False).splitlines()
+    assert told[-2].startswith("Atlas: full; Runs made: ")
     lines = brief(found, Record(), [f"x{number}: broke" for number in range(9)], tmp_path / "index.html", quick=False)
     told = lines.splitlines()
-    assert len(told) <= 5 + 4 + len({view.entry.paper.key for view in found})
     assert told[-1] == f"site: {tmp_path / 'index.html'}"
     assert "and 6 more that were not made: summary.md has them" in told
     papers = [line for line in told if line.startswith("  ")]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,21 +16,23 @@ from howdah.claim.sample import Field, Made, Sample, SelectionError, sample, sel
 from howdah.profile.claim import SelectorSection
 from howdah.profile.control import ControlSection
 from howdah.record.directory import RunDirectory
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 from howdah.record.run import RunRecord
+from howdah.record.verdict import Verdict
 
 DATA = {"path": {"rtt": "40 ms", "rate": "10 Mbit/s"}, "flows": [{}, {"name": "second", "start": "1 s"}]}
 
 _RECORD = RunRecord(status="finished")
 
 
-def run_of(*rows: dict[str, Any], verdict: str = "pass", status: str = "finished", plan: Any = None) -> Run:
-    judged = {"verdict": verdict}
+def run_of(*rows: MetricRow, verdict: str = "pass", status: str = "finished", plan: Any = None) -> Run:
+    judged = Verdict.model_validate({"verdict": verdict})
     return Run(RunDirectory(Path("r")), "made", "cubic", 0, {}, status, plan, list(rows), [], judged, _RECORD)
 
 
-def line(value: float | str | None, flow: int | None = None, **more: Any) -> dict[str, Any]:
-    return {"metric": "m", "value": value, "unit": "s", "flow": flow, **more}
+def line(value: float | str | None, flow: int | None = None, **more: Any) -> MetricRow:
+    return MetricRow(flow, "m", value, "s", **more)
 
 
 def made(name: str, repetition: int = 0, run: Run | None = None, **axes: Any) -> Made:
@@ -92,7 +95,7 @@ def test_the_values_of_an_axis(axis: str, control: str | None, unknown: str | No
     assert FIELD.values(axis, control, unknown) == values
 
 
-FLOWS = (line(1, 1), line(2.5, 2), line(8, 3, role="background"), {**line(9, 1), "metric": "other"})
+FLOWS = (line(1, 1), line(2.5, 2), line(8, 3, role="background"), replace(line(9, 1), metric="other"))
 PLAN = SimpleNamespace(flows=[SimpleNamespace(name="first", id=1), SimpleNamespace(name="second", id=2)])
 WEB = (line(1, 4, group="web"), line(4, 5, group="web"))
 TAKEN = {"sum": 3.5, "min": 1, "max": 2.5, "mean": 1.75}
@@ -146,7 +149,7 @@ def test_a_run_without_a_plan_has_no_names_of_flows() -> None:
 
 
 def test_a_sample_says_of_each_run_what_became_of_it() -> None:
-    unable = {"metric": "other", "value": None, "unit": "", "flow": None, "unsupported": True}
+    unable = MetricRow(None, "other", None, "", unsupported=True)
     runs = [
         made("a", 0, run_of(line(2.0))),
         made("b", 1, run_of(line(None, why="none"), unable)),  # what is unsupported is another measure
@@ -164,7 +167,11 @@ def test_a_sample_says_of_each_run_what_became_of_it() -> None:
         left_out={"d": "invalid", "e": "failed", "f": "not made"},
         runs=list("abcdefg"),
     )
-    units = [made("a", 0, run_of(line(1.0))), made("b", 1, run_of({**line(1.0), "unit": "ms"})), made("c", 2, run_of())]
+    units = [
+        made("a", 0, run_of(line(1.0))),
+        made("b", 1, run_of(replace(line(1.0), unit="ms"))),
+        made("c", 2, run_of()),
+    ]
     assert sample(units, SelectorSection(metric="m")).unit == "s"
 
 

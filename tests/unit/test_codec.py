@@ -10,7 +10,7 @@ from dataclasses import field
 
 import pytest
 
-from howdah.codec import OCCASIONAL, decoded, encoded, planned
+from howdah.codec import MANY, OCCASIONAL, decoded, encoded, in_columns, in_rows, planned
 
 
 @planned
@@ -83,3 +83,29 @@ def test_it_is_a_dataclass_to_all_that_ask() -> None:
     assert repr(Wheel(1)) == "Wheel(size=1, spokes=[], maker=None)"
     assert copy.deepcopy(CART) == pickle.loads(pickle.dumps(CART)) == CART
     assert dataclasses.asdict(Wheel(1)) == {"size": 1, "spokes": [], "maker": None}
+
+
+def test_very_many_records_are_written_in_columns_and_read_as_they_were() -> None:
+    rows: list[dict[str, object]] = [
+        {"id": number, "name": f"n{number}", "bursts": [], "size": None} for number in range(MANY)
+    ]
+    whole = {"flows": rows, "others": rows, "format": 3}
+    written = in_columns(whole, ("flows",))
+    flows = written["flows"]
+    assert (flows["id"], flows["bursts"], flows["size"]) == (list(range(MANY)), {"all": []}, {"all": None})
+    assert written["others"] is rows
+    assert in_rows(written, ("flows",)) == whole
+    one_more_field = [*rows[1:], {**rows[0], "like": "cubic"}]
+    for others in (rows[1:], one_more_field, [rows[0]] * MANY, []):
+        plain = {"flows": others}
+        assert in_columns(plain, ("flows",)) == plain
+        assert in_rows(plain, ("flows", "timeline")) is plain
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{}, {"id": {"all": 1}}, {"id": [1, 2], "size": [3]}, {"id": [1], "size": 3}, {"id": [1], "size": {"one": 3}}],
+)
+def test_columns_that_do_not_fit_are_refused(columns: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="one length"):
+        in_rows({"flows": columns}, ("flows",))

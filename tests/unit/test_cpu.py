@@ -22,6 +22,7 @@ from howdah.plan.text import render
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.metrics import MetricRow
 from tests.unit.profile_factory import make_one
 
 # As objdump --syms, perf script and addr2line -a -f -i print them.
@@ -155,13 +156,13 @@ def _run(path: Path, samples: str, account: dict[str, Any] | None = None) -> tup
     return directory, plan
 
 
-def _rows(directory: RunDirectory, plan: Plan) -> dict[str, dict[str, Any]]:
+def _rows(directory: RunDirectory, plan: Plan) -> dict[str, MetricRow]:
     table, report = ingest_cpu(Context(directory, plan, AgentRecord(), plan.epoch_us * 1000))
     store.write(directory, "cpu", table)
     write_json(directory.tables / "ingest.json", {"format": 1, "sources": {"cpu": dataclasses.asdict(report)}})
     sheet = Sheet({})
     cpu_rows(sheet, directory, plan)
-    return {row["metric"]: row for row in sheet.rows}
+    return {row.metric: row for row in sheet.rows}
 
 
 SAMPLES = (
@@ -192,7 +193,7 @@ def test_times_of_the_host_become_intervals_of_virtual_time(tmp_path: Path) -> N
 
 def test_shares_and_rates(tmp_path: Path) -> None:
     rows = _rows(*_run(tmp_path, SAMPLES, {}))
-    value = {metric: row["value"] for metric, row in rows.items()}
+    value = {metric: row.value for metric, row in rows.items()}
     # 100 ms of the kernel in 2.5 s; 70 of them in the first whole second. Sender: 60, receiver: 10.
     assert value["cpu_seconds_per_simulated_second"] == pytest.approx(0.1 / 2.5)
     assert value["cpu_peak_seconds_per_simulated_second"] == pytest.approx(0.07)
@@ -203,7 +204,7 @@ def test_shares_and_rates(tmp_path: Path) -> None:
     assert value["cpu_share_tcp_clean_rtx_queue"] == pytest.approx(0.2)
     assert value["cpu_share_tcp_fastretrans_alert"] == 0
     assert value["cpu_share_user_copy"] is None
-    assert "copied to user space" in rows["cpu_share_user_copy"]["why"]
+    assert "copied to user space" in str(rows["cpu_share_user_copy"].why)
 
 
 @pytest.mark.parametrize(("interval_ms", "peak"), [(499, 0.07), (500, 0.2)])
@@ -213,15 +214,15 @@ def test_the_peak_is_of_intervals_of_half_a_second_or_more(tmp_path: Path, inter
     account = read_json(directory.raw / "cpu-profile.json")
     account["stamps"][0][0] = plan.epoch_us * 1000 - interval_ms * 1_000_000
     write_json(directory.raw / "cpu-profile.json", account)
-    value = _rows(directory, plan)["cpu_peak_seconds_per_simulated_second"]["value"]
+    value = _rows(directory, plan)["cpu_peak_seconds_per_simulated_second"].value
     assert value == pytest.approx(peak, rel=0.02)
 
 
 def test_where_perf_was_refused_every_measure_says_so(tmp_path: Path) -> None:
     rows = _rows(*_run(tmp_path, "", {"why": "perf refused: no permission"}))
-    assert {row["value"] for row in rows.values()} == {None}
-    assert {row["why"] for row in rows.values()} == {"perf refused: no permission"}
-    assert {row["unsupported"] for row in rows.values()} == {True}
+    assert {row.value for row in rows.values()} == {None}
+    assert {row.why for row in rows.values()} == {"perf refused: no permission"}
+    assert {row.unsupported for row in rows.values()} == {True}
     assert "cpu_share_tcp_data_queue" in rows
 
 
@@ -230,14 +231,14 @@ def test_where_perf_was_refused_every_measure_says_so(tmp_path: Path) -> None:
 )
 def test_half_a_profile_is_none(tmp_path: Path, account: dict[str, Any] | None, why: str) -> None:
     rows = _rows(*_run(tmp_path, SAMPLES, account))
-    assert {(row["value"], row["why"]) for row in rows.values()} == {(None, why)}
+    assert {(row.value, row.why) for row in rows.values()} == {(None, why)}
 
 
 def test_without_inlining_only_totals_are_told(tmp_path: Path) -> None:
     rows = _rows(*_run(tmp_path, SAMPLES, {"inlined_why": "no source"}))
-    known = {metric for metric, row in rows.items() if row["value"] is not None}
+    known = {metric for metric, row in rows.items() if row.value is not None}
     assert known == {"cpu_seconds_per_simulated_second", "cpu_peak_seconds_per_simulated_second"}
-    assert "no source" in rows["cpu_share_tcp_data_queue"]["why"]
+    assert "no source" in str(rows["cpu_share_tcp_data_queue"].why)
 
 
 def test_plans_say_it_only_where_it_is_asked_for(tmp_path: Path) -> None:

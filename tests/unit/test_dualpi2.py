@@ -16,10 +16,10 @@ from howdah.agent.provenance import known
 from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.judge.accounting import Snapshots
 from howdah.judge.active_queue import active_queue_checks
-from howdah.judge.check import Check
 from howdah.linux.netlink.discipline.dualpi2 import Dualpi2
 from howdah.linux.netlink.message import attribute, parse_attributes, u32
 from howdah.plan.plan import Operation, Plan
+from howdah.record.verdict import Check
 from tests.unit.profile_factory import make_one, operations
 
 NEWEST = "kernel=debian-newest"

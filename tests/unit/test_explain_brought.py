@@ -12,7 +12,6 @@ import pytest
 from howdah.errors import RecordError
 from howdah.explain.explained import Explained
 from howdah.explain.read import read_files
-from howdah.report.template import whole
 from tests.explain.damage import Packet, inside, pcap, pcapng, pcapng_block
 from tests.explain.made import MSS, transfer
 from tests.explain.strange import ACK, PSH, QUEUE, Talk
@@ -129,7 +128,3 @@ def test_the_first_flight_of_tls_is_no_initial_window(tmp_path: Path) -> None:
     assert flow.opener == "receiver" and flow.retransmitted_packets == 0
     assert flow.initial_window_packets is None and "application" in flow.unknown["initial_window"]
     assert flow.exit is None and flow.limit == "application"
-
-
-def test_a_window_and_its_unit_stay_on_one_line() -> None:
-    assert whole("held it at 80 KiB for 97 % of the time") == "held it at 80\u00a0KiB for 97\u00a0% of the time"

@@ -7,6 +7,7 @@ import gzip
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from howdah.errors import RecordError
@@ -44,6 +45,9 @@ def test_what_a_capture_holds_twice_counts_once(tmp_path: Path) -> None:
     once, twice = (explained(DAMAGES[name](transfer(LOSSY)), tmp_path) for name in ("none", "captured twice"))
     assert twice.retransmitted_packets == once.retransmitted_packets
     assert any("twice" in note for note in twice.notes)
+    # An ACK and what it lets go have one stamp: their order is the file's, whatever the addresses are.
+    assert once.parts is not None and twice.parts is not None
+    assert np.array_equal(twice.parts[2].flight, once.parts[2].flight)
 
 
 def test_a_start_in_mid_stream_says_so_and_names_no_cause(tmp_path: Path) -> None:
@@ -155,17 +159,17 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_large_file_is_told_by_its_megabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from howdah.explain import connection, records
+    from howdah.explain import capture, records
 
     packets = transfer(Drawn(total_bytes=3_000_000))
     whole = [Packet(each.time_ns, each.data.ljust(each.wire, b"\0"), each.wire) for each in packets]
     (tmp_path / "x.pcap").write_bytes(pcap(whole))
     said: list[tuple[str, int, int]] = []
     monkeypatch.setattr(records, "BLOCK_BYTES", 500_000)
-    connection.read_capture(tmp_path / "x.pcap", 5, lambda *each: said.append(each))
+    capture.read_capture(tmp_path / "x.pcap", 5, lambda *each: said.append(each))
     assert said == [], "a small one is not"
-    monkeypatch.setattr(connection, "_LARGE_MEGABYTES", 2)
-    connection.read_capture(tmp_path / "x.pcap", 5, lambda *each: said.append(each))
+    monkeypatch.setattr(capture, "_LARGE_MEGABYTES", 2)
+    capture.read_capture(tmp_path / "x.pcap", 5, lambda *each: said.append(each))
     size = -(-(tmp_path / "x.pcap").stat().st_size // 1_000_000)
     assert {(what, total) for what, _, total in said} == {("reading x.pcap, MB", size)}
     done = [each for _, each, _ in said]

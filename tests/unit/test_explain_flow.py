@@ -15,9 +15,9 @@ from howdah.explain.page import write_page
 from howdah.explain.read import read_files
 from howdah.explain.words import sentence, text
 from howdah.held import HeldBy
-from tests.explain.damage import pcap
+from tests.explain.damage import Packet, pcap
 from tests.explain.made import Path as Drawn
-from tests.explain.made import transfer
+from tests.explain.made import Written, transfer
 
 
 def explained(drawn: Drawn, place: Path) -> Explained:
@@ -92,6 +92,38 @@ def test_a_transfer_that_ended_first_is_no_exit(tmp_path: Path) -> None:
     assert flow.exit is None and flow.limit == "application"
     assert flow.round_flights_packets[:2] == [10, 20]
     assert flow.rate_bits_per_second.value == pytest.approx(20e6, rel=0.02), "by the spacing of the first windows"
+
+
+@pytest.mark.parametrize(("policed", "bucket_bytes"), [(4e6, 40_000), (4e6, 80_000), (8e6, 40_000), (12e6, 80_000)])
+def test_behind_a_policer_a_queue_that_empties_did_not_drop(
+    policed: float, bucket_bytes: float, tmp_path: Path
+) -> None:
+    """The bucket lets a burst pass, whose queue is the longest that there is; then packets are lost while it empties.
+    Only the receiver's capture is here, in which nobody sees what came to the policer."""
+    far: list[Packet] = []
+    transfer(Drawn(policed=policed, bucket_bytes=bucket_bytes), far=far)
+    file = tmp_path / "recording"
+    file.write_bytes(pcap(far))
+    (flow,) = read_files([file], 1).flows
+    assert flow.loss_by is None and "the queue emptied while packets were lost" in flow.loss_words
+    assert flow.buffer_bytes.value is None
+    queued: list[Packet] = []
+    transfer(Drawn(buffer_bytes=60_000), far=queued)
+    file.write_bytes(pcap(queued))
+    assert read_files([file], 1).flows[0].loss_by == "queue"
+
+
+def test_the_end_of_a_transfer_is_no_byte_of_it(tmp_path: Path) -> None:
+    """A FIN has a number, and an ACK counts it."""
+    first, size = 1000, 60_000
+    packets = transfer(Drawn(total_bytes=size), first)
+    last = packets[-1].time_ns - Written.EPOCH_NS
+    end = Written().packet(last + 1000, True, first + size, 1, 0, 502, (9000, 5000), flags=0x11)
+    answer = Written().packet(last + 40_000_000, False, 1, first + size + 1, 0, 502, (9000, 9000))
+    file = tmp_path / "recording"
+    for behind in ([], [end], [end, answer]):
+        file.write_bytes(pcap([*packets, *behind]))
+        assert read_files([file], 1).flows[0].data_bytes == size
 
 
 def test_a_proxy_that_answers_the_handshake_is_told_and_not_believed(tmp_path: Path) -> None:

@@ -202,4 +202,4 @@ def test_one_connection_at_three_taps_has_one_sentence_and_its_legs_in_the_headl
     headings = re.findall(r'<h2 id="flow-\d+">(.*?)</h2>', text)
     assert [each.rpartition(" ")[2] for each in headings] == ["receiver.pcap", "middle.pcap", "sender.pcap"]
     assert text.count('aria-label="Delay beyond the least') == 2, "of four ways one has a queue: wide and narrow"
-    assert text.count("varies by less than 0.1 ms") == 3
+    assert text.count("varies by less than 0.1\u00a0ms") == 3

@@ -116,7 +116,7 @@ def test_a_time_sequence_graph_has_what_was_sent_acknowledged_and_allowed(run: R
     for one, other in zip(colours["green"], colours["green"][1:], strict=False):
         assert one[2:] == other[:2], "the line has no gap"
     assert max(to for *_, to in colours["yellow"]) == acks["snd_una_bytes"].max() + (1 << 26)
-    exit_s: float = next(row["value"] for row in run.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
+    exit_s = next(float(row.value or 0) for row in run.metrics if row.metric == "exit_time_s" and row.flow == 1)
     diamond = lines[lines.index("red") + 1].split()
     assert diamond[0] == "diamond"
     assert float(diamond[1]) == pytest.approx(exit_s, abs=1e-5)
@@ -136,10 +136,10 @@ def test_qlog_is_a_sequence_of_json_texts_of_the_main_schema(run: Run, tmp_path:
     times = [event["time"] for event in events]
     assert times == sorted(times)
     states = [event for event in events if event["name"] == "recovery:congestion_state_updated"]
-    measured = {row["metric"]: row["value"] for row in run.metrics if row["flow"] == 1}
+    measured = {row.metric: row.value for row in run.metrics if row.flow == 1}
     assert [state["data"].get("new") for state in states] == ["slow_start", "congestion_avoidance"]
     assert states[1]["data"]["trigger"] == measured["exit_cause"]
-    assert states[1]["time"] == pytest.approx(measured["exit_time_s"] * 1e3)
+    assert states[1]["time"] == pytest.approx(float(measured["exit_time_s"] or 0) * 1e3)
     metrics = [event for event in events if event["name"] == "recovery:metrics_updated"]
     known = {"congestion_window", "ssthresh", "smoothed_rtt", "bytes_in_flight"}
     state: dict[str, float] = {}
@@ -186,7 +186,7 @@ def captured(tmp_path: Path) -> Run:
     assert run.plan is not None
     flow = run.plan.flows[0]
     acks = _acks(run, 1)
-    exit_ns = next(row["value"] for row in run.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1) * 1e9
+    exit_ns = next(float(row.value or 0) for row in run.metrics if row.metric == "exit_time_s" and row.flow == 1) * 1e9
     sent = int(acks["snd_nxt_bytes"][np.searchsorted(acks["time_ns"], exit_ns, side="right") - 1])
     there = (flow.source_address, flow.source_port, flow.destination_address, flow.destination_port)
     back = (*there[2:], *there[:2])
@@ -273,9 +273,9 @@ def _formats() -> set[str]:
 
 def test_every_export_has_the_same_zero(captured: Run, tmp_path: Path) -> None:
     """The exit of flow 1 has one date, whoever reads it. The capture's clock is another one, and runs 1 ms/s fast."""
-    row = next(row for row in captured.metrics if row["metric"] == "exit_time_s" and row["flow"] == 1)
+    row = next(row for row in captured.metrics if row.metric == "exit_time_s" and row.flow == 1)
     assert captured.plan is not None
-    exit_s: float = row["value"] + captured.plan.flows[0].start_us / 1e6
+    exit_s = float(row.value or 0) + captured.plan.flows[0].start_us / 1e6
     epoch_ns, booted_ns = 4 * 10**9, 1_700_000_000 * 10**9
     clocks = [{"monotonic_ns": at, "realtime_ns": booted_ns + at + at // 1000} for at in (0, 100 * 10**9)]
     raw = captured.directory.raw

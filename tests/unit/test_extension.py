@@ -36,7 +36,7 @@ Install = Callable[..., None]
 _MODULE = """
 from howdah.engine.host import HostEngine
 from howdah.hooks import CommandEntry, EngineEntry, MeasureEntry
-from howdah.judge.check import Check
+from howdah.record.verdict import Check
 from howdah.metric import Metric
 from howdah.trait import Traits
 
@@ -219,8 +219,8 @@ def test_a_check_that_fails_makes_a_run_invalid(install: Install, tmp_path: Path
     run = _analysed(tmp_path / "run")
     install("gauge", checks="lucky = gauge:check")
     verdict = judge(run, recorded_plan())
-    assert verdict["verdict"] == "invalid"
-    assert verdict["checks"][-1]["name"] == "lucky"
+    assert verdict.verdict == "invalid"
+    assert verdict.checks[-1].name == "lucky"
 
 
 def test_an_engine_is_known_and_made(install: Install) -> None:

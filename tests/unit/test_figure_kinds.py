@@ -21,7 +21,9 @@ from matplotlib.text import Text
 
 from howdah.command.main import main
 from howdah.profile.figure import FigureSection
-from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw
+from howdah.record.result import load_experiment
+from howdah.report.distribution import Distribution
+from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw, summed
 from howdah.report.paper import line as paper_line
 from howdah.report.paper.extent import until_s
 from howdah.report.paper.legend import broken, columns, entries, lines_of_legend
@@ -139,6 +141,19 @@ def test_distributions_are_of_every_connection(written: Path, name: str) -> None
             shares = [100 * (place + 1) / len(values) for place in range(len(values))]
             assert [float(row["y"]) for row in mine] == pytest.approx(shares)
         assert len(panels) == (4 if name == "completion" else 1)
+
+
+def test_distributions_of_one_measure_have_one_axis(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"near": [1.0, 1.5, 2.0], "far": [8.0, 8.5, 9.0]}
+    found = [
+        Distribution(point, "web", "completion time (s)", False, [(0, "cubic", each)], ends=(1.0, 9.0))
+        for point, each in values.items()
+    ]
+    monkeypatch.setattr(summed, "distributions", lambda *_: found)
+    panels = summed.completion_figure([load_experiment(experiment)]).panels
+    assert len({panel.ends_across for panel in panels}) == 1
+    (ends,) = {panel.ends_across for panel in panels}
+    assert ends is not None and ends[0] <= 1.0 and ends[1] >= 9.0
 
 
 def test_the_map_has_the_median_of_the_measure_that_is_asked_for(experiment: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record, sha256_text
 from howdah.record.result import load_experiment
 from howdah.record.run import write_record
+from howdah.record.verdict import Verdict
 from howdah.report.plot.sample import flow_of
 from howdah.work.stage import refresh
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
@@ -121,7 +122,7 @@ def test_claims_figures_and_nights_ask_for_that_number(recorded: RunDirectory) -
         assert select(run, SelectorSection(metric="exit_cwnd_packets", flow=asked))[0] == 67
         assert flow_of(run.plan, asked) == 2
     assert select(run, SelectorSection(metric="exit_cwnd_packets", flow=1))[0] is None
-    counted = dataclasses.replace(run, verdict={"verdict": "pass"})
+    counted = dataclasses.replace(run, verdict=Verdict(verdict="pass"))
     assert repetition_of(counted, {}).metrics["exit_cwnd_packets@2"] == 67
 
 

@@ -14,7 +14,6 @@ import pytest
 from howdah.ingest.processor import SCHEMA, ingest_processor
 from howdah.ingest.source import Context
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import Check
 from howdah.judge.host_processor import processor_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
@@ -28,6 +27,7 @@ from howdah.record import table as store
 from howdah.record.agent import AgentRecord
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.trace_factory import MS, make_measured, make_trace
 
@@ -85,7 +85,7 @@ def judged(path: Path, changes: Changes | None = None, taken: int | None = 29) -
 def test_measures_of_the_sender(tmp_path: Path) -> None:
     sheet = Sheet({})
     processor_host_rows(sheet, *lived(tmp_path))
-    values = {row["metric"]: row["value"] for row in sheet.rows}
+    values = {row.metric: row.value for row in sheet.rows}
     assert values == {
         "processor_busy_share": pytest.approx(0.4825),
         "processor_saturated_s": pytest.approx(0.1),
@@ -101,7 +101,7 @@ def test_a_processor_that_was_not_read_has_no_measures(tmp_path: Path) -> None:
     sheet = Sheet({})
     processor_host_rows(sheet, directory, dataclasses.replace(data, plan=unread))
     assert len(sheet.rows) == 5
-    assert all(row["value"] is None and row["why"] == "the processor was not read" for row in sheet.rows)
+    assert all(row.value is None and row.why == "the processor was not read" for row in sheet.rows)
     found = processor_checks(directory, dataclasses.replace(data, plan=unread), None, VIRTUAL)
     assert [check.ok for check in found] == [None] * 3
 
@@ -115,8 +115,8 @@ def test_a_host_that_answered_nothing_or_in_part_has_no_such_measures(tmp_path: 
         store.write(directory, "processor", some)
         sheet = Sheet({})
         processor_host_rows(sheet, directory, data)
-        assert [row["value"] for row in sheet.rows][-missing:] == [None] * missing
-        assert all(row["why"] == "the processor was not read" for row in sheet.rows[-missing:])
+        assert [row.value for row in sheet.rows][-missing:] == [None] * missing
+        assert all(row.why == "the processor was not read" for row in sheet.rows[-missing:])
 
 
 def test_an_honest_processor_passes(tmp_path: Path) -> None:

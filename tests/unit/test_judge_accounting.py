@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from howdah.judge.accounting import Snapshots, accounting_checks
-from howdah.judge.check import Check
 from howdah.judge.tolerance import VIRTUAL
 from howdah.plan.plan import Operation, Plan
 from howdah.plan.route import way
+from howdah.record.verdict import Check
 from tests.unit import path_factory
 from tests.unit.path_factory import ACKS, DROPPED, SENT
 

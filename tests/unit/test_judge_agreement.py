@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from howdah.judge.agreement import agreement_checks
-from howdah.judge.check import Check
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.record.schema import FLOW
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.trace_factory import MS, MSS, make_counters, make_flow, make_info, make_trace
 from tests.unit.traffic_factory import make_quic, make_stack

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from howdah.judge.calibration import calibration_checks, whole_nanoseconds
-from howdah.judge.check import Check
 from howdah.judge.tolerance import REAL, VIRTUAL, Tolerance, tolerance_of
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.record.calibration import CalibrationRecord
+from howdah.record.verdict import Check
 from tests.calibrated import calibrated
 from tests.unit import path_factory
 from tests.unit.plan_factory import on_engine

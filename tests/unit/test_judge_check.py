@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.check import Check, none_of, within
 from howdah.judge.collection import raw_files
+from howdah.record.verdict import Check, none_of, within
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_count_must_be_zero(count: int | None, ok: bool | None, message: str) 
 
 
 def test_a_check_is_written_with_all_its_fields() -> None:
-    assert Check("loss", "after", True, "none", 0, 1.5, 0, "probes").to_json() == {
+    assert asdict(Check("loss", "after", True, "none", 0, 1.5, 0, "probes")) == {
         "name": "loss",
         "stage": "after",
         "ok": True,

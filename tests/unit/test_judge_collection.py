@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.check import Check
 from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.plan.plan import Plan
+from howdah.record.verdict import Check
 from tests.unit import path_factory
 from tests.unit.plan_factory import collecting
 

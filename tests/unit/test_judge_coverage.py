@@ -11,9 +11,9 @@ import pytest
 
 from howdah.ingest.source import SourceReport
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import Check
 from howdah.judge.coverage import coverage_checks, trace_to_the_end
 from howdah.measure.sampled import MISSING, Samples
+from howdah.record.verdict import Check
 from tests.unit import path_factory
 from tests.unit.plan_factory import collecting, on_engine
 from tests.unit.trace_factory import MS, make_flow, make_info, make_measured, make_trace

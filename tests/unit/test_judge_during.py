@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from howdah.ingest.run import ingest
-from howdah.judge.check import Check
 from howdah.judge.during import backlogged_spans, dequeue_rate, dropping, during_checks, minimum_rtt, peak_backlog
 from howdah.judge.limits import limit_checks
 from howdah.judge.run import judge
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
+from howdah.measure.sampled import MISSING
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Operation
 from howdah.record.directory import read_json
+from howdah.record.verdict import Check, read_verdict
 from tests.unit import path_factory
 from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
@@ -87,6 +88,16 @@ def test_a_flow_that_overfills_the_path_at_once_is_judged_by_its_handshake(hands
     assert ("handshake" in check.message) is ok
 
 
+def test_a_handshake_that_lasts_longer_than_an_interval_of_readings_is_known() -> None:
+    info = make_info([0.0, 30.0, 60.0], min_rtt_us=[MISSING, MISSING, 40_010])
+    queued = trace(95, srtt_ms=0)
+    check = minimum_rtt(make_measured([queued], info=info), queued, VIRTUAL)
+    assert check.ok is True
+    assert "of its handshake" in check.message
+    never = make_info([0.0, 30.0], min_rtt_us=[MISSING, MISSING])
+    assert minimum_rtt(make_measured([queued], info=never), queued, VIRTUAL).ok is False
+
+
 @pytest.mark.parametrize(("handshake_ms", "ok"), [(40.01, True), (60, False), (39, False)])
 def test_the_handshake_is_known_where_timestamps_make_the_kernels_minimum_too_short(
     handshake_ms: float, ok: bool
@@ -152,13 +163,13 @@ def test_one_failed_check_makes_the_run_invalid(tmp_path: Path) -> None:
     (run.raw / "calibration-before.json").write_text(json.dumps(path_factory.calibration()))
     ingest(run)
     verdict = judge(run, recorded_plan())
-    assert verdict == read_json(run.verdict)
-    assert verdict["verdict"] == "invalid"
-    names = {check["name"]: check for check in verdict["checks"] if check["ok"] is False}
+    assert verdict == read_verdict(run)
+    assert verdict.verdict == "invalid"
+    names = {check.name: check for check in verdict.broken}
     assert "accounting" in names
-    assert names["calibration"]["stage"] == "after"
+    assert names["calibration"].stage == "after"
     columns = {"name", "stage", "ok", "expected", "measured", "tolerance", "unit", "message"}
-    assert all(set(check) == columns and check["message"] for check in verdict["checks"])
+    assert all(set(check) == columns and check["message"] for check in read_json(run.verdict)["checks"])
 
 
 @pytest.mark.parametrize(
@@ -236,5 +247,5 @@ def test_readings_that_are_late_are_excused_by_a_busy_processor(
     plan = dataclasses.replace(plan, collect=collecting(plan.collect, qdisc_us=10_000))
     run = make_recorded_run(tmp_path, plan)
     ingest(run)
-    checks = {check["name"]: check["ok"] for check in judge(run, plan)["checks"]}
+    checks = {check.name: check.ok for check in judge(run, plan).checks}
     assert checks["the bottleneck's queue readings"] is ok

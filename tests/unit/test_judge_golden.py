@@ -13,7 +13,6 @@ from howdah.ingest.ns2 import read_links
 from howdah.ingest.run import ingest
 from howdah.judge.accounting import Snapshots, accounting_checks
 from howdah.judge.calibration import calibration_checks
-from howdah.judge.check import Check
 from howdah.judge.collection import collection_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.model import packet_checks
@@ -23,6 +22,7 @@ from howdah.judge.tolerance import VIRTUAL
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Host, Operation, Plan, RealTime
 from howdah.record.directory import RunDirectory
+from howdah.record.verdict import Check
 from howdah.trait import traits
 from tests.calibrated import calibrated
 from tests.unit import path_factory
@@ -211,7 +211,7 @@ def verdict(run: RunDirectory, plan: Plan) -> list[Check]:
 
 def judged(run: RunDirectory, plan: Plan) -> list[Check]:
     """Paths of files begin at the run's directory."""
-    checks = [Check(**each) for each in judge(run, plan)["checks"]]
+    checks = judge(run, plan).checks
     return [dataclasses.replace(each, message=each.message.replace(f"{run.path}/", "")) for each in checks]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.check import Check
 from howdah.judge.kernel_log import kernel_log_checks
+from howdah.record.verdict import Check
 from tests.unit.told_by_agent import agent_of
 
 ALARM = {"time_us": 7, "text": "WARNING: at x.c:15", "module": None, "frames": ["f", "g"]}

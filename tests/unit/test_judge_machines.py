@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.check import Check
 from howdah.judge.machines import clock_gain, clock_known, machine_checks, processor, round_trip_checks
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.record.agent import ProcessorRecord
 from howdah.record.calibration import CalibrationRecord
+from howdah.record.verdict import Check
 from tests.calibrated import calibrated
 from tests.unit.plan_factory import make_plan
 from tests.unit.told_by_agent import told

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.check import Check
 from howdah.judge.own import own_module_checks
 from howdah.plan.plan import Plan
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
 from tests.unit.told_by_agent import agent_of, told
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.check import Check
 from howdah.judge.limits import limit_checks
 from howdah.judge.promise import (
     RECEIVE_BUFFER,
@@ -21,6 +20,7 @@ from howdah.judge.promise import (
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.plan.plan import Operation, Plan
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
 from tests.unit.test_judge_limits import held_trace
 from tests.unit.test_measure_limit import RECOVERY, readings

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.check import Check
 from howdah.judge.during import minimum_rtt
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import Samples
@@ -20,6 +19,7 @@ from howdah.measure.trace import FlowTrace
 from howdah.plan.path import Hop
 from howdah.plan.plan import CalibrationTarget, Plan, Processor
 from howdah.receiver import RECEIVERS
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.trace_factory import MS, make_flow, make_info, make_measured, make_trace
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from howdah.judge.calibration import calibration_checks, whole_nanoseconds
-from howdah.judge.check import Check
 from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate, waiting
 from howdah.judge.schedule import loss_schedule_checks, scheduled_loss
 from howdah.judge.tolerance import VIRTUAL
@@ -23,6 +22,7 @@ from howdah.plan.plan import Plan
 from howdah.record import table
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import QDISC
+from howdah.record.verdict import Check
 from tests.calibrated import calibrated
 from tests.unit import path_factory
 from tests.unit.trace_factory import make_flow, make_measured, make_queue, make_trace

@@ -7,13 +7,13 @@ import dataclasses
 
 import pytest
 
-from howdah.judge.check import Check
 from howdah.judge.limits import limit_checks
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Operation, Plan
 from howdah.plan.traffic import HttpRequests
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
 from tests.unit.test_measure_limit import RECOVERY, readings
 from tests.unit.trace_factory import make_flow, make_info, make_measured, make_trace

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from howdah.agent.wiring.netlink import ROUTE_METRICS as NUMBERS
-from howdah.judge.check import Check
 from howdah.judge.settings import settings_checks
 from howdah.plan.kernel import Part
 from howdah.plan.operation import ROUTE_METRICS
 from howdah.plan.plan import Operation, Plan
+from howdah.record.verdict import Check
 from howdah.trait import traits
 from tests.unit import path_factory
 from tests.unit.told_by_agent import agent_of

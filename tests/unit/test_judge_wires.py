@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.check import Check
 from howdah.judge.qlog import qlog_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.judge.wires import wire_checks
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Plan
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
 from tests.unit.traffic_factory import make_quic
 

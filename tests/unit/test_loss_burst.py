@@ -15,7 +15,6 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.judge.burst import allowed_losses, burst_checks, bursts
-from howdah.judge.check import Check
 from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline import made
@@ -27,6 +26,7 @@ from howdah.plan.text import render
 from howdah.record import table
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import QDISC
+from howdah.record.verdict import Check
 from tests.unit import path_factory
 from tests.unit.profile_factory import make_one, make_plans
 

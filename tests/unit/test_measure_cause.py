@@ -245,6 +245,20 @@ def test_a_collapsed_window_and_a_timeout_are_an_rto() -> None:
     assert cause(own, counters_at_exit(timeouts=1), [50, 70], ca_state=[OPEN, OPEN]) == "own-cut"
 
 
+def test_a_timeout_that_the_next_ack_undoes_is_an_rto() -> None:
+    """A slow link: the timer fires at 500 ms, the ACK of what was no loss comes at 600, the next timer at 1500."""
+    slow = make_trace(
+        [80, 600, 6656, 12712],
+        una=[0, 1, 2, 3],
+        nxt=[10, 13, 15, 17],
+        cwnd=[10, 1, 1, 13],
+        ssthresh=[INF, 7, 8, INF],
+    )
+    times = [110.0, 410.0, 510.0, 610.0, 1410.0, 1510.0]
+    assert cause(slow, [], times, ca_state=[OPEN, OPEN, LOSS, OPEN, OPEN, LOSS]) == "rto"
+    assert cause(slow, [], times, ca_state=[OPEN, RECOVERY, LOSS, OPEN, OPEN, LOSS]) == "loss"
+
+
 # -- BBR: the trace shows that it entered Drain, tcp_info why.
 
 

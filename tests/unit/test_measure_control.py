@@ -169,14 +169,14 @@ def measure(trace: FlowTrace, info: Samples | None = None, **plan: Any) -> dict[
     data = dataclasses.replace(data, plan=dataclasses.replace(data.plan, **plan))
     sheet = Sheet({})
     exit_rows(sheet, data, trace, find_startup(data, trace))
-    return {row["metric"]: row for row in sheet.rows}
+    return {row.metric: row for row in sheet.rows}
 
 
 def outcome(trace: FlowTrace, info: Samples | None = None, **plan: Any) -> tuple[Any, str]:
     """``startup_left`` and why there is no exit."""
     rows = measure(trace, info, **plan)
-    assert rows["exit_time_s"]["value"] is None
-    return rows["startup_left"]["value"], rows["exit_time_s"]["why"]
+    assert rows["exit_time_s"].value is None
+    return rows["startup_left"].value, rows["exit_time_s"].why
 
 
 STAYED = (0, "the flow did not leave slow start")

@@ -50,11 +50,11 @@ def measure(
     data = dataclasses.replace(data, plan=dataclasses.replace(data.plan, required_modules=["ss_search"]))
     sheet = Sheet({})
     exit_rows(sheet, data, trace, find_startup(data, trace))
-    return {row["metric"]: row for row in sheet.rows}, sheet
+    return {row.metric: row for row in sheet.rows}, sheet
 
 
 def numbers(rows: dict[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
-    return tuple(rows[name]["value"] for name in names)
+    return tuple(rows[name].value for name in names)
 
 
 PLUG_IN = [
@@ -70,16 +70,16 @@ def test_the_window_of_an_exit_is_the_one_before_the_roll_back(algorithm: str, e
     rows, sheet = measure(trace_of(*ROLLS_BACK, algorithm), events)
     assert numbers(rows, WHEN) == (0.044, 0.044)
     assert numbers(rows, WINDOWS) == (34, 34, 14)
-    assert rows["exit_cause"]["value"] == ("delivery-rate" if events else "own-cut")
-    assert all(check["agree"] for check in sheet.cross_checks)
+    assert rows["exit_cause"].value == ("delivery-rate" if events else "own-cut")
+    assert all(check.agree for check in sheet.cross_checks)
 
 
 def test_a_module_that_tells_of_its_exit_after_the_cut_is_reported() -> None:
     rows, sheet = measure(trace_of(*ROLLS_BACK), [told(44, "exit", "delivery-rate", 20)])
-    assert rows["exit_cwnd_packets"]["value"] == 20
-    (found,) = [check for check in sheet.cross_checks if check["metric"] == "exit_cwnd_packets"]
-    assert not found["agree"]
-    assert "cut already" in found["message"]
+    assert rows["exit_cwnd_packets"].value == 20
+    (found,) = [check for check in sheet.cross_checks if check.metric == "exit_cwnd_packets"]
+    assert not found.agree
+    assert "cut already" in found.message
 
 
 DRAIN = [
@@ -95,7 +95,7 @@ def test_a_drain_was_decided_when_it_began(algorithm: str, events: list[SlowStar
     assert numbers(rows, WHEN) == (0.044, 0.044)
     assert numbers(rows, WINDOWS) == (34, 34, 14)
     assert numbers(rows, DRAIN_END) == (0.048, 20, "delivery-rate" if events else "own-cut")
-    assert all(check["agree"] for check in sheet.cross_checks)
+    assert all(check.agree for check in sheet.cross_checks)
 
 
 @pytest.mark.parametrize("told_of", [True, False], ids=["plug-in", "outside"])
@@ -104,13 +104,13 @@ def test_a_loss_that_ends_a_drain_does_not_move_its_decision(told_of: bool) -> N
     events = [told(44, "phase", "delivery-rate", 34), told(48, "exit", "loss", 26, ssthresh_packets=18)]
     trace = trace_of(*LOSES, "search_reno" if told_of else "theirs")
     rows, _ = measure(trace, events if told_of else [], ca_state=[0, 3, 3])
-    assert rows["exit_cause"]["value"] == ("delivery-rate" if told_of else "own-cut")
+    assert rows["exit_cause"].value == ("delivery-rate" if told_of else "own-cut")
     assert numbers(rows, WHEN) == (0.044, 0.044)
     assert numbers(rows, WINDOWS) == (34, 34, 8)
     assert numbers(rows, DRAIN_END) == (0.048, 26, "loss")
-    assert rows["startup_left"]["value"] == 1
+    assert rows["startup_left"].value == 1
     if told_of:
-        assert rows["exit_quantity"]["value"] is not None, "the number that decided, not the loss's, which has none"
+        assert rows["exit_quantity"].value is not None, "the number that decided, not the loss's, which has none"
 
 
 def test_a_phase_in_which_nothing_is_drained_is_no_decision() -> None:
@@ -124,7 +124,7 @@ def test_a_loss_in_a_phase_that_may_be_taken_back_is_the_exit() -> None:
     """HyStart++ in CSS grows on and may resume: a loss in it decides."""
     events = [told(42, "phase", "delay", 32), told(44, "exit", "loss", 34, ssthresh_packets=20)]
     rows, _ = measure(trace_of(*ROLLS_BACK), events)
-    assert rows["exit_cause"]["value"] == "loss"
+    assert rows["exit_cause"].value == "loss"
     assert numbers(rows, (*WHEN, *WINDOWS)) == (0.044, 0.044, 34, 34, None)
     assert "drain_end_time_s" not in rows
 
@@ -138,7 +138,7 @@ def test_a_window_that_tcp_lowers_for_its_application_is_no_drain() -> None:
         "notsent_bytes": [0, 0, 0],
     }
     rows, _ = measure(trace_of(*LOSES, "theirs"), ca_state=[0, 3, 3], **idle)
-    assert rows["exit_cause"]["value"] == "loss"
+    assert rows["exit_cause"].value == "loss"
     assert numbers(rows, WHEN) == (0.048, 0.048)
     assert "drain_end_time_s" not in rows
 
@@ -155,24 +155,24 @@ def test_the_windows_of_a_start_up_like_bbrs_are_no_drain() -> None:
 def test_the_roll_back_of_a_later_exit_is_not_that_of_the_first() -> None:
     events = [told(44, "exit", "delay", 34), *(dataclasses.replace(each, time_ns=90_000_000) for each in PLUG_IN)]
     rows, _ = measure(trace_of(*STAYS), events)
-    assert rows["rollback_packets"]["value"] == 0
+    assert rows["rollback_packets"].value == 0
 
 
 @pytest.mark.parametrize("events", [[told(44, "exit", "delay", 34)], []], ids=["plug-in", "in-tree"])
 def test_an_exit_that_keeps_the_window_takes_nothing_back(events: list[SlowStartEvent]) -> None:
     rows, _ = measure(trace_of(*STAYS), events)
-    assert rows["decision_time_s"]["value"] == rows["exit_time_s"]["value"]
-    assert rows["decision_cwnd_packets"]["value"] == rows["exit_cwnd_packets"]["value"]
-    assert rows["rollback_packets"]["value"] == 0
+    assert rows["decision_time_s"].value == rows["exit_time_s"].value
+    assert rows["decision_cwnd_packets"].value == rows["exit_cwnd_packets"].value
+    assert rows["rollback_packets"].value == 0
 
 
 def test_a_cut_by_a_loss_is_no_roll_back() -> None:
     rows, _ = measure(trace_of(*ROLLS_BACK), [told(44, "exit", "loss", 34, ssthresh_packets=20)])
     assert numbers(rows, WINDOWS) == (34, 34, None)
-    assert "TCP cut the window" in rows["rollback_packets"]["why"]
+    assert "TCP cut the window" in rows["rollback_packets"].why
     rows, _ = measure(trace_of(*ROLLS_BACK, "theirs"), ca_state=[0, 3, 3])
-    assert rows["exit_cause"]["value"] == "loss"
-    assert rows["rollback_packets"]["value"] is None
+    assert rows["exit_cause"].value == "loss"
+    assert rows["rollback_packets"].value is None
 
 
 def test_a_flow_that_stays_decides_nothing() -> None:

@@ -15,6 +15,7 @@ from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Flow
+from howdah.record.metrics import MetricRow
 from tests.experiment_factory import Scenario, make_plan
 from tests.unit.event_factory import told
 
@@ -36,7 +37,7 @@ def counters(**grown: int) -> Counters:
 
 def row_of(
     algorithm: str, found: Counters, events: dict[int, list[Any]] | None = None, **changes: Any
-) -> dict[str, Any] | None:
+) -> MetricRow | None:
     plan = make_plan(Scenario(flows=2), algorithm, 0, {})
     flows: list[Flow] = [plan.flows[0], replace(plan.flows[1], **changes)]
     plan = replace(plan, flows=flows)
@@ -50,20 +51,20 @@ def row_of(
 def test_counters_of_every_sender_are_added() -> None:
     row = row_of("cubic", counters(s1_train=2, s1_delay=0, s2_train=0, s2_delay=1))
     assert row is not None
-    assert row["value"] == 3
+    assert row.value == 3
 
 
 def test_the_hosts_of_background_flows_are_not_counted() -> None:
     row = row_of("cubic", counters(s1_train=0, s1_delay=0, s2_train=4, s2_delay=0), role="background")
     assert row is not None
-    assert row["value"] == 0
+    assert row.value == 0
 
 
 def test_a_kernel_without_the_counters_says_so() -> None:
     row = row_of("cubic", counters())
     assert row is not None
-    assert row["value"] is None
-    assert "counters" in row["why"]
+    assert row.value is None
+    assert "counters" in str(row.why)
 
 
 @pytest.mark.parametrize("algorithm", ["reno", "cubic-no-hystart", "bbr", "mine"])
@@ -75,4 +76,4 @@ def test_a_plug_in_counts_by_the_flows_that_its_reason_ended() -> None:
     events = {1: [told(10, "phase", "delivery-rate"), told(20, "exit", "loss")], 2: [told(20, "exit", "loss")]}
     row = row_of("search", counters(), events)
     assert row is not None
-    assert row["value"] == 1, "SEARCH decided, whatever ended its drain"
+    assert row.value == 1, "SEARCH decided, whatever ended its drain"

@@ -64,9 +64,9 @@ def test_each_role_is_counted_apart_and_only_where_there_is_one() -> None:
     data = make_measured(traces, plan=plan)
     sheet = Sheet({})
     early_loss_rows(sheet, data, traces[0], None, LossEpisode(500 * MS, 600 * MS, 1, 1), 0)
-    values = {row["metric"]: row["value"] for row in sheet.rows}
+    values = {row.metric: row.value for row in sheet.rows}
     assert values == {"startup_retransmitted_packets": None, "synchronous_losses_measured": 2}
     quiet = Sheet({})
     early_loss_rows(quiet, data, traces[0], None, None, 0)
-    assert quiet.rows[1]["value"] is None
-    assert quiet.rows[1]["why"] == "no loss episode"
+    assert quiet.rows[1].value is None
+    assert quiet.rows[1].why == "no loss episode"

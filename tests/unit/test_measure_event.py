@@ -14,6 +14,7 @@ from howdah.measure.exit_rows import exit_rows, find_startup
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
 from howdah.record.event import REASONS, reason
+from howdah.record.metrics import CrossCheck
 from tests.unit.event_factory import told
 from tests.unit.trace_factory import make_flow, make_measured, make_trace
 
@@ -47,11 +48,11 @@ def sheet_of(events: list[SlowStartEvent], trace: FlowTrace = DELAY) -> Sheet:
 
 
 def values(sheet: Sheet) -> dict[str, Any]:
-    return {row["metric"]: row["value"] for row in sheet.rows}
+    return {row.metric: row.value for row in sheet.rows}
 
 
-def check(sheet: Sheet, metric: str) -> dict[str, Any]:
-    (found,) = [item for item in sheet.cross_checks if item["metric"] == metric]
+def check(sheet: Sheet, metric: str) -> CrossCheck:
+    (found,) = [item for item in sheet.cross_checks if item.metric == metric]
     return found
 
 
@@ -89,8 +90,8 @@ def test_a_threshold_raised_below_the_window_changes_nothing() -> None:
 def test_an_exit_before_the_first_record_agrees_with_it() -> None:
     """A large initial window that ends slow start when the connection is made."""
     sheet = sheet_of([told(1, "exit", "initial-ssthresh", 44)], trace_of([44, 45, 45], [44, 44, 44]))
-    assert check(sheet, "exit_time_s")["agree"]
-    assert check(sheet, "exit_cwnd_packets")["agree"]
+    assert check(sheet, "exit_time_s").agree
+    assert check(sheet, "exit_cwnd_packets").agree
 
 
 def test_what_is_estimated_after_the_window_was_cut_is_no_startup() -> None:
@@ -137,8 +138,8 @@ def test_the_modules_exit_is_the_measure_and_the_trace_agrees() -> None:
     assert (found["exit_time_s"], found["exit_cwnd_packets"], found["exit_cause"]) == (0.042, 17, "css-rounds")
     assert (found["exit_quantity"], found["exit_threshold"]) == (5, 5)
     assert (found["exits"], found["phases"], found["resumes"], found["estimates"]) == (1, 1, 0, 0)
-    assert check(sheet, "exit_time_s")["agree"]
-    assert check(sheet, "exit_cwnd_packets")["agree"]
+    assert check(sheet, "exit_time_s").agree
+    assert check(sheet, "exit_cwnd_packets").agree
 
 
 @pytest.mark.parametrize(
@@ -152,22 +153,22 @@ def test_the_modules_exit_is_the_measure_and_the_trace_agrees() -> None:
 )
 def test_a_module_that_says_otherwise_is_reported(event: SlowStartEvent, metric: str, words: str) -> None:
     found = check(sheet_of([event]), metric)
-    assert not found["agree"]
-    assert words in found["message"]
+    assert not found.agree
+    assert words in found.message
 
 
 def test_an_exit_the_trace_does_not_show_is_reported() -> None:
     sheet = sheet_of([told(42, "exit", "delay", 16)], trace_of([10, 14, 16], [INF, INF, INF]))
-    assert check(sheet, "exit_time_s")["sources"] == {"module": 0.042, "tcp_probe": None}
-    assert not check(sheet, "exit_time_s")["agree"]
+    assert check(sheet, "exit_time_s").sources == {"module": 0.042, "tcp_probe": None}
+    assert not check(sheet, "exit_time_s").agree
 
 
 def test_a_module_that_tells_nothing_leaves_the_exit_to_the_trace() -> None:
     sheet = sheet_of([])
     found = values(sheet)
     assert (found["exit_time_s"], found["exits"], found["exit_quantity"]) == (0.042, 0, None)
-    assert [row["why"] for row in sheet.rows if row["metric"] == "exit_quantity"] == ["the module reported no exit"]
-    assert not check(sheet, "exit_time_s")["agree"]
+    assert [row.why for row in sheet.rows if row.metric == "exit_quantity"] == ["the module reported no exit"]
+    assert not check(sheet, "exit_time_s").agree
 
 
 def test_without_any_trace_the_modules_word_is_all_there_is() -> None:

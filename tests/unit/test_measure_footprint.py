@@ -15,7 +15,7 @@ from howdah.record.agent import AgentRecord
 def rows_of(**told: Any) -> dict[str, Any]:
     sheet = Sheet({})
     footprint_rows(sheet, AgentRecord.model_validate(told))
-    return {row["metric"]: row["value"] for row in sheet.rows}
+    return {row.metric: row.value for row in sheet.rows}
 
 
 def test_sizes_are_rows_in_bytes() -> None:

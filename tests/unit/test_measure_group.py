@@ -26,8 +26,9 @@ from howdah.measure.transaction import traced_ends_ns
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.traffic import Exchange
 from howdah.record.agent import AgentRecord, FlowRecord
-from howdah.record.connections import Connections, of_rows, read_connections, write_connections
+from howdah.record.connections import Connections, read_connections, write_connections
 from howdah.record.directory import RunDirectory
+from howdah.record.metrics import MetricRow
 from tests.unit.path_factory import path_plan
 from tests.unit.plan_factory import make_plan
 from tests.unit.told_by_agent import flow_record
@@ -60,20 +61,15 @@ def agent(records: dict[int, FlowRecord]) -> AgentRecord:
     return AgentRecord(flows=[each.model_copy(update={"id": flow}) for flow, each in records.items()])
 
 
-def connections_of(sheet: Sheet) -> list[dict[str, Any]]:
+def connections_of(sheet: Sheet) -> list[MetricRow]:
     return list(Connections(sheet.connections.table()).rows())
-
-
-def cross_checks(sheet: Sheet) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = sheet.to_json(Connections(sheet.connections.table()))["cross_checks"]
-    return found
 
 
 def rows_of(sheet: Sheet) -> dict[str, Any]:
     rows = [*sheet.rows, *connections_of(sheet)]
-    names = [row["metric"] for row in rows]
+    names = [row.metric for row in rows]
     assert len(names) == len(set(names))
-    return {row["metric"]: row["value"] for row in rows}
+    return {row.metric: row.value for row in rows}
 
 
 @pytest.mark.parametrize(
@@ -112,12 +108,10 @@ def test_the_rows_of_a_connection() -> None:
         "large_completion_time_s": 0.5,
         "large_retransmission_ratio": 0.1,
     }
-    assert {(row["flow"], row["group"], row["algorithm"]) for row in connections_of(sheet)} == {
-        (7, "web", flow.algorithm)
-    }
-    (compared,) = cross_checks(sheet)
-    assert (compared["flow"], compared["sources"]) == ("web", {"compared": 1, "agree": 1})
-    assert compared["agree"]
+    assert {(row.flow, row.group, row.algorithm) for row in connections_of(sheet)} == {(7, "web", flow.algorithm)}
+    (compared,) = sheet.compared
+    assert (compared.flow, compared.sources) == ("web", {"compared": 1, "agree": 1})
+    assert compared.agree
 
 
 def test_rows_of_connections_come_back_from_their_file(tmp_path: Path) -> None:
@@ -128,11 +122,10 @@ def test_rows_of_connections_come_back_from_their_file(tmp_path: Path) -> None:
     write_connections(run, made)
     found = read_connections(run)
     assert list(found.rows()) == list(made.rows())
-    assert found.summary() == made.summary() == sheet.to_json(made)["connections"]
+    assert found.summary() == made.summary() == sheet.plain(made)["connections"]
     assert found.of("completion_time_s", "web").values.tolist() == [0.5]
     assert (found.of("completion_time_s").unit, found.of("completion_time_s", "other").flows) == ("s", [])
-    assert {row["receiver"] for row in found.rows()} == {"windows"}
-    assert list(of_rows(list(found.rows())).rows()) == list(found.rows())
+    assert {row.receiver for row in found.rows()} == {"windows"}
     other = Sheet({}, receivers={7: "windows"})
     connection_rows(other, make_trace([], [], [], flow=member()), record(end_ns=1501 * MS, segments_sent=None))
     assert Connections(other.connections.table()).summary() != made.summary()
@@ -149,18 +142,18 @@ def test_agent_and_trace_agree_within_two_round_trips(last_ms: float, agree: boo
     trace = make_trace([1100.0, last_ms, last_ms + 1], [0, 0, 10], [10] * 3, flow=member(), start_ms=1000, srtt_ms=40)
     sheet = Sheet({})
     connection_rows(sheet, trace, record())
-    assert [each["agree"] for each in cross_checks(sheet)] == [agree]
+    assert [each.agree for each in sheet.compared] == [agree]
 
 
 def test_a_connection_that_did_nothing_says_why() -> None:
     sheet = Sheet({})
     connection_rows(sheet, make_trace([], [], [], flow=member()), flow_record())
     assert set(rows_of(sheet).values()) == {None}
-    why = {row["metric"]: row["why"] for row in connections_of(sheet)}
+    why = {row.metric: row.why for row in connections_of(sheet)}
     assert why["completion_time_s"] == f"the connection did not complete its {SIZE} bytes"
     assert why["retransmitted_packets"] == "the agent did not count segments"
     assert why["goodput_bits_per_second"] == "no byte arrived"
-    assert cross_checks(sheet) == []
+    assert sheet.compared == []
     nothing_sent = Sheet({})
     connection_rows(nothing_sent, make_trace([], [], [], flow=member()), record(segments_sent=0))
     assert rows_of(nothing_sent)["retransmission_ratio"] is None
@@ -181,7 +174,7 @@ def test_the_rows_of_a_group_are_over_its_members() -> None:
     }
     sheet = Sheet({})
     group_rows(sheet, planned(flows), agent(records))
-    assert {(row["flow"], row["group"], row["role"]) for row in sheet.rows} == {(None, "web", "measured")}
+    assert {(row.flow, row.group, row.role) for row in sheet.rows} == {(None, "web", "measured")}
     bits = SIZE * 8
     assert rows_of(sheet) == {
         "connections": 4,
@@ -227,19 +220,19 @@ def test_a_far_quantile_takes_as_many_connections_as_leave_one_beyond_it() -> No
 def test_a_group_of_which_nothing_is_known_has_no_values_but_counts() -> None:
     sheet = Sheet({})
     group_rows(sheet, planned([member(1), member(2, group="other", role="background", size_bytes=100)]), AgentRecord())
-    mine = {row["metric"]: row for row in sheet.rows if row["group"] == "web"}
-    assert {name: row["value"] for name, row in mine.items() if row["value"] is not None} == {
+    mine = {row.metric: row for row in sheet.rows if row.group == "web"}
+    assert {name: row.value for name, row in mine.items() if row.value is not None} == {
         "connections": 1,
         "completed_share": 0,
         "received_bytes": 0,
         "large_connections": 1,
         "large_within_1_s_share": 0,
     }
-    assert mine["retransmission_ratio"]["why"] == "the agent did not count segments of this group"
-    assert mine["completion_time_median_s"]["why"] == "no connection of the group was completed"
-    other = {row["metric"] for row in sheet.rows if row["group"] == "other"}
+    assert mine["retransmission_ratio"].why == "the agent did not count segments of this group"
+    assert mine["completion_time_median_s"].why == "no connection of the group was completed"
+    other = {row.metric for row in sheet.rows if row.group == "other"}
     assert not [name for name in other if name.startswith("large")], "100 bytes fit the initial window"
-    assert {row["role"] for row in sheet.rows if row["group"] == "other"} == {"background"}
+    assert {row.role for row in sheet.rows if row.group == "other"} == {"background"}
 
 
 def test_datagrams_are_delivered_or_not() -> None:
@@ -286,15 +279,13 @@ def test_transactions_of_a_connection_and_of_its_group() -> None:
     connection_rows(sheet, trace, asked((1000, 1100), (1100, 1200), (1200, 1590)))
     found = rows_of(sheet)
     assert found["transactions"] == 3
-    assert {(row["flow"], row["group"], row["algorithm"]) for row in connections_of(sheet)} == {
-        (7, "web", trace.flow.algorithm)
-    }
+    assert {(row.flow, row.group, row.algorithm) for row in connections_of(sheet)} == {(7, "web", trace.flow.algorithm)}
     assert found["first_transaction_time_s"] == 0.1
     assert found["last_transaction_time_s"] == 0.39
     assert found["transaction_time_median_s"] == 0.1
-    (compared,) = (each for each in cross_checks(sheet) if each["metric"] == "transaction_time_s")
-    assert not compared["agree"]
-    assert compared["message"].endswith("about the end of a transaction: 1 of 1 connections (flow 7)")
+    (compared,) = (each for each in sheet.compared if each.metric == "transaction_time_s")
+    assert not compared.agree
+    assert compared.message.endswith("about the end of a transaction: 1 of 1 connections (flow 7)")
     whole = Sheet({})
     group_rows(
         whole, planned([exchanged(1), exchanged(2)]), agent({1: asked((0, 100), (100, 300)), 2: asked((0, 400))})
@@ -326,16 +317,16 @@ def test_background_has_a_goodput_of_its_own_and_shares_the_utilisation() -> Non
     sheet = Sheet({})
     background_rows(sheet, plan, beside)
     (row,) = sheet.rows
-    assert (row["flow"], row["role"], row["metric"]) == (2, "background", "background_goodput_bits_per_second")
-    assert row["value"] == pytest.approx(10 * MSS * 8 / 2)
+    assert (row.flow, row.role, row.metric) == (2, "background", "background_goodput_bits_per_second")
+    assert row.value == pytest.approx(10 * MSS * 8 / 2)
     background_rows(empty := Sheet({}), plan, make_trace([], [], [], flow=other))
-    assert (empty.rows[0]["value"], empty.rows[0]["role"]) == (None, "background")
+    assert (empty.rows[0].value, empty.rows[0].role) == (None, "background")
     capacity = FairCapacity(40 * MSS * 8 / 2, [(0, 2000 * MS)], [])
     role_rows(sheet := Sheet({}), plan, [measured, beside], capacity)
     assert rows_of(sheet) == {
         "utilisation_measured": pytest.approx(0.75),
         "utilisation_background": pytest.approx(0.25),
     }
-    assert [row["role"] for row in sheet.rows] == ["measured", "background"]
+    assert [row.role for row in sheet.rows] == ["measured", "background"]
     role_rows(alone := Sheet({}), dataclasses.replace(plan, flows=[mine]), [measured], capacity)
     assert alone.rows == []

@@ -294,7 +294,7 @@ def test_without_an_ack_nothing_is_said() -> None:
     assert holding(trace, make_info([]), FairCapacity(FAST, []), NEVER, NEVER, []) is None
     sheet = Sheet({})
     together_rows(sheet, 1, Together(), algorithm="cubic")
-    assert all(row["value"] is None and row["why"] for row in sheet.rows)
+    assert all(row.value is None and row.why for row in sheet.rows)
 
 
 def test_a_link_is_busy_between_readings() -> None:
@@ -327,24 +327,24 @@ def test_the_rows_of_a_flow_add_up_and_agree_with_the_kernel() -> None:
     info = make_info([RTT_MS * number for number in range(51)], rwnd_limited_us=counted)
     sheet = Sheet({})
     held_rows(sheet, make_measured([trace], info=info), trace, None)
-    rows = {row["metric"]: row["value"] for row in sheet.rows}
-    assert sum(rows[kind.metric] for kind in HeldBy) == pytest.approx(1)
+    rows = {row.metric: row.value for row in sheet.rows}
+    assert sum(float(rows[kind.metric] or 0) for kind in HeldBy) == pytest.approx(1)
     assert rows["held_receive_window_share"] == rows["held_receive_buffer_share"] == pytest.approx(0.98)
     assert (rows["held_back_by"], rows["held_window_bytes"]) == ("receive-buffer", 40960)
     assert rows["receive_window_limited_s"] == 1.96
     (check,) = sheet.cross_checks
-    assert (check["metric"], check["agree"]) == ("held_receive_window_share", True)
+    assert (check.metric, check.agree) == ("held_receive_window_share", True)
     silent = make_info([RTT_MS * number for number in range(51)], rwnd_limited_us=[0] * 51)
     sheet = Sheet({})
     held_rows(sheet, make_measured([trace], info=silent), trace, None)
-    assert not sheet.cross_checks[0]["agree"]
+    assert not sheet.cross_checks[0].agree
 
 
 def test_a_group_is_the_time_of_all_its_connections() -> None:
     together = Together([Holding({HeldBy.THINK: 1.0, HeldBy.PACING: 1.0}, 2.0), Holding({HeldBy.THINK: 6.0}, 6.0)])
     sheet = Sheet({})
     together_rows(sheet, None, together, group="web", algorithm="cubic")
-    rows = {row["metric"]: row["value"] for row in sheet.rows}
+    rows = {row.metric: row.value for row in sheet.rows}
     assert (rows["held_think_share"], rows["held_pacing_share"], rows["held_back_by"]) == (0.875, 0.125, "pacing")
     assert rows["held_back_share"] == 1.0, "of all the time in which no client thought"
     assert rows["idle_restarts"] == 0

@@ -16,6 +16,7 @@ from howdah.measure.opening import extreme_rows, opening_rows
 from howdah.measure.queue import drop_ratio
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
+from howdah.record.metrics import MetricRow
 from tests.unit.event_factory import told
 from tests.unit.plan_factory import make_plan
 from tests.unit.told_by_agent import told as agent_telling
@@ -26,8 +27,8 @@ CAPACITY = FairCapacity(PATH.capacity_goodput_bits_per_second, [])
 NEEDED = PATH.rate_bits_per_second * make_flow().rtt_us / 8_000_000 / PATH.frame_bytes
 
 
-def rows_of(sheet: Sheet) -> dict[str, dict[str, Any]]:
-    return {row["metric"]: row for row in sheet.rows}
+def rows_of(sheet: Sheet) -> dict[str, MetricRow]:
+    return {row.metric: row for row in sheet.rows}
 
 
 def test_a_window_opens_at_the_ack_that_makes_it_hold_the_path() -> None:
@@ -38,21 +39,21 @@ def test_a_window_opens_at_the_ack_that_makes_it_hold_the_path() -> None:
     extreme_rows(sheet, trace)
     rows = rows_of(sheet)
     # The record at 120 ms is the state that the ACK at 80 ms left.
-    assert rows["window_open_time_s"]["value"] == pytest.approx(0.080)
-    assert rows["window_open_sent_bytes"]["value"] == 70 * MSS
-    assert rows["least_cwnd_packets"]["value"] == 10
-    assert rows["largest_cwnd_packets"]["value"] == 2 * enough
+    assert rows["window_open_time_s"].value == pytest.approx(0.080)
+    assert rows["window_open_sent_bytes"].value == 70 * MSS
+    assert rows["least_cwnd_packets"].value == 10
+    assert rows["largest_cwnd_packets"].value == 2 * enough
 
 
 def test_a_window_that_never_opens_says_so() -> None:
     sheet = Sheet({})
     opening_rows(sheet, make_trace([40, 80], [0, 1], [1, 2], [2, 3]), PATH, CAPACITY)
     rows = rows_of(sheet)
-    assert rows["window_open_time_s"]["value"] is None
-    assert "never" in rows["window_open_sent_bytes"]["why"]
+    assert rows["window_open_time_s"].value is None
+    assert "never" in str(rows["window_open_sent_bytes"].why)
 
 
-def jumped(events: list[Any], **parts: Any) -> dict[str, dict[str, Any]]:
+def jumped(events: list[Any], **parts: Any) -> dict[str, MetricRow]:
     """Twenty packets sent at once; the ACK of the first at 40 ms, of each further one a millisecond later."""
     count = 20
     times = [40.0 + step for step in range(count + 1)]
@@ -65,9 +66,9 @@ def jumped(events: list[Any], **parts: Any) -> dict[str, dict[str, Any]]:
 
 def test_a_jump_has_its_size_and_the_time_over_which_it_was_spread() -> None:
     rows = jumped([told(40, "jump-end", "jump-size", quantity=20)])
-    assert rows["jump_packets"]["value"] == 20
+    assert rows["jump_packets"].value == 20
     # 19 ms from the first ACK to the twentieth, on a path of 40 ms.
-    assert rows["jump_spread_rtts"]["value"] == pytest.approx(19 / 40)
+    assert rows["jump_spread_rtts"].value == pytest.approx(19 / 40)
     assert "retreat_packets" not in rows
 
 
@@ -87,9 +88,9 @@ def test_a_retreat_is_compared_with_half_of_what_was_not_retransmitted() -> None
     ]
     info = make_info([30, 49, 91, 200], total_retrans_packets=[0, 0, 6, 9])
     rows = jumped(events, info=info)
-    assert rows["retreat_packets"]["value"] == 7
-    assert rows["jump_half_survived_packets"]["value"] == (20 - 6) // 2
-    assert rows["jump_spread_rtts"]["value"] is None
+    assert rows["retreat_packets"].value == 7
+    assert rows["jump_half_survived_packets"].value == (20 - 6) // 2
+    assert rows["jump_spread_rtts"].value is None
 
 
 def test_flows_without_a_jump_have_no_such_rows() -> None:
@@ -109,12 +110,12 @@ def test_large_connections_have_quantiles_of_their_own() -> None:
     sheet = Sheet({})
     large_rows(sheet, "web", "reno", "measured", [0.2, 0.4, 0.6, 3.0, None], [(10, 0), (30, 0), (20, 6)])
     rows = rows_of(sheet)
-    assert rows["large_connections"]["value"] == 5
-    assert rows["large_completion_time_median_s"]["value"] == pytest.approx(0.5)
-    assert rows["large_completion_time_p25_s"]["value"] == pytest.approx(0.35)
-    assert rows["large_within_1_s_share"]["value"] == pytest.approx(3 / 5)
-    assert rows["large_retransmission_free_share"]["value"] == pytest.approx(2 / 3)
-    assert rows["large_retransmission_ratio"]["value"] == pytest.approx(0.1)
+    assert rows["large_connections"].value == 5
+    assert rows["large_completion_time_median_s"].value == pytest.approx(0.5)
+    assert rows["large_completion_time_p25_s"].value == pytest.approx(0.35)
+    assert rows["large_within_1_s_share"].value == pytest.approx(3 / 5)
+    assert rows["large_retransmission_free_share"].value == pytest.approx(2 / 3)
+    assert rows["large_retransmission_ratio"].value == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(("done", "tail"), [(19, (None, None)), (20, (19.05, None)), (100, (95.05, 99.01))])
@@ -133,7 +134,7 @@ def test_the_tail_of_a_group_takes_connections_that_lie_beyond_it(
     rows = rows_of(sheet)
     for name, expected in zip(("p95", "p99"), tail, strict=True):
         row = rows[f"completion_time_{name}_s"]
-        assert row["value"] == (None if expected is None else pytest.approx(expected))
+        assert row.value == (None if expected is None else pytest.approx(expected))
 
 
 def test_a_group_without_large_connections_has_no_such_rows() -> None:

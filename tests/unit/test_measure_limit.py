@@ -69,9 +69,7 @@ def test_the_share_of_the_time_and_what_of_it_is_in_recoveries() -> None:
     assert (found.time_s, found.recovery_s, found.span_s) == (0.3, 0.2, 1.0)
     sheet = Sheet({})
     limit_rows(sheet, trace, info)
-    assert [(row["metric"], row["value"], row["unit"]) for row in sheet.rows] == [
-        ("nothing_to_send_share", 0.3, "ratio")
-    ]
+    assert [(row.metric, row.value, row.unit) for row in sheet.rows] == [("nothing_to_send_share", 0.3, "ratio")]
 
 
 def test_newreno_in_a_recovery_of_28_seconds() -> None:
@@ -136,8 +134,8 @@ def test_iperf3_may_not_send_before_its_server_says_so() -> None:
 def test_without_two_readings_there_is_no_share() -> None:
     sheet = Sheet({})
     limit_rows(sheet, make_trace([10], [0], [10], stop_ms=50), readings())
-    assert sheet.rows[0]["value"] is None
-    assert "tcp_info" in sheet.rows[0]["why"]
+    assert sheet.rows[0].value is None
+    assert "tcp_info" in str(sheet.rows[0].why)
 
 
 def test_what_took_more_than_half_of_the_time_held_the_flow_back() -> None:

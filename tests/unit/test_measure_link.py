@@ -45,7 +45,7 @@ def test_a_link_that_is_full_of_retransmissions_is_busy() -> None:
     assert link_utilisation(data, 0, 1000 * MS) == pytest.approx(1.0, abs=1e-6)
     sheet = Sheet({})
     link_rows(sheet, data)
-    assert [(row["metric"], row["value"]) for row in sheet.rows] == [("link_utilisation", pytest.approx(1.0, abs=1e-6))]
+    assert {row.metric: row.value for row in sheet.rows} == pytest.approx({"link_utilisation": 1.0}, abs=1e-6)
 
 
 def test_the_rate_of_the_link_is_that_of_the_moment() -> None:
@@ -101,7 +101,7 @@ def test_a_transfer_takes_the_handshake_less() -> None:
     assert transfer_s(flow, record(300, 96, complete=False)) is None
     sheet = Sheet({})
     transfer_rows(sheet, "web", flow, [0.1, 0.2, 0.3, None])
-    values = {row["metric"]: row["value"] for row in sheet.rows}
+    values = {row.metric: row.value for row in sheet.rows}
     assert values["large_transfer_time_median_s"] == pytest.approx(0.2)
     assert values["large_transfer_time_p25_s"] == pytest.approx(0.15)
     transfer_rows(empty := Sheet({}), "web", flow, [])

@@ -58,9 +58,9 @@ def test_nothing_printed_is_zero(tmp_path: Path) -> None:
 def test_ss_lies_between_the_readings_around_it(directory: RunDirectory, total: tuple[int, ...], agree: bool) -> None:
     sheet = Sheet({})
     compare(sheet, directory, FLOW, _info(*total), epoch_ns=5_000_000_000)
-    assert [check["agree"] for check in sheet.cross_checks] == [agree]
-    assert sheet.cross_checks[0]["sources"]["ss"] == 8
-    assert bool(sheet.cross_checks[0]["message"]) is not agree
+    assert [check.agree for check in sheet.cross_checks] == [agree]
+    assert sheet.cross_checks[0].sources["ss"] == 8
+    assert bool(sheet.cross_checks[0].message) is not agree
 
 
 @pytest.mark.parametrize(("counted", "agree"), [(100, True), (102, True), (110, False)])
@@ -71,7 +71,7 @@ def test_iperf3_counts_the_same(directory: RunDirectory, counted: int, agree: bo
     (directory.raw / "iperf3" / "1-client.json").write_text(text)
     sheet = Sheet({})
     compare(sheet, directory, FLOW, _info(0, 100), epoch_ns=0)
-    assert [check["agree"] for check in sheet.cross_checks] == [agree]
+    assert [check.agree for check in sheet.cross_checks] == [agree]
 
 
 def test_what_cannot_be_read_makes_no_comparison(tmp_path: Path) -> None:

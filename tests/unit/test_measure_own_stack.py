@@ -152,8 +152,8 @@ def test_what_packets_do_not_show_has_no_value_and_the_reason() -> None:
     sheet = Sheet({}, unseen=unseen(plan))
     sheet.add(1, "timeouts", 0)
     sheet.add(1, "retransmitted_packets", 3)
-    assert [row["value"] for row in sheet.rows] == [None, 3]
-    assert "the stack mine sends" in sheet.rows[0]["why"]
+    assert [row.value for row in sheet.rows] == [None, 3]
+    assert "the stack mine sends" in str(sheet.rows[0].why)
     assert unseen(make_plan()) == {}
 
 
@@ -168,8 +168,8 @@ def rows_of(tmp_path: Path, wire: list[dict[str, object]], retransmitted: list[i
     info = make_info([0, 150, 250, 350, 450], total_retrans_packets=retransmitted)
     sheet = Sheet({})
     own_stack_rows(sheet, directory, make_measured([trace], plan=plan, info=info))
-    assert {(row["flow"], row["algorithm"]) for row in sheet.rows} <= {(1, trace.flow.algorithm)}
-    return {row["metric"]: (row["value"], row.get("why")) for row in sheet.rows}
+    assert {(row.flow, row.algorithm) for row in sheet.rows} <= {(1, trace.flow.algorithm)}
+    return {row.metric: (row.value, row.why) for row in sheet.rows}
 
 
 SYN = {"flags": 2, "time_ns": -100 * MS, "sent_by": "sender", "sequence_bytes": -1, "payload_bytes": 0}

@@ -78,7 +78,7 @@ def measured(directory: Path, trace: FlowTrace, perf_user_ms: int = 0, **account
 def test_the_load_of_the_run_and_of_a_recovery(tmp_path: Path) -> None:
     """Half of the first second is idle. At a shift of 1 an instruction takes 2 ns. The recovery is in one interval."""
     sheet = measured(tmp_path, lossy())
-    assert {row["metric"]: (row["flow"], row["value"]) for row in sheet.rows} == {
+    assert {row.metric: (row.flow, row.value) for row in sheet.rows} == {
         "cpu_utilisation": (None, pytest.approx(0.75)),
         "cpu_peak_utilisation": (None, 1.0),
         "cpu_saturated_s": (None, 1.0),
@@ -92,7 +92,7 @@ def test_the_load_of_the_run_and_of_a_recovery(tmp_path: Path) -> None:
         "cpu_recovery_sender_share_tcp_sacktag_write_queue": (1, pytest.approx(4 / 10)),
         "cpu_recovery_receiver_share_tcp_data_queue": (1, pytest.approx(15 / 20)),
     }
-    assert not [row for row in sheet.rows if "unsupported" in row]
+    assert not [row for row in sheet.rows if row.unsupported]
     assert sheet.cross_checks == []
 
 
@@ -102,17 +102,15 @@ def test_without_a_loss_there_is_no_recovery_to_measure(tmp_path: Path) -> None:
         ("silent", make_trace([], [], []), "no ACK"),
     ):
         sheet = measured(tmp_path / name, trace)
-        of_flow = [row for row in sheet.rows if row["flow"] is not None]
+        of_flow = [row for row in sheet.rows if row.flow is not None]
         assert len(of_flow) == 6
-        assert all(row["value"] is None and why in row["why"] and "unsupported" not in row for row in of_flow)
+        assert all(row.value is None and why in str(row.why) and not row.unsupported for row in of_flow)
 
 
 def test_a_machine_that_has_no_profile_cannot_measure_it(tmp_path: Path) -> None:
     sheet = measured(tmp_path, lossy(), why="this kernel has no perf", stat=[[0, 0, 0], [1000 * MS, 0, 0]])
     assert len(sheet.rows) == 12
-    assert {(row["value"], row["why"], row["unsupported"]) for row in sheet.rows} == {
-        (None, "this kernel has no perf", True)
-    }
+    assert {(row.value, row.why, row.unsupported) for row in sheet.rows} == {(None, "this kernel has no perf", True)}
     assert sheet.cross_checks == []
 
 
@@ -121,8 +119,8 @@ def test_the_counter_is_compared_with_the_kernels_own_account(tmp_path: Path, id
     """Half of the first second is idle; readings before and after the profile are none of its."""
     stat = [[-200 * MS, 0, 0], [0, 100 * MS, 0], [1000 * MS, (100 + idle_ms) * MS, 0], [9000 * MS, 0, 0]]
     (compared,) = measured(tmp_path, lossy(), stat=stat).cross_checks
-    assert compared["sources"] == {"profile": pytest.approx(0.5), "stat": pytest.approx(1 - idle_ms / 1000)}
-    assert compared["agree"] is agree
+    assert compared.sources == {"profile": pytest.approx(0.5), "stat": pytest.approx(1 - idle_ms / 1000)}
+    assert compared.agree is agree
 
 
 def test_one_reading_of_the_kernels_account_compares_nothing(tmp_path: Path) -> None:
@@ -133,5 +131,5 @@ def test_one_reading_of_the_kernels_account_compares_nothing(tmp_path: Path) -> 
 def test_the_counter_is_compared_with_perf(tmp_path: Path, user_ms: int, agree: bool) -> None:
     """0.15 of 0.75, and three deviations of 1500 samples of a millisecond, 116 of them, over 2000: 0.1125 + 0.0581."""
     (compared,) = measured(tmp_path, lossy(), perf_user_ms=user_ms, perf_period_ns=MS).cross_checks
-    assert compared["sources"] == {"counter": pytest.approx(0.75), "perf": pytest.approx(0.75 - user_ms / 100)}
-    assert compared["agree"] is agree
+    assert compared.sources == {"counter": pytest.approx(0.75), "perf": pytest.approx(0.75 - user_ms / 100)}
+    assert compared.agree is agree

@@ -92,8 +92,8 @@ def measured(
     trace = dataclasses.replace(trace or make_trace([], [], []), flow=plan.flows[0])
     sheet = Sheet({})
     receiver_rows(sheet, directory, make_measured([trace], plan=plan, info=info))
-    assert all(each["flow"] == 1 for each in sheet.rows)
-    return {each["metric"]: each["value"] for each in sheet.rows}
+    assert all(each.flow == 1 for each in sheet.rows)
+    return {each.metric: each.value for each in sheet.rows}
 
 
 def test_how_it_acknowledged(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_only_a_metric_whose_unit_varies_takes_one() -> None:
     sheet = Sheet({})
     sheet.add(1, "exit_quantity", 2.0, unit="rounds")
     sheet.add(1, "exit_time_s", 2.0)
-    assert [row["unit"] for row in sheet.rows] == ["rounds", "s"]
+    assert [row.unit for row in sheet.rows] == ["rounds", "s"]
     with pytest.raises(ValueError, match="exit_time_s"):
         sheet.add(1, "exit_time_s", 2.0, unit="ms")
 

@@ -140,11 +140,11 @@ def test_the_mail_has_the_differences_at_each_point_of_the_sweep(tmp_path: Path)
         line = next(line for line in section[start:] if line.startswith("time to 90 %"))
         both = [
             statistics.median(
-                float(row["value"])
+                float(row.value or 0)
                 for run in runs
                 if run.algorithm == algorithm and str(run.axes["path.rate"]) == str(rate)
                 for row in run.metrics
-                if row["metric"] == "time_to_90_percent_s"
+                if row.metric == "time_to_90_percent_s"
             )
             for algorithm in ("reno", "cubic")
         ]

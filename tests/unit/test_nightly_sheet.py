@@ -18,8 +18,10 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import RealTime
 from howdah.record.directory import RunDirectory
 from howdah.record.index import ProfileSource
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run
 from howdah.record.run import RunRecord
+from howdah.record.verdict import Verdict
 from tests.nightly_factory import write_suite
 from tests.unit.plan_factory import on_engine
 
@@ -46,13 +48,15 @@ def _read(
     series: SuiteExperiment,
     monkeypatch: pytest.MonkeyPatch,
     record: dict[str, Any],
-    rows: list[dict[str, Any]],
+    rows: list[MetricRow],
     **plan: Any,
 ) -> CellSheet:
     compiled = compile_plan(series.profile.cells()[0], engine="uml", kernel=series.kernel)
     made = on_engine(compiled, plan.pop("engine", "uml"), **plan)
     said = RunRecord.model_validate({"status": "finished", **record})
-    run = Run(RunDirectory(Path("run")), "test", "cubic", 0, {}, "finished", made, rows, [], {"verdict": "pass"}, said)
+    run = Run(
+        RunDirectory(Path("run")), "test", "cubic", 0, {}, "finished", made, rows, [], Verdict(verdict="pass"), said
+    )
     found = Experiment(Path(), "test", "", ProfileSource(), "", [run])
     monkeypatch.setattr(module, "read_results", lambda _path: found)
     (cell,) = read_experiment(series, Path()).cells.values()
@@ -129,6 +133,6 @@ def test_whether_time_is_virtual_is_the_engines_trait(series: SuiteExperiment, m
 def test_a_value_that_is_no_number_is_missing(series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would pass every comparison: nothing is smaller than it, or larger, or equal."""
     values: dict[str, Any] = {"nan": math.nan, "infinite": math.inf, "whole": 3, "text": "loss", "none": None}
-    rows = [{"metric": name, "flow": None, "value": value, "unit": ""} for name, value in values.items()]
+    rows = [MetricRow(None, name, value, "") for name, value in values.items()]
     cell = _read(series, monkeypatch, RECORD, rows)
     assert cell.repetitions[0].metrics == {"nan": None, "infinite": None, "whole": 3.0, "text": "loss", "none": None}

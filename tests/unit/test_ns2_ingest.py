@@ -110,7 +110,7 @@ def test_a_damaged_trace_makes_the_run_invalid(tmp_path: Path) -> None:
     problems = read_report(directory).all_problems
     assert problems
     assert all("ns-2's trace cannot be read" in problem for problem in problems)
-    checks = {check["name"]: check["ok"] for check in judge(directory, simulated_plan())["checks"]}
+    checks = {check.name: check.ok for check in judge(directory, simulated_plan()).checks}
     assert checks["raw files"] is False
 
 

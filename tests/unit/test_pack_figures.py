@@ -129,14 +129,14 @@ MOST_OF_RESULTS_BYTES = 300_000  # of a run
 
 @pytest.mark.parametrize("noise", [False, True], ids=["many flows", "noise"])
 def test_results_of_a_run_are_small_at_worst(recorded: RunDirectory, tmp_path: Path, noise: bool) -> None:
-    """Of a run with many connections, whose numbers have nothing in common, with a long log and a full page."""
+    """Of a run with many groups, whose numbers have nothing in common, with a long log and a full page."""
     random = Random(7)
     record = read_record(recorded)
     metrics = read_json(recorded.metrics)
     model = next(row for row in metrics["rows"] if row["flow"] is not None and isinstance(row["value"], float))
     for number in range(2000 if noise else 5000):
         value = random.random() if noise else round(random.random(), 3)
-        metrics["rows"].append({**model, "flow": 1000 + number, "group": "web", "value": value})
+        metrics["rows"].append({**model, "flow": None, "group": f"web-{number}", "value": value})
     write_json(recorded.metrics, metrics)
     lines = [f"[{random.random():.6f}] {random.randbytes(30).hex()}" for _ in range(1000)]
     recorded.log.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.judge.check import Check
 from howdah.judge.tick import releases_before_their_tick, tick_checks
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline.netem import Netem
@@ -19,6 +18,7 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan, Processor
 from howdah.plan.text import render
 from howdah.profile import load
+from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MS, make_flow, make_measured, make_trace
 

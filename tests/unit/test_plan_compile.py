@@ -261,6 +261,17 @@ def test_the_window_of_measurement(tmp_path: Path) -> None:
     )
 
 
+def test_packets_that_measure_delays_do_not_wait_for_each_other_on_a_slow_path(tmp_path: Path) -> None:
+    hosts = "flows: [{sender: s1, receiver: r1}, {sender: s2, receiver: r2}, {sender: s3, receiver: r3}]\n"
+    for slow in ("path.rate=10 kbit/s", "path.reverse_rate=10 kbit/s"):
+        plan = make_one(tmp_path, hosts, overrides=[slow])
+        gap_us = plan.path.probe_gap_us(3)
+        assert 10_000 * gap_us / 8e6 > 50, "bytes that pass between two of them"
+        assert plan.calibration.phase_us > 2_000_000 + 21 * 3 * gap_us - 420_000
+    fast = make_one(tmp_path, hosts)
+    assert 21 * 3 * fast.path.probe_gap_us(3) <= 420_000
+
+
 def test_user_space_traffic_gets_more_time(tmp_path: Path) -> None:
     fast, slow = make_plans(tmp_path, overrides=["traffic.sink=[kernel, python]"])
     assert slow.flows[0].sink == "python"

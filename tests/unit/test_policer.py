@@ -14,7 +14,6 @@ import pytest
 from howdah.agent.calibration.policer import described
 from howdah.codec import encoded
 from howdah.errors import ProfileError
-from howdah.judge.check import Check
 from howdah.judge.policer import bucket_check, train_checks
 from howdah.judge.settings import settings_checks
 from howdah.judge.tolerance import tolerance_of
@@ -25,6 +24,7 @@ from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.record.calibration import CalibrationRecord
+from howdah.record.verdict import Check
 from tests.calibrated import calibrated
 from tests.unit.profile_factory import make_one, operations
 from tests.unit.told_by_agent import told as told_by

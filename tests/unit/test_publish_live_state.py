@@ -20,6 +20,7 @@ from howdah.publish.underway import Watch
 from howdah.publish.waiting import Queues
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.metrics import MetricRow
 from howdah.record.reading import read_plan_file
 from tests.unit.recorded_run import (
     EPOCH_NS,
@@ -248,8 +249,8 @@ def test_the_connections_of_a_group_are_told_together(tmp_path: Path) -> None:
 
 
 def test_a_group_is_told_by_its_own_rows_and_not_by_those_of_its_connections() -> None:
-    def row(metric: str, value: float | None, flow: int | None = None, **more: str) -> dict[str, object]:
-        return {"flow": flow, "metric": metric, "value": value, **more}
+    def row(metric: str, value: float | None, flow: int | None = None, group: str | None = None) -> MetricRow:
+        return MetricRow(flow, metric, value, None, group)
 
     rows = [
         row("completed_share", 0.75, group="web"),

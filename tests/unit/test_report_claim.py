@@ -49,8 +49,8 @@ def test_claims_are_on_the_page(experiment: Path) -> None:
     for words in (
         "2 claims, judged over the repetitions that count: 1 differs, 1 unsupported.",
         '<span class="verdict differs">differs</span>',
-        "above 90 %, at each path.rtt",
-        "path.rtt = 40 ms: 50.1 (50 … 50.2) %, n = 3",
+        "above 90\u00a0%, at each path.rtt",
+        "path.rtt = 40\u00a0ms: 50.1 (50 … 50.2) %, n\u00a0=\u00a03",
         "<strong>Control off:</strong> switched off.",
         "it is switched on today",
         "there is no radio here",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, load_experiment
 from howdah.report.distribution import Distribution, distribution_drawing, distributions
 from howdah.report.variant import Variants
@@ -69,7 +70,7 @@ def _sized(tmp_path: Path, repetitions: int) -> Experiment:
         assert run.plan is not None
         flows = [replace(flow, size_bytes=1_000_000) for flow in run.plan.flows]
         value = (0.5 if run.axes["path.rate"] == axes[0]["path.rate"] else 0.1) + 0.01 * run.repetition
-        row = {"flow": flows[0].id, "metric": "completion_time_s", "value": value}
+        row = MetricRow(flows[0].id, "completion_time_s", value, "s")
         runs.append(replace(run, plan=replace(run.plan, flows=flows), metrics=[*run.metrics, row]))
     return replace(experiment, runs=runs)
 

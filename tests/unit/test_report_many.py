@@ -71,19 +71,19 @@ def test_every_run_and_flow_is_a_row_with_its_axes_and_measures(root: Path, whol
     assert {run.name for run in whole.runs} == {run for run, _ in found}
     for run in measured:
         for row in run.metrics:
-            if row["flow"] is not None and row["metric"] == "exit_time_s" and row["value"] is not None:
+            if row.flow is not None and row.metric == "exit_time_s" and row.value is not None:
                 assert run.plan is not None
-                flow = next(flow.name for flow in run.plan.flows if flow.id == row["flow"])
-                assert found[run.name, flow]["exit_time_s"] == pytest.approx(row["value"], rel=1e-4)
+                flow = next(flow.name for flow in run.plan.flows if flow.id == row.flow)
+                assert found[run.name, flow]["exit_time_s"] == pytest.approx(row.value, rel=1e-4)
 
 
 def test_statistics_are_those_of_the_runs_that_count(root: Path, whole: Experiment) -> None:
     page = report(root).read_text(encoding="utf-8")
     values = [
-        row["value"]
+        float(row.value or 0)
         for run in whole.runs
         for row in run.metrics
-        if run.counts and run.algorithm == "reno" and row["flow"] == 1 and row["metric"] == "exit_time_s"
+        if run.counts and run.algorithm == "reno" and row.flow == 1 and row.metric == "exit_time_s"
     ]
     assert len(values) == 3
     cells = re.findall(
@@ -125,8 +125,8 @@ def test_a_brief_run_says_the_same_of_everything_that_pages_show(root: Path, who
         )
         assert short.metrics == run.metrics
         assert short.plan is None or not short.plan.operations
-        assert [check for check in short.ordered_checks() if not check["ok"]] == [
-            check for check in run.ordered_checks() if not check["ok"]
+        assert [check for check in short.ordered_checks() if not check.ok] == [
+            check for check in run.ordered_checks() if not check.ok
         ]
         if run.plan is not None and run.directory.table("tcp_probe").exists():
             assert short.table("tcp_probe") == run.table("tcp_probe")

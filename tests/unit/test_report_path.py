@@ -12,6 +12,7 @@ import pytest
 from howdah.number import delay
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Run, load_experiment
 from howdah.report.drawing import dumbbell, spread
 from howdah.report.pathfacts import path_facts, path_notes
@@ -107,7 +108,7 @@ def test_the_page_says_what_the_policer_dropped(run: Run, counts: list[int], wor
     path = dataclasses.replace(run.plan.path, policer=Policer(5_000_000, 100_000))
     plan = dataclasses.replace(run.plan, path=path)
     runs = [
-        dataclasses.replace(run, plan=plan, metrics=[{"flow": None, "metric": "policer_drops_packets", "value": count}])
+        dataclasses.replace(run, plan=plan, metrics=[MetricRow(None, "policer_drops_packets", count, "packets")])
         for count in counts
     ]
     (fact,) = [fact for fact in path_facts(runs) if fact.name == "Policer"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from howdah.record.result import Experiment, Run, load_experiment
 from howdah.report.build import report
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
+from howdah.report.template import whole
 from howdah.report.variant import Variants
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -109,5 +110,5 @@ def test_the_report_shows_them_for_every_axis(tmp_path: Path) -> None:
     experiment = made(tmp_path, segments_per_ack=SEGMENTS)
     page = report(experiment.path, prometheus="off").read_text(encoding="utf-8")
     assert page.count("What the receivers did") == 2  # rows of algorithms and of receivers
-    assert page.count(said(experiment)) == 1
+    assert page.count(whole(said(experiment))) == 1
     assert "segments an ACK from 1 (quick-ack) to 7.5 (stretch-ack, at cubic)" in page

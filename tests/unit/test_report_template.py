@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A template is compiled once for all commands, and again where its text changes or what was kept is damaged."""
+"""A template is compiled once for all commands, and again where its text changes or what was kept is damaged. On a page
+a number stays with its unit."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from jinja2 import Environment
 
 from howdah.build.cache import Cache
-from howdah.report.template import KIND, templates_of
+from howdah.report.template import KIND, templates_of, whole
 
 
 @pytest.fixture
@@ -57,3 +58,28 @@ def test_a_cache_that_cannot_be_written_costs_no_page(compiled: list[str], tmp_p
     (tmp_path / "cache").write_text("a file", encoding="utf-8")
     assert _said(tmp_path) == "&lt;it&gt; is said"
     assert len(compiled) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("held at 80 KiB for 97 % of it", "held at 80~KiB for 97~% of it"),
+        ("8.1 ± 0.2 Mbit/s, n = 10", "8.1 ±~0.2~Mbit/s, n~=~10"),
+        ("in 3 runs of 5 min each", "in 3 runs of 5~min each"),
+        ("4 seconds, 4 sockets, 2 mine", "4 seconds, 4 sockets, 2 mine"),
+        ('<a title="80 ms" href="run 8 s">8 s</a>', '<a title="80 ms" href="run 8 s">8~s</a>'),
+        (
+            "<td>8 s</td><script>const at = 8 s;</script><pre>for 8 s</pre>",
+            "<td>8~s</td>" + "<script>const at = 8 s;</script><pre>for 8 s</pre>",
+        ),
+        ("<code>duration: 8 s</code> 8 s", "<code>duration: 8 s</code> 8~s"),
+    ],
+)
+def test_a_number_stays_with_its_unit(text: str, kept: str) -> None:
+    assert whole(text).replace("\u00a0", "~") == kept
+
+
+def test_a_page_is_whole_whatever_prints_it(tmp_path: Path) -> None:
+    (tmp_path / "page.j2").write_text('<p title="{{ rtt }}">{{ rtt }}, 4 BDP</p>', encoding="utf-8")
+    page = templates_of(tmp_path).get_template("page.j2").render(rtt="80 ms")
+    assert page == '<p title="80 ms">80\u00a0ms, 4\u00a0BDP</p>'

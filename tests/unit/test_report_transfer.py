@@ -7,7 +7,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from howdah.library import load
 from howdah.measure.quantile import quantile
 from howdah.plan.traffic import Exchange
 from howdah.profile import load as load_profile
+from howdah.record.connections import Connections, RowsOfConnections, write_connections
 from howdah.record.result import Experiment, Run, load_experiment
 from howdah.report.page import render
 from howdah.report.source import TableSource
@@ -61,15 +61,15 @@ def _experiment(place: Path, *listed: str) -> Experiment:
     profile.write_text(PROFILE.replace("LISTED", ", ".join(f"{{size: {size}}}" for size in listed)), encoding="utf-8")
     plan = next(iter(compile_plans(load_profile(profile))))
     experiment = load_experiment(make_experiment(place / "runs", Scenario(name="transfers", algorithms=("cubic",))))
-    model = {key: value for key, value in experiment.runs[0].metrics[0].items() if key != "why"}
 
     def with_times(run: Run) -> Run:
-        common = {**model, "metric": "completion_time_s", "unit": "s", "group": "web"}
-        rows: list[dict[str, Any]] = [
-            {**common, "flow": flow.id, "value": None if flow.id == plan.flows[-1].id else 1 + flow.id / 100}
-            for flow in plan.flows
-        ]
-        return replace(run, plan=plan, metrics=[], connection_rows=rows)
+        rows = RowsOfConnections()
+        words = {"group": "web", "metric": "completion_time_s", "unit": "s", "algorithm": plan.algorithm}
+        for flow in plan.flows:
+            value = None if flow.id == plan.flows[-1].id else 1 + flow.id / 100
+            rows.add(flow.id, value, receiver=None, why=None, **words)
+        write_connections(run.directory, Connections(rows.table()))
+        return replace(run, plan=plan, metrics=[])
 
     return replace(experiment, runs=[with_times(run) for run in experiment.runs[:1]])
 
@@ -204,7 +204,8 @@ def test_requests_of_a_closed_loop_are_transfers_of_their_own(tmp_path: Path) ->
     record = {"flows": [{"id": asking[0].id, "transactions": done}]}
     run.directory.raw.mkdir(exist_ok=True)
     (run.directory.raw / "agent.json").write_text(json.dumps(record), encoding="utf-8")
-    looped = replace(run, plan=replace(run.plan, flows=asking), connection_rows=run.connection_rows[:1])
+    write_connections(run.directory, Connections(run.connections().table.slice(0, 1)))
+    looped = replace(run, plan=replace(run.plan, flows=asking))
     (only,) = size_classes([replace(made, runs=[looped])])
     assert (only.words, only.count, only.times_s) == ("10 kB", 3, [1, 2])
     frames_s = (10_000 + 7 * (1514 - 1448)) * 8 / 10e6

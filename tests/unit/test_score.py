@@ -26,9 +26,11 @@ from howdah.claim.score import (
 from howdah.command.main import main
 from howdah.errors import ProfileError
 from howdah.record.directory import RunDirectory
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Run, load_experiment
 from howdah.record.run import RunRecord
 from howdah.record.sample import Series
+from howdah.record.verdict import Verdict
 from tests.experiment_factory import Scenario, make_experiment
 
 MSS = 1448
@@ -39,11 +41,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return load_experiment(make_experiment(tmp_path_factory.mktemp("runs"), Scenario(duration_s=8.0))).runs
 
 
-def _row(metric: str, value: float | None, flow: int | None = None) -> dict[str, Any]:
-    return {"flow": flow, "metric": metric, "value": value, "unit": ""}
+def _row(metric: str, value: float | None, flow: int | None = None) -> MetricRow:
+    return MetricRow(flow, metric, value, "")
 
 
-def _made(run: Run, monkeypatch: pytest.MonkeyPatch, rates: dict[int, list[float]], *rows: dict[str, Any]) -> Run:
+def _made(run: Run, monkeypatch: pytest.MonkeyPatch, rates: dict[int, list[float]], *rows: MetricRow) -> Run:
     """A run whose flows delivered so many bytes in each second; the round-trip time is 0.1 s, a fifth of it 0.2 s."""
     assert run.plan is not None
     flows = [dataclasses.replace(flow, start_us=0, stop_us=8_000_000) for flow in run.plan.flows]
@@ -183,11 +185,11 @@ def test_a_score_of_a_variant_is_judged_by_the_last_threshold_that_holds(
 
     def made(name: str, score: float, **more: Any) -> Run:
         run = dataclasses.replace(runs[0], directory=RunDirectory(Path(name)), metrics=[_row("score", score)])
-        return dataclasses.replace(run, **{"verdict": {"verdict": "pass"}, "algorithm": "cubic", **more})
+        return dataclasses.replace(run, **{"verdict": Verdict(verdict="pass"), "algorithm": "cubic", **more})
 
     def scored(run: Run, convergence_s: float) -> dict[str, float]:
         asked.append((run.name, convergence_s))
-        return {"tput": run.metrics[0]["value"], "rtt_med": 7.0}
+        return {"tput": float(run.metrics[0].value or 0), "rtt_med": 7.0}
 
     monkeypatch.setattr(module, "run_scores", scored)
     far = {"axes": {"path.rtt": "1 s"}}
@@ -198,7 +200,7 @@ def test_a_score_of_a_variant_is_judged_by_the_last_threshold_that_holds(
             made("a", 70),
             made("b", 79, algorithm="reno"),
             made("c", 90),
-            made("d", 1, verdict={"verdict": "invalid"}),
+            made("d", 1, verdict=Verdict(verdict="invalid")),
             made("e", 2, axes={"control": "off"}),
             made("f", 3, plan=None),
             made("g", 80 - 1e-7, **far),
@@ -237,7 +239,7 @@ def test_the_rows_and_series_that_a_score_is_made_of(runs: list[Run], monkeypatc
     assert run_scores(dataclasses.replace(runs[0], plan=None), 4) == {}
     one = {1: [50.0 * MSS] * 4}
     rows = (
-        {**_row("utilisation", 0.1), "group": "web"},
+        dataclasses.replace(_row("utilisation", 0.1), group="web"),
         _row("utilisation", 0.2, 1),
         _row("utilisation", 1),
         _row("retransmitted_packets", 9, 2),
@@ -249,7 +251,7 @@ def test_the_rows_and_series_that_a_score_is_made_of(runs: list[Run], monkeypatc
     found = run_scores(_made(runs[0], monkeypatch, one, *rows), 4)
     assert found == {"tput": 100, "rtt_med": 50, "lock_on_bw": 25, "loss_avoid": 80}
     for value in (None, "text"):
-        wrong = [{**_row("utilisation", None), "value": value}, _row("retransmitted_packets", None, 1)]
+        wrong = [dataclasses.replace(_row("utilisation", None), value=value), _row("retransmitted_packets", None, 1)]
         assert run_scores(_made(runs[0], monkeypatch, one, *wrong), 4) == {"rtt_med": 50}
     nothing = _made(
         runs[0], monkeypatch, {1: [0.0] * 4}, _row("retransmitted_packets", 1, 1), _row("min_rtt_us", 3e5, 1)

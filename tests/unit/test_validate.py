@@ -15,6 +15,7 @@ from howdah.command.main import main
 from howdah.command.validate import _engines, _planted
 from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import HowdahError, ProfileError
+from howdah.record.metrics import MetricRow
 from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
 from howdah.validate.report import agree, markdown, rows, times, to_json
 
@@ -80,12 +81,12 @@ def test_nothing_compared_is_no_agreement() -> None:
 
 
 def test_only_flows_are_compared_and_only_what_has_a_tolerance() -> None:
-    given: list[dict[str, Value]] = [
-        {"flow": "flow1", "metric": "exit_cause", "value": "loss"},
-        {"flow": "flow1", "metric": "blackout_s", "value": 1.0},
-        {"flow": None, "metric": "goodput_bits_per_second", "value": 1.0},
+    given = [
+        MetricRow(1, "exit_cause", "loss", ""),
+        MetricRow(1, "blackout_s", 1.0, "s"),
+        MetricRow(None, "goodput_bits_per_second", 1.0, "bit/s"),
     ]
-    assert measures_of(given) == {("flow1", "exit_cause"): "loss"}
+    assert measures_of(given) == {("1", "exit_cause"): "loss"}
 
 
 def test_the_table_says_what_differs_and_repeats_nothing() -> None:

@@ -225,12 +225,12 @@ def test_shares_of_functions_that_are_there(tmp_path: Path) -> None:
     _ingest(directory, plan)
     sheet = Sheet({})
     cpu_rows(sheet, directory, plan)
-    rows = {row["metric"]: row for row in sheet.rows}
-    assert rows["cpu_share_tcp_sacktag_write_queue"]["value"] == pytest.approx(20 / 110)
-    assert rows["cpu_share_tcp_clean_rtx_queue"]["value"] is None
-    assert "inlined" in rows["cpu_share_tcp_clean_rtx_queue"]["why"]
-    assert rows["cpu_share_tcp_clean_rtx_queue"]["unsupported"]
-    assert rows["cpu_share_user_copy"]["value"] is None
+    rows = {row.metric: row for row in sheet.rows}
+    assert rows["cpu_share_tcp_sacktag_write_queue"].value == pytest.approx(20 / 110)
+    assert rows["cpu_share_tcp_clean_rtx_queue"].value is None
+    assert "inlined" in str(rows["cpu_share_tcp_clean_rtx_queue"].why)
+    assert rows["cpu_share_tcp_clean_rtx_queue"].unsupported
+    assert rows["cpu_share_user_copy"].value is None
 
 
 def test_without_the_counter_perf_is_the_source(tmp_path: Path) -> None:
@@ -252,8 +252,8 @@ def test_where_nothing_looked_every_measure_says_so(tmp_path: Path, account: dic
     _ingest(directory, plan)
     sheet = Sheet({})
     cpu_rows(sheet, directory, plan)
-    assert {row["value"] for row in sheet.rows} == {None}
-    assert all(row["unsupported"] for row in sheet.rows)
+    assert {row.value for row in sheet.rows} == {None}
+    assert all(row.unsupported for row in sheet.rows)
     assert json.loads((directory.tables / "ingest.json").read_text())["sources"]["cpu"]["counts"]["why"]
 
 

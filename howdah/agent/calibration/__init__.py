@@ -25,7 +25,7 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
     calibration = plan.calibration
     targets = calibration.targets
     start = now_ns()
-    delays, described = measure_delays(targets, namespaces, loop, start, early=bool(calibration.early_us))
+    delays, described = measure_delays(plan.path, targets, namespaces, loop, start, early=bool(calibration.early_us))
     fill(plan.path.policer, loop)
     train = measure_rate(calibration, targets[0], namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in delays]

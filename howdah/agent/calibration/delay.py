@@ -12,11 +12,9 @@ from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, arrivals, open_rece
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
+from howdah.plan.path import PROBES, Path
 from howdah.plan.plan import CalibrationTarget
 
-PROBES = 21
-SPACING_NS = 20 * MS
-_STAGGER_NS = 1 * MS + 7_411  # between targets, and between the two directions of one
 _MARGIN_NS = 50 * MS
 
 
@@ -59,12 +57,12 @@ class DelayMeasurement:
         self.received = 0
         self.base_forward_ns: int | None = None
 
-    def schedule(self, loop: Loop, start_ns: int) -> None:
+    def schedule(self, loop: Loop, start_ns: int, every_ns: int, reverse_later_ns: int) -> None:
         for probe in range(PROBES):
             if self._forward.sender is not None:
-                loop.at(start_ns + probe * SPACING_NS, self._forward.send)
+                loop.at(start_ns + probe * every_ns, self._forward.send)
             if self._reverse.sender is not None:
-                loop.at(start_ns + probe * SPACING_NS + _STAGGER_NS // 2, self._reverse.send)
+                loop.at(start_ns + probe * every_ns + reverse_later_ns, self._reverse.send)
 
     def record(self) -> dict[str, Any]:
         """What the ends in this kernel saw: times of departure and arrival, by CLOCK_REALTIME."""
@@ -115,24 +113,26 @@ def _open(name: str, address: str, namespaces: dict[str, Namespace]) -> socket.s
 
 
 def measure_delays(
-    targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
+    path: Path, targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
 ) -> tuple[list[DelayMeasurement], list[dict[str, Any]]]:
-    """All targets at once, each a little later than the one before, so that no two probes meet.
+    """All targets in turn, so far apart that no two probes meet.
 
     ``early``: the path lets some packets overtake.
     """
-    measurements = send_probes(targets, namespaces, loop, now, early=early)
+    measurements = send_probes(path, targets, namespaces, loop, now, early=early)
     return measurements, [measurement.result() for measurement in measurements]
 
 
 def send_probes(
-    targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
+    path: Path, targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
 ) -> list[DelayMeasurement]:
     """Those of the hosts in ``namespaces``; ends when the last one must have come."""
     measurements = [DelayMeasurement(target, namespaces, early=early) for target in targets]
     start = now + MS
+    gap_ns = path.probe_gap_us(len(targets)) * 1000
+    every_ns = len(targets) * gap_ns
     for number, measurement in enumerate(measurements):
-        measurement.schedule(loop, start + number * _STAGGER_NS % SPACING_NS)
+        measurement.schedule(loop, start + number * gap_ns, every_ns, gap_ns // 2)
     longest_us = max(max(target.forward_delay_us, target.reverse_delay_us) for target in targets)
-    loop.run_until(start + PROBES * SPACING_NS + longest_us * 1000 + _MARGIN_NS)
+    loop.run_until(start + PROBES * every_ns + longest_us * 1000 + _MARGIN_NS)
     return measurements

@@ -25,7 +25,7 @@ def record_ends(plan: Plan, here: dict[str, Namespace], loop: Loop, start_ns: in
     """What the hosts ``here`` saw of one calibration that starts at an instant and lasts its whole phase."""
     calibration = plan.calibration
     targets = calibration.targets
-    measured = send_probes(targets, here, loop, start_ns, early=bool(calibration.early_us))
+    measured = send_probes(plan.path, targets, here, loop, start_ns, early=bool(calibration.early_us))
     probes = [measurement.record() for measurement in measured]
     train = _train(calibration, targets[0], here, loop)
     load, chosen = choose_load(plan)

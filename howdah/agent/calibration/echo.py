@@ -11,12 +11,12 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any
 
-from howdah.agent.calibration.delay import PROBES, SPACING_NS
 from howdah.agent.calibration.median import summary
 from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
+from howdah.plan.path import PROBE_EVERY_US, PROBES
 from howdah.plan.plan import CalibrationTarget
 
 _SO_TIMESTAMPNS = 35
@@ -26,6 +26,7 @@ _REQUEST, _REPLY = 8, 0
 _IDENTIFIER = 0x4844
 _OFFSET_NS = 7 * MS  # from the emulator's own probes
 _MARGIN_NS = 50 * MS
+_EVERY_NS = PROBE_EVERY_US * 1000
 
 
 def checksum(data: bytes) -> int:
@@ -102,12 +103,12 @@ def measure_round_trips(
         opened = _open(namespaces[target.sender], target.sender_address)
         echo = _Echo(opened, target.receiver_address, number)
         for probe in range(PROBES):
-            loop.at(start_ns + _OFFSET_NS + probe * SPACING_NS, echo.send)
+            loop.at(start_ns + _OFFSET_NS + probe * _EVERY_NS, echo.send)
         echoes.append((target, echo))
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
     varies_us = max(target.variation_us + target.variation_reverse_us for target in targets)
     if echoes:
-        loop.run_until(start_ns + PROBES * SPACING_NS + (longest_us + varies_us) * 1000 + 2 * _MARGIN_NS)
+        loop.run_until(start_ns + PROBES * _EVERY_NS + (longest_us + varies_us) * 1000 + 2 * _MARGIN_NS)
     found = []
     for target, echo in echoes:
         trips = echo.round_trips_ns()

@@ -13,7 +13,7 @@ from typing import Any
 
 from howdah.agent.calibration import found
 from howdah.agent.calibration.buffer import measure_buffer
-from howdah.agent.calibration.delay import PROBES, SPACING_NS, measure_delays
+from howdah.agent.calibration.delay import measure_delays
 from howdah.agent.calibration.median import summary
 from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
@@ -26,10 +26,12 @@ from howdah.linux.netlink.address import add_address
 from howdah.linux.netlink.ethtool import set_offload
 from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.linux.netlink.route import add_route
+from howdah.plan.path import PROBE_EVERY_US, PROBES
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.plan.shares import BottleneckEnds
 
 _POLL_NS = 20 * MS
+_EVERY_NS = PROBE_EVERY_US * 1000
 _MARGIN_NS = 50 * MS
 _STAGGER_NS = 1 * MS + 7_411
 # Of the range for measurements of networks (RFC 2544), which no plan uses.
@@ -113,7 +115,7 @@ def calibrate_emulator(
     )
     bare_path = replace(plan.path, sender_interface_bits_per_second=None)
     plan_inside = replace(plan, calibration=inside, path=bare_path)
-    bare, _described = measure_delays([target], hosts.namespaces, loop, now_ns(), early=False)
+    bare, _described = measure_delays(bare_path, [target], hosts.namespaces, loop, now_ns(), early=False)
     train = measure_rate(inside, target, hosts.namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in bare]
     phase_end = start + calibration.phase_us * 1000
@@ -148,13 +150,13 @@ def _measure_lines(
             hosts.namespaces["probe-out"],
             target.sender_address,
         )
-        first = start + number * _STAGGER_NS % SPACING_NS
+        first = start + number * _STAGGER_NS % _EVERY_NS
         for probe in range(PROBES):
-            loop.at(first + probe * SPACING_NS, forward.send)
-            loop.at(first + probe * SPACING_NS + _STAGGER_NS // 2, reverse.send)
+            loop.at(first + probe * _EVERY_NS, forward.send)
+            loop.at(first + probe * _EVERY_NS + _STAGGER_NS // 2, reverse.send)
         lines.append((target, forward, reverse))
     longest_us = max(max(target.forward_delay_us + target.variation_us, target.reverse_delay_us) for target in targets)
-    loop.run_until(start + PROBES * SPACING_NS + longest_us * 1000 + _MARGIN_NS)
+    loop.run_until(start + PROBES * _EVERY_NS + longest_us * 1000 + _MARGIN_NS)
     described, sent, received = [], 0, 0
     for target, forward, reverse in lines:
         delays = forward.delays_ns(), reverse.delays_ns()

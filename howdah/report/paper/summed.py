@@ -14,7 +14,7 @@ from howdah.errors import HowdahError, UsageError
 from howdah.metric import Metric, known_metrics
 from howdah.record.result import Experiment, Run
 from howdah.report.axis import RunAxis, axes
-from howdah.report.distribution import Distribution, distributions, is_logarithmic
+from howdah.report.distribution import Distribution, distributions, ends_of, is_logarithmic
 from howdah.report.overview import exit_distribution, flows_of
 from howdah.report.paper.plotted import Plotted, PlottedLine, PlottedPanel
 from howdah.report.plot.swept import swept
@@ -52,7 +52,7 @@ def _steps(shown: Distribution, variants: Variants) -> PlottedPanel:
         lines.append(PlottedLine(label, variants.all[number].colour.light, values, shares))
     title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted != "flows" else ""
     log = "x" if is_logarithmic(shown) else ""
-    return PlottedPanel(title, shown.words, f"{shown.counted} (%)", lines, "steps", log=log)
+    return PlottedPanel(title, shown.words, f"{shown.counted} (%)", lines, "steps", log=log, ends_across=ends_of(shown))
 
 
 def receivers_figure(experiments: list[Experiment]) -> Plotted:

@@ -161,8 +161,8 @@ def base_unit(runs: Sequence[AnyRun], metric: str) -> str:
                 return run.units[metric]
             continue
         for row in run.metrics:
-            if row["metric"] == metric:
-                return str(row.get("unit") or "")
+            if row.metric == metric:
+                return row.unit or ""
         if (unit := run.connections().of(metric).unit) is not None:
             return unit
     made = [run for run in runs if not isinstance(run, StoredPoint)]

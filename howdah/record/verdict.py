@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One check of a run, and the helpers that make them."""
+"""verdict.json: whether the path of a run was what it claimed to be, by checks; and the helpers that make a check."""
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, Strict
+
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.model import FilePart, checked
 
 BEFORE = "before"
 DURING = "during"
@@ -16,6 +20,7 @@ COLLECTION = "collection"
 ENGINE = "engine"
 STAGES = (BEFORE, DURING, AFTER, ACCOUNTING, COLLECTION, ENGINE)
 MOST_TOLD = 10  # of the connections of a group that fail
+_NUMBER = (int, float)
 _UNIT = re.compile(r"[a-z]+([ /-][a-z]+)*")
 
 
@@ -26,26 +31,56 @@ class Check:
     Raises ValueError for what verdict.json cannot have.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=False)  # strictly, it would have to be a Check
+
     name: str
     stage: str
-    ok: bool | None
+    ok: Annotated[bool | None, Strict()]
     message: str
     expected: float | int | str | None = None
     measured: float | int | str | None = None
-    tolerance: float | None = None
+    tolerance: float | int | None = None
     unit: str | None = None
 
     def __post_init__(self) -> None:
-        wrong = [field for field in ("name", "message") if not isinstance(getattr(self, field), str)]
-        wrong += ["stage"] * (self.stage not in STAGES)
-        wrong += ["tolerance"] * (not isinstance(self.tolerance, int | float | None))
-        # A tolerance is in a unit.
-        wrong += ["unit"] * (self.tolerance is not None if self.unit is None else not _UNIT.fullmatch(self.unit))
-        if wrong:
-            raise ValueError(f"a check has no such {' and '.join(wrong)}: {self}")
+        right = {
+            "name": isinstance(self.name, str),
+            "stage": self.stage in STAGES,
+            "message": isinstance(self.message, str),
+            "tolerance": self.tolerance is None or isinstance(self.tolerance, _NUMBER),
+            # A tolerance is in a unit.
+            "unit": self.tolerance is None if self.unit is None else _UNIT.fullmatch(self.unit) is not None,
+        }
+        if not all(right.values()):
+            wrong = " and ".join(field for field, is_right in right.items() if not is_right)
+            raise ValueError(f"a check has no such {wrong}: {self}")
 
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+
+class Verdict(FilePart):
+    """The file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal[1] = 1
+    verdict: Literal["pass", "fail", "invalid"]
+    checks: list[Check] = Field(default=[])
+
+    @property
+    def broken(self) -> list[Check]:
+        return [check for check in self.checks if check.ok is False]
+
+
+def read_verdict(directory: RunDirectory) -> Verdict:
+    """verdict.json. Raises FileNotFoundError without it, and RecordError for the place of what is wrong."""
+    return checked(Verdict, read_json(directory.verdict), directory.verdict)
+
+
+def write_verdict(directory: RunDirectory, checks: list[Check]) -> Verdict:
+    """Any check that fails makes the run *invalid*."""
+    invalid = any(check.ok is False for check in checks)
+    verdict = Verdict(format=1, verdict="invalid" if invalid else "pass", checks=checks)
+    write_json(directory.verdict, verdict.plain())
+    return verdict
 
 
 def none_of(name: str, stage: str, count: int | None, unit: str, good: str, bad: str) -> Check:
