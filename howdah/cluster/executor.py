@@ -95,6 +95,7 @@ class ClusterExecutor:
         self._shared = shared
         self._publisher = Publisher(client, shared, self._tally.sweep, again=again)
         self._problems: set[str] = set()  # of workers with that store, each told once
+        self._known: set[str] = set()  # addresses of workers that were ready before, in this batch or another one
         self._hope = time.monotonic()  # when there was a worker last that is not refused
 
     @property
@@ -206,7 +207,9 @@ class ClusterExecutor:
         elif what == "refused":
             self._tell(f"worker {_name(about)} is not used: {about.refused}")
         elif what == "ready":
-            self._tell(f"worker {_name(about)}, {about.slots} at a time, is ready after {about.seconds:.1f} s")
+            if about.address not in self._known:  # a search has dozens of batches
+                self._known.add(about.address)
+                self._tell(f"worker {_name(about)}, {about.slots} at a time, is ready after {about.seconds:.1f} s")
             self._let_go(about)
 
     def _let_go(self, member: Member) -> None:

@@ -28,7 +28,7 @@ from howdah.command.parser import section
 from howdah.counterexample.goal import read_goal
 from howdah.counterexample.page import write_page
 from howdah.counterexample.sampler import Kind
-from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SearchResult, SearchSession, as_json
+from howdah.counterexample.session import COUNTEREXAMPLE_NAME, CRASH_NAME, SearchResult, SearchSession, as_json
 from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
 from howdah.errors import ExitCode, HowdahError, ProfileError, explain
@@ -95,8 +95,13 @@ def execute(options: argparse.Namespace) -> int:
     else:
         if found.proven is not None:
             said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
+        if found.crash is not None:
+            crash = (
+                directory / CRASH_NAME if options.corpus is None else options.corpus / f"{profile.name}-{CRASH_NAME}"
+            )
+            said.append(f"profile of the crash: {crash}")
         write_stdout(fitted("\n".join([*said, f"page: {page}"]) + "\n"))
-    return 0 if found.simplest is not None else ExitCode.INVALID
+    return 0 if found.simplest is not None or found.crash is not None else ExitCode.INVALID
 
 
 def _check_corpus(corpus: Path | None) -> None:
@@ -116,6 +121,8 @@ def _check_corpus(corpus: Path | None) -> None:
 
 
 def _keep(corpus: Path | None, directory: Path, name: str, found: SearchResult) -> Path | None:
+    if corpus is not None and found.crash is not None:
+        shutil.copyfile(directory / CRASH_NAME, corpus / f"{name}-{CRASH_NAME}")
     if corpus is None or found.proven is None:
         return None
     target = corpus / f"{name}-{found.proven.directory.removeprefix('c-').partition('-')[0]}.yaml"
@@ -133,6 +140,21 @@ def _explain(experiment: Path) -> list[str]:
 
 
 def _said(found: SearchResult, says: str) -> list[str]:
+    return [*_sought(found, says), *_crashes(found)]
+
+
+def _crashes(found: SearchResult) -> list[str]:
+    if not found.crashed:
+        return []
+    lines = [f"The guest's kernel crashed on {counted(len(found.crashed), 'candidate')}."]
+    if found.crash is not None:
+        simplest, tried = found.crash
+        values = {**simplest.candidate, **simplest.more}
+        lines += ["The simplest of them:", *(f"  {name}: {value}" for name, value in values.items()), tried.failure]
+    return lines
+
+
+def _sought(found: SearchResult, says: str) -> list[str]:
     seen = len(found.tried) / found.size
     share = "less than a millionth" if seen < 1e-6 else f"{significant(seen * 100, 2)} %"
     if found.simplest is None or found.proven is None:

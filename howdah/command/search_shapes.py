@@ -25,6 +25,10 @@ class SearchFound(SearchRow):
     profile: str
 
 
+class SearchCrash(SearchRow):
+    profile: str
+
+
 class SearchNeighbour(SearchRow):
     change: str
 
@@ -45,6 +49,8 @@ class Search(Shape):
     without_value: int
     shrinking_tried: int
     counterexample: SearchFound | None
+    crashed: int = Field(description="candidates that crashed the guest's kernel")
+    crash: SearchCrash | None = Field(description="the simplest of them")
     neighbours: list[SearchNeighbour]
     not_proven: list[str]
     importance: dict[str, float] = Field(description="PED-ANOVA, variable: share")

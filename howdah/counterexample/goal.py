@@ -12,6 +12,7 @@ from howdah.claim.expectation import Compared, bounds, compare
 from howdah.claim.finding import FAIL, PASS, metric_called, missing_text, number_text
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, SelectionError, sample
+from howdah.engine.crash import is_crash
 from howdah.measure.statistics import statistic
 from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
@@ -184,6 +185,20 @@ class Extreme:
         if any(isinstance(value, str) for value in found.values.values()):
             return f"{side.metric} is a text"
         return found
+
+
+@dataclass(frozen=True)
+class Crash:
+    """The kernel crashes. Nobody looks for it: it is kept where it happens."""
+
+    says = "the guest's kernel crashes"
+
+    def score(self, _field: Field) -> CandidateScore:
+        """A run that crashes has none."""
+        return CandidateScore(None, False, "")
+
+    def keeps(self, _before: CandidateScore, now: CandidateScore) -> bool:
+        return is_crash(now.text)
 
 
 def read_goal(search: SearchSection, claims: list[ClaimSection]) -> Goal:

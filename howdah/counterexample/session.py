@@ -7,16 +7,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from howdah.counterexample.goal import CandidateScore, Falsify, Goal
+from howdah.counterexample.goal import CandidateScore, Crash, Falsify, Goal
 from howdah.counterexample.sampler import BATCH, Kind, Sampler
 from howdah.counterexample.shrink import Shrinker, Simpler
 from howdah.counterexample.space import COUNT, Candidate, Space, words
 from howdah.counterexample.trial import Trials, Tried
 from howdah.counterexample.written import profile_text
+from howdah.engine.crash import is_crash
 from howdah.errors import HowdahError
 from howdah.number import significant
 from howdah.record.directory import read_json, write_json, write_whole
@@ -24,6 +25,7 @@ from howdah.work.display import HONEST_SHARE, left_words
 
 SEARCH_NAME = "search.json"
 COUNTEREXAMPLE_NAME = "counterexample.yaml"
+CRASH_NAME = "crash.yaml"
 FORMAT = 1
 
 Say = Callable[[str], None]
@@ -32,7 +34,8 @@ Explain = Callable[[Path], list[str]]
 
 @dataclass
 class SearchResult:
-    """What a search ends with. ``simplest`` is None where nothing was found, or nothing proven."""
+    """What a search ends with. ``simplest`` is None where nothing was found, or nothing proven; ``crash`` is the
+    simplest candidate that crashes the guest's kernel, with its runs."""
 
     tried: list[Tried]
     size: int
@@ -43,6 +46,12 @@ class SearchResult:
     importances: dict[str, float] = field(default_factory=dict)
     why: list[str] = field(default_factory=list)
     shrunk_runs: int = 0
+    crash: tuple[Simpler, Tried] | None = None
+
+    @property
+    def crashed(self) -> list[Tried]:
+        """Candidates that crashed the guest's kernel."""
+        return [each for each in self.tried if is_crash(each.failure)]
 
     @property
     def best(self) -> Tried | None:
@@ -84,11 +93,13 @@ class SearchSession:
                 sampler.tell(each.candidate, each.score.value)
                 found.tried.append(each)
                 if each.failure:
-                    self.say(f"no whole run of {words(each.candidate)}: {each.failure}")
+                    self._tell_failure(found, each)
             self._tell(found)
             self.write(found)
         found.importances = sampler.importances()
         self._prove(found)
+        if found.crashed:
+            self._keep_crash(found, found.crashed[0])
         self.write(found)
         return found
 
@@ -102,7 +113,8 @@ class SearchSession:
         if before.exists() and read_json(before).get("asked") != self.space.asked:
             self.say(f"{before}: the profile, or its seed, has changed since; this is another search")
             before.unlink()
-            (self.trials.directory / COUNTEREXAMPLE_NAME).unlink(missing_ok=True)
+            for name in (COUNTEREXAMPLE_NAME, CRASH_NAME):
+                (self.trials.directory / name).unlink(missing_ok=True)
 
     def _check_default(self) -> None:
         base = self.trials.screen([{}])[0]
@@ -136,6 +148,14 @@ class SearchSession:
         late = left_words(spent * (wanted - tried) / tried) if tried >= HONEST_SHARE * wanted else ""
         self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late.replace('  ', ', ')}; {shown}")
 
+    def _tell_failure(self, found: SearchResult, each: Tried) -> None:
+        if not is_crash(each.failure):
+            self.say(f"no whole run of {words(each.candidate)}: {each.failure}")
+        elif found.crashed[0] is each:
+            self.say(f"the kernel crashed on {words(each.candidate)}: {each.failure}")
+        else:
+            self.say(f"the kernel crashed on {words(each.candidate)}, too")
+
     def _prove(self, found: SearchResult) -> None:
         """Confirm the best by all repetitions, make the best of these simple, and prove it with all its data."""
         ordered = sorted((each for each in found.tried if each.score.found), key=_worth, reverse=True)[:BATCH]
@@ -150,6 +170,21 @@ class SearchSession:
             if found.simplest is None:
                 self._shrink(found, each)
 
+    def _keep_crash(self, found: SearchResult, first: Tried) -> None:
+        """Make a crash simple, with all checks, and write its profile."""
+        self.say(f"shrinking the crash on {words(first.candidate)}")
+        goal = Crash()
+        confirmed = self.trials.confirm([first.candidate])[0]
+        if not goal.keeps(first.score, confirmed.score):
+            found.dropped.append(f"{words(first.candidate)}: the kernel does not crash again")
+            self.say(f"not proven, dropped: {found.dropped[-1]}")
+            return
+        shrinker = Shrinker(self.space, goal, self._confirm, self.say)
+        found.crash = simplest, tried = shrinker.shrink(confirmed)
+        found.shrunk_runs += shrinker.tried
+        without_place = replace(tried.score, text=tried.score.text.partition(": ")[2])
+        self._write_profile(found, simplest, without_place, goal, CRASH_NAME)
+
     def _shrink(self, found: SearchResult, confirmed: Tried) -> None:
         self.say(f"shrinking {words(confirmed.candidate)}: {confirmed.score.text}")
         shrinker = Shrinker(self.space, self.goal, self._confirm, self.say)
@@ -163,7 +198,7 @@ class SearchSession:
         found.simplest, found.proven = simplest, proven
         found.why = self.explain(self.trials.directory / proven.directory)
         found.neighbours = self._neighbours(simplest)
-        self._write_profile(found, simplest, proven.score)
+        self._write_profile(found, simplest, proven.score, self.goal, COUNTEREXAMPLE_NAME)
 
     def _confirm(self, some: Sequence[Simpler]) -> list[Tried]:
         results: dict[int, Tried] = {}
@@ -190,13 +225,15 @@ class SearchSession:
         tried = self.trials.confirm([candidate for _, candidate in some], now.more) if some else []
         return [(name, each) for (name, _), each in zip(some, tried, strict=True)]
 
-    def _write_profile(self, found: SearchResult, simplest: Simpler, score: CandidateScore) -> None:
+    def _write_profile(
+        self, found: SearchResult, simplest: Simpler, score: CandidateScore, goal: Goal, file: str
+    ) -> None:
         data = self.space.document(simplest.candidate, simplest.more)
-        search = self.space.search
-        origin = f"Found by howdah search: seed {search.seed}, {len(found.tried)} candidates."
-        name = f"{self.space.written('name')}-counterexample"
-        text = profile_text(data, self.goal, score, found.why, origin, name, self.space.directory)
-        write_whole(self.trials.directory / COUNTEREXAMPLE_NAME, text)
+        origin = f"Found by howdah search: seed {self.space.search.seed}, {len(found.tried)} candidates."
+        name = f"{self.space.written('name')}-{file.removesuffix('.yaml')}"
+        why = found.why if goal is self.goal else []
+        text = profile_text(data, goal, score, why, origin, name, self.space.directory)
+        write_whole(self.trials.directory / file, text)
 
 
 def _worth(each: Tried) -> float:
@@ -222,6 +259,14 @@ def as_json(found: SearchResult, says: str, asked: str) -> dict[str, Any]:
             "values": {**found.simplest.candidate, **found.simplest.more},
             "why": found.why,
             "profile": COUNTEREXAMPLE_NAME,
+        },
+        "crashed": len(found.crashed),
+        "crash": None
+        if found.crash is None
+        else {
+            **_row(found.crash[1]),
+            "values": {**found.crash[0].candidate, **found.crash[0].more},
+            "profile": CRASH_NAME,
         },
         "neighbours": [{"change": name, **_row(each)} for name, each in found.neighbours],
         "not_proven": found.dropped,

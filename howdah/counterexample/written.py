@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from howdah.counterexample.goal import CandidateScore, Extreme, Falsify, Goal
+from howdah.counterexample.goal import CandidateScore, Crash, Extreme, Falsify, Goal
 from howdah.profile.profile import to_yaml
 
 _WIDTH = 100
@@ -22,7 +22,9 @@ def profile_text(
     shown = {key: value for key, value in data.items() if key not in ("keep", "quick") and value != []}
     shown["name"] = name
     shown["description"] = f"A counterexample: {goal.says}."
-    shown["claims"] = [_claim(goal, score)]
+    shown.pop("claims", None)
+    if not isinstance(goal, Crash):
+        shown["claims"] = [_claim(goal, score)]
     if isinstance(shown.get("modules"), list):
         shown["modules"] = [_absolute(each, directory) for each in shown["modules"]]
     lines = [f"{goal.says[:1].upper()}{goal.says[1:]}: {score.text}.", *why, origin]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from howdah.record.kernel_log import KernelAlarm, alarms, in_use
 
+# How the reason of a run begins whose guest's kernel crashed, behind the place.
+PANICKED, DIED = "the guest's kernel panicked", "the guest's kernel died"
 _READ_BYTES = 256 * 1024  # from the beginning: an ill kernel may go on complaining for ever
 _STAMP = re.compile(r"^\[ *[\d.]+\] ?")
 _PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
@@ -39,6 +41,11 @@ def crash(console: Path, own_modules: Sequence[str]) -> str | None:
     frames = traced.frames or next((alarm.frames for alarm in found if alarm.frames), ())
     called = f"; called, the last first: {', '.join(frames)}" if frames else ""
     return f"{what}{whose}{before}{called}"
+
+
+def is_crash(reason: str) -> bool:
+    """Whether a run ended because its guest's kernel crashed, by the reason in run.json."""
+    return PANICKED in reason or DIED in reason
 
 
 def ill(console: Path, own_modules: Sequence[str]) -> str | None:

@@ -163,13 +163,16 @@ def search(trials: Trials, names: Sequence[str], some: Sequence[Place]) -> Break
     return found
 
 
+CLAIMS = "breaks-*/claims.json"  # of the experiments that --write makes, below their runs
+
+
 def refuted_in(runs: Path, remembered: Path) -> dict[str, set[str]]:
     """The claims that fail in the experiments that ``--write`` makes, by profile, and those that failed before.
 
     ``remembered`` is the file that has them. A claim that is in no experiment any more stays as it was.
     """
     found = {name: set(ids) for name, ids in (read_json(remembered) if remembered.exists() else {}).items()}
-    for file in runs.glob("breaks-*/claims.json"):
+    for file in runs.glob(CLAIMS):
         before = found.setdefault(file.parent.name, set())
         for each in read_json(file)["claims"]:
             (before.discard if each["verdict"] == PASS else before.add)(each["id"])
@@ -187,7 +190,11 @@ def main() -> int:
     options = parser.parse_args()
     collect_rarely()
     leave_pandas_out()
-    options.runs.mkdir(parents=True, exist_ok=True)
+    if options.proven and not list(options.proven.glob(CLAIMS)):
+        parser.error(f"{options.proven} has no {CLAIMS}: run what --write made, with --runs {options.proven}")
+    for place in (options.runs, options.write):
+        if place is not None:
+            place.mkdir(parents=True, exist_ok=True)
     file = options.runs / "breaks.yaml"
     file.write_text(BASE, encoding="utf-8")
     profile = load(file, [])

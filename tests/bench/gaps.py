@@ -2,9 +2,9 @@
 """``make gaps``: by how much each of the kernel's 17 controls can do worse than each other one on the same path.
 
 Each path of two steps within AdvNet's bounds (profiles/search-two-steps.yaml) is run with all 17, so one path is a try
-for all 272 pairs. The first half of the paths is drawn at random. Each further one is the best path so far of one pair
-after another, with one or two values changed. The same seed and number of paths give the same table. An interrupted
-command goes on. Prints the table for docs/search.md.
+for all 272 pairs. The first eight paths are corners of the space, and then half of all is drawn at random. Each further
+one is the best path so far of one pair after another, with one or two values changed. The same seed and number of paths
+give the same table. An interrupted command goes on. Prints the table for docs/search.md.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from howdah.algorithm import ALGORITHMS
 from howdah.command.common import cores
+from howdah.counterexample.corner import corners
 from howdah.counterexample.goal import read_goal
 from howdah.counterexample.sampler import BATCH
 from howdah.counterexample.space import Candidate, Space, read_space, slug, words
@@ -93,14 +94,18 @@ def search(trials: Trials, paths: int, seed: int) -> Gaps:
     """Try so many paths, in batches of the same size whatever the number of workers."""
     space, chance, found = trials.space, random.Random(seed), Gaps()
     known: set[str] = set()
+    first = [each for each in corners(space, random.Random(seed), BATCH) if space.allows(each)]
     pairs = list(itertools.permutations(CONTROLS, 2))
     chance.shuffle(pairs)
     turn = itertools.cycle(pairs)
     while len(known) < paths:
         batch: list[dict[str, Any]] = []
         while len(batch) < min(BATCH, paths - len(known)):
-            best = found.best.get(next(turn)) if len(known) + len(batch) >= paths // 2 else None
-            candidate = space.draw(chance) if best is None else changed(space, best[1], chance)
+            if first:
+                candidate = first.pop()
+            else:
+                best = found.best.get(next(turn)) if len(known) + len(batch) >= paths // 2 else None
+                candidate = space.draw(chance) if best is None else changed(space, best[1], chance)
             if slug(candidate) not in known and candidate not in batch:
                 batch.append(candidate)
         for each in trials.screen(batch):

@@ -77,6 +77,47 @@ def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
     assert not list((cluster.place / "two" / "cache" / "unfetched").glob("[!.]*")), "what was fetched is not kept"
 
 
+_SOUGHT = """\
+howdah: 1
+name: sought
+path: {rate: 5 Mbit/s, rtt: 20 ms, buffer: 1 bdp}
+algorithm: reno
+duration: 1 s
+repetitions: 1
+search:
+  space:
+    path.rate: {from: 1 Mbit/s, to: 10 Mbit/s, step: 1 Mbit/s}
+    path.rtt: {from: 10 ms, to: 100 ms, step: 10 ms}
+  minimise: {metric: utilisation}
+  budget: {candidates: 16}
+"""
+
+
+def test_a_search_finds_the_same_where_a_worker_goes_in_the_middle(cluster: Processes) -> None:
+    profile = cluster.place / "sought.yaml"
+    profile.write_text(_SOUGHT)
+    killed = cluster.worker("lost")
+    cluster.worker("stays")
+    command = ["search", str(profile)]
+    client = cluster.client(*command, "--runs", str(cluster.place / "there"))
+
+    def in_the_middle() -> bool:
+        assert client.poll() is None, (cluster.place / "client.txt").read_text()
+        first_batch = "8 of 16 tried" in (cluster.place / "client.txt").read_text()
+        return first_batch and any(each.kind == "guest" for each in processes_of(cluster.place / "lost"))
+
+    wait_for(in_the_middle)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    said = cluster.place / "client.txt"
+    assert client.wait(_WITHIN_S) == 0, said.read_text()
+    assert said.read_text().count("is ready after") <= 3, "each worker once, and not in each batch"
+    assert main([*command, "--runs", str(cluster.place / "here")]) == 0
+    here, there = (read_json(cluster.place / name / "sought-search" / "search.json") for name in ("here", "there"))
+    assert len(here["candidates"]) == 16
+    assert here == there
+
+
 def test_a_kernel_that_does_not_build_costs_its_own_runs(cluster: Processes) -> None:
     """Told with its place; the worker makes the runs of the other kernel."""
     tree = cluster.place / "broken"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.bench.advnet import LOGS, lost
 from tests.bench.breaks import Breaks, refuted_in
 from tests.bench.breaks_path import EARLY, OVER, SLOW, places
 from tests.bench.breaks_written import ALL_OVERSHOOT, profile_name, profile_text
-from tests.bench.gaps import CONTROLS, METRIC, OVERRIDES, PROFILE, Gaps, changed, shares
+from tests.bench.gaps import CONTROLS, METRIC, OVERRIDES, PROFILE, Gaps, changed, search, shares
 
 
 def test_the_table_has_the_largest_gap_of_each_ordered_pair() -> None:
@@ -49,6 +50,25 @@ def test_a_changed_path_is_of_the_space_and_the_same_for_the_same_seed() -> None
         assert sum(each[name] != before[name] for name in before) <= 2
         assert all(each[name] in space.variables[name].values for name in each)
     assert len({json.dumps(each) for each in several[0]}) > 30
+
+
+def test_the_first_paths_are_corners_and_the_best_of_pairs_are_changed_at_last(tmp_path: Path) -> None:
+    profile = load(PROFILE, OVERRIDES)
+    assert profile.search is not None
+    space = read_space(PROFILE, OVERRIDES, profile.search)
+    batches: list[list[dict[str, object]]] = []
+
+    def screen(some: list[dict[str, object]]) -> list[Tried]:
+        batches.append(some)
+        return [Tried(each, CandidateScore(None, False, ""), "", 1) for each in some]
+
+    search(SimpleNamespace(space=space, screen=screen, directory=tmp_path), 20, 1)  # type: ignore[arg-type]
+    ends = [
+        [each[name] in (space.variables[name].values[0], space.variables[name].values[-1]) for name in each]
+        for batch in batches
+        for each in batch
+    ]
+    assert [all(each) for each in ends] == [True] * 8 + [False] * 12
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from howdah.agent.traffic.running import RUNNING
 from howdah.build.guest_tree import LIBRARIES, LOADER
 from howdah.build.own_loader import LIBRARY_NAME, LOADER_NAME
 from howdah.build.tools import Tools
-from howdah.engine.crash import crash, ill
+from howdah.engine.crash import DIED, PANICKED, crash, ill
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
 from howdah.engine.life import Life
 from howdah.engine.processor import own_processor
@@ -303,12 +303,12 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
         )
     died = crash(guest.console, guest.own_modules)
     if died is not None:
-        raise RunFailedError(f"the guest's kernel panicked: {died}", where=str(guest.console))
+        raise RunFailedError(f"{PANICKED}: {died}", where=str(guest.console))
     if status == _REBOOTED:
         raise _failure("the guest rebooted; it was ended", guest)
     how = f"signal {status - 128}" if status > 128 else f"status {status}"
     suspects = in_use(guest.own_modules)
-    raise _failure(f"the guest's kernel died ({how}) without a word, as where its stack overflows{suspects}", guest)
+    raise _failure(f"{DIED} ({how}) without a word, as where its stack overflows{suspects}", guest)
 
 
 def _failure(what: str, guest: Guest) -> RunFailedError:
