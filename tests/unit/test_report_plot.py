@@ -15,6 +15,7 @@ from howdah.profile.figure import FigureSection
 from howdah.record.result import load_experiment
 from howdah.report.plot import draw
 from tests.experiment_factory import Scenario, make_experiment
+from tests.unit.completed_run import add_connections
 
 RTTS = ("20 ms", "50 ms", "200 ms")
 SWEEP = Scenario(
@@ -298,21 +299,7 @@ def test_drops_count_from_the_epoch(tmp_path: Path) -> None:
 
 def _grouped(tmp_path: Path, values: list[float | None]) -> Path:
     root = make_experiment(tmp_path, Scenario(algorithms=("cubic", "reno"), repetitions=2, flows=1, duration_s=2.0))
-    for file in root.glob("*/metrics.json"):
-        metrics = json.loads(file.read_text())
-        like = metrics["rows"][0]
-        for number, value in enumerate(values):
-            row = {
-                **like,
-                "flow": 10 + number,
-                "group": "short",
-                "metric": "completion_time_s",
-                "value": value,
-                "unit": "s",
-            }
-            metrics["rows"].append(row)
-        file.write_text(json.dumps(metrics))
-    return root
+    return add_connections(root, values)
 
 
 def test_a_distribution_reaches_the_share_that_has_a_value(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from howdah.report.plot.draw import title_of
 from howdah.report.plot.kept import kept_figure
 from howdah.report.plot.stored import StoredExperiment, StoredPoint, points_of
 from tests.experiment_factory import Scenario, make_experiment
+from tests.unit.completed_run import add_connections
 
 SOURCE = "Drawn from what is stored."
 SCENARIO = Scenario(algorithms=("cubic", "reno"), repetitions=2, flows=2, duration_s=2.0, second_flow_s=0.5)
@@ -87,14 +88,7 @@ def test_long_curves_are_thinned_and_keep_their_extremes(tmp_path: Path) -> None
 
 
 def _grouped(directory: Path, values: list[float | None]) -> Experiment:
-    root = make_experiment(directory, SCENARIO)
-    for file in root.glob("*/metrics.json"):
-        metrics = json.loads(file.read_text())
-        group = {"group": "short", "metric": "completion_time_s", "unit": "s"}
-        like = metrics["rows"][0]
-        metrics["rows"] += [{**like, **group, "flow": 10 + n, "value": value} for n, value in enumerate(values)]
-        file.write_text(json.dumps(metrics))
-    return load_experiment(root)
+    return load_experiment(add_connections(make_experiment(directory, SCENARIO), values))
 
 
 def test_a_distribution_is_drawn_again(tmp_path: Path) -> None:
