@@ -80,6 +80,7 @@ def write_page(directory: Path) -> Path:
             file.read_text(encoding="utf-8")
             for file in (
                 REPORTS / "js" / "theme.js",
+                REPORTS / "js" / "format.js",
                 vendor / "uPlot.iife.min.js",
                 folder / "board.js",
                 REPORTS / "js" / "scroll.js",

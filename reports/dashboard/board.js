@@ -65,7 +65,7 @@ howdah.board = (() => {
     make(flows, data, shape) {
       if (this.plot) this.plot.destroy();
       this.shape = shape;
-      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") } };
+      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") }, values: (_plot, splits) => howdah.format.ticks(splits) };
       const colour = (index) => this.colours[index % this.colours.length][theme.current()];
       const dash = (index) => [[], [7, 4], [2, 3], [9, 3, 2, 3]][index % 4];
       this.plot = new uPlot({

@@ -92,7 +92,7 @@
     make(names, shape, data) {
       if (this.plot) this.plot.destroy();
       this.shape = shape;
-      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") } };
+      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") }, values: (_plot, splits) => howdah.format.ticks(splits) };
       const colour = (index) => settings.colours[index % settings.colours.length][theme.current()];
       this.plot = new uPlot({
         width: this.root.clientWidth,
