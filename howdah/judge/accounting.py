@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.judge.burst import allowed_losses
+from howdah.judge.check import none_of
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.accounting import CounterState, Queue
 from howdah.linux.netlink.discipline.clsact import Clsact
@@ -17,7 +18,7 @@ from howdah.plan.host_queue import host_queues
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
 from howdah.record.raw import read_raw_json
-from howdah.record.verdict import ACCOUNTING, Check, none_of
+from howdah.record.verdict import ACCOUNTING, Check
 
 INGRESS = "ingress"  # parent of a queue of what arrives
 

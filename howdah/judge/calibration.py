@@ -7,10 +7,11 @@ import math
 
 from howdah.agent.calibration.train import SHORTEST_TRAIN_PACKETS, train_packets, unsteady_packets
 from howdah.judge.burst import allowed_losses
+from howdah.judge.check import within
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 from howdah.record.calibration import CalibrationRecord, TargetDelays
-from howdah.record.verdict import Check, within
+from howdah.record.verdict import Check
 
 _TRAIN_STEPS_US = 2 * 0.256  # a step of the virtual clock at each end of a train
 _LATE_US = 1.0  # a timer is later than what passes without one

@@ -10,9 +10,10 @@ from typing import Any
 from howdah.hooks import Reader
 from howdah.ingest.source import IngestReport
 from howdah.judge.busy import WHY, Idle, excused
+from howdah.judge.check import none_of
 from howdah.judge.qlog import qlog_checks
 from howdah.plan.plan import Plan
-from howdah.record.verdict import COLLECTION, Check, none_of
+from howdah.record.verdict import COLLECTION, Check
 from howdah.registered import registered
 
 _GAP = 2.5  # intervals between two readings of a collector at which one is missing

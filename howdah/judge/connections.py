@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from howdah.judge.accounting import Snapshots
+from howdah.judge.check import none_of
 from howdah.number import counted
 from howdah.plan.plan import Flow, Plan
 from howdah.record.agent import AgentRecord, FlowRecord
-from howdah.record.verdict import ACCOUNTING, Check, none_of
+from howdah.record.verdict import ACCOUNTING, Check
 
 # Each counts a connection that was asked for and not there, or that the kernel gave up.
 REFUSED = {

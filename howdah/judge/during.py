@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from howdah.judge.check import told_of_many, within
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline import queues
 from howdah.measure.measured import Measured
@@ -18,7 +19,7 @@ from howdah.measure.steps import Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Plan
 from howdah.receiver import RECEIVERS
-from howdah.record.verdict import DURING, Check, told_of_many, within
+from howdah.record.verdict import DURING, Check
 
 _MOST_SACK_BYTES = 28  # that an ACK has beside its time stamp: TCP's header has 60 at most
 

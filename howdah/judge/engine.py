@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from howdah.judge.busy import WHY, Idle, excused
+from howdah.judge.check import told_of_many
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Flow, Plan
 from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord
-from howdah.record.verdict import ENGINE, Check, told_of_many
+from howdah.record.verdict import ENGINE, Check
 
 
 def engine_checks(plan: Plan, agent: AgentRecord | None, tolerance: Tolerance, idle: Idle | None = None) -> list[Check]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from howdah.ingest.ns2 import read_links
 from howdah.ingest.source import IngestReport
 from howdah.judge.burst import allowed_losses
+from howdah.judge.check import none_of
 from howdah.judge.collection import raw_files, reading_gaps
 from howdah.judge.coverage import readings, trace_to_the_end
 from howdah.judge.during import during_checks
@@ -17,7 +18,7 @@ from howdah.measure.measured import Measured
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory
-from howdah.record.verdict import ACCOUNTING, ENGINE, Check, none_of
+from howdah.record.verdict import ACCOUNTING, ENGINE, Check
 
 Links = dict[str, dict[str, int]]
 _BOTTLENECKS = ("forward", "reverse")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from howdah.judge.check import within
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import Samples
@@ -12,7 +13,7 @@ from howdah.measure.trace import SECOND_NS
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
 from howdah.record.calibration import CalibrationRecord, PolicerTrain
-from howdah.record.verdict import DURING, Check, within
+from howdah.record.verdict import DURING, Check
 
 
 def train_checks(plan: Plan, stage: str, found: CalibrationRecord | None, tolerance: Tolerance) -> list[Check]:

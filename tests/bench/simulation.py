@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import resource
 import shutil
@@ -64,10 +63,6 @@ def simulate(plan: Plan, place: Path, cores: int = 1) -> Simulation:
         report = found.run(directory, plan, _silent)
     used = _processor_s() - before
     return Simulation(directory, plan, report, read_json(directory.raw / "agent.json"), used)
-
-
-def without_calibration(plan: Plan) -> Plan:
-    return dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, enabled=False))
 
 
 @contextmanager

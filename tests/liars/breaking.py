@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -55,12 +54,3 @@ def netem(**options: Any) -> dict[str, Any]:
     usual: dict[str, Any] = {"delay_us": 0, "limit_packets": 10_000, "seed": None, "jitter_us": 0, "distribution": None}
     usual |= {"loss_ratio": 0.0, "rate_bits_per_second": None, "reorder_ratio": 0.0, "reorder_gap": 0}
     return {**usual, **options}
-
-
-def recorded(plan: Plan) -> Any:
-    """plan.json as plain values, to change and to read back with ``plan_from``."""
-    return json.loads(plan.to_json())
-
-
-def plan_from(value: Any) -> Plan:
-    return Plan.from_json(json.dumps(value))

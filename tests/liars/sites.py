@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import howdah.judge
-from howdah.record import verdict as helpers
-from howdah.record.verdict import Check, none_of, within
+from howdah.judge import check as helpers
+from howdah.judge.check import none_of, within
+from howdah.record.verdict import Check
 
 JUDGE = Path(inspect.getfile(howdah.judge)).parent
 _MAKERS = {Check.__name__: 2, none_of.__name__: None, within.__name__: None}  # which argument is ``ok``, if any
@@ -37,6 +38,8 @@ def sites() -> list[Site]:
     """Those that can fail: not where ``ok`` is the constant True or None."""
     found = []
     for path in sorted(JUDGE.glob("*.py")):
+        if path.name == Path(inspect.getfile(helpers)).name:
+            continue  # its helpers make what their callers ask for
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for function in ast.walk(tree):
             if not isinstance(function, ast.FunctionDef):

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from howdah.ingest.source import IngestReport, SourceReport
+from howdah.judge.check import none_of, within
 from howdah.judge.collection import raw_files
-from howdah.record.verdict import Check, none_of, within
+from howdah.record.verdict import Check
 
 
 @pytest.mark.parametrize(
