@@ -230,8 +230,10 @@ def _hystart(host: str, flows: list[FlowTrace], detections: int, windows: int) -
 
 
 def _has_exit_at(trace: FlowTrace, window: int) -> bool:
-    """Whether ssthresh became finite, or changed, while the window was there: HyStart notes it before the ACK adds."""
+    """Whether ssthresh became finite, or changed, while the window was there: HyStart notes it before the ACK adds, or
+    begins a recovery that sets another threshold and takes from it."""
     before = np.concatenate([[np.inf], trace.ssthresh[:-1]])
     smaller = np.concatenate([trace.cwnd[:1], trace.cwnd[:-1]])
     changed = np.isfinite(trace.ssthresh) & (trace.ssthresh != before)
-    return bool((changed & (smaller <= window) & (window <= np.maximum(trace.cwnd, trace.ssthresh))).any())
+    larger = np.maximum(smaller, np.maximum(trace.cwnd, trace.ssthresh))
+    return bool((changed & (smaller <= window) & (window <= larger)).any())

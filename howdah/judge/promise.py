@@ -8,6 +8,7 @@ receivers and algorithms do by their nature breaks none.
 
 from __future__ import annotations
 
+from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.plan.memory import LEAST_BUFFER_MAXIMUM_BYTES
 from howdah.plan.plan import Flow, Plan
 from howdah.receiver import RECEIVERS
@@ -54,7 +55,12 @@ def has_sack(plan: Plan, flow: Flow) -> bool:
         and str(operation.arguments["value"]).strip() == "0"
         for operation in plan.operations
     )
-    return RECEIVERS[flow.receiver_behaviour].sack and not off
+    return RECEIVERS[flow.receiver_behaviour].sack and not off and not _strips(plan, "sack")
+
+
+def _strips(plan: Plan, option: str) -> bool:
+    """Whether a middlebox takes the option away."""
+    return plan.path.middlebox is not None and OPTIONS[option] in plan.path.middlebox.strips
 
 
 def receive_window_reason(plan: Plan, flow: Flow) -> str | None:
@@ -67,7 +73,9 @@ def receive_window_reason(plan: Plan, flow: Flow) -> str | None:
         return "the profile sets the receiver's buffer"
     if is_set_by_program(flow):
         return "its program sets the receiver's buffer"
-    if not RECEIVERS[flow.receiver_behaviour].sack:
+    if _strips(plan, "window-scale"):
+        return "without window scale, which a middlebox strips, no window is larger than 64 KiB"
+    if not RECEIVERS[flow.receiver_behaviour].sack or _strips(plan, "sack"):
         return "without SACK, Linux offers no more for what lies beyond a gap"
     return None
 

@@ -189,3 +189,14 @@ def test_a_middlebox_does_to_packets_what_it_is_asked_to(engine: UmlEngine) -> N
         assert ones(frame[14:34]) == 0xFFFF
         # A sender leaves TCP's checksum to its interface, and writes the sum of the pseudo-header.
         assert int.from_bytes(tcp[16:18], "big") == ones(frame[26:34] + struct.pack("!HH", 6, len(tcp)))
+
+
+def test_without_window_scale_and_sack_a_run_shows_what_they_cost(engine: UmlEngine) -> None:
+    """No window of the receiver's is larger than TCP's 16 bits say, a third of what the path holds, and that is no
+    fault of the run."""
+    asked = ("path.rate=20 Mbit/s", "path.rtt=80 ms", "path.loss=0.2 %", "duration=3 s")
+    box = "path.middlebox={strip: [window-scale, sack]}"
+    plan, directory, checks = valid(engine, "algorithm=cubic", *asked, box)
+    windows = store.read(directory, "tcp_probe")["snd_wnd_bytes"].to_numpy()
+    assert 60_000 < windows.max() <= 65_535 < plan.path.bdp_bytes
+    assert "without window scale" in checks["during receive window flow 1"]["message"]

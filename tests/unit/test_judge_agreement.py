@@ -325,6 +325,15 @@ def test_the_window_of_an_exit_may_be_below_its_threshold() -> None:
         assert _checks(first, _info(ssthresh_packets=[20] * 5), counted)[_HYSTART].ok is ok
 
 
+def test_the_ack_of_an_exit_may_begin_a_recovery_that_sets_another_threshold() -> None:
+    """HyStart notes a window of 19 packets; the same ACK then cuts it to 17 on its way to 13."""
+    cut = _trace(ssthresh=[np.inf] * 10 + [13.0] * 10)
+    cut.cwnd[10:] = 17
+    for window, ok in ((19, True), (18, False), (20, False)):
+        counted = {"TcpExtTCPHystartDelayDetect": 1, "TcpExtTCPHystartDelayCwnd": window}
+        assert _checks(cut, _info(ssthresh_packets=[MISSING, MISSING, 13, 13, 13]), counted)[_HYSTART].ok is ok
+
+
 def test_an_exit_that_no_record_shows_fails() -> None:
     counted = {"TcpExtTCPHystartTrainDetect": 2, "TcpExtTCPHystartTrainCwnd": 40, "TcpExtTCPHystartDelayDetect": 1}
     check = _checks(_trace(ssthresh=[np.inf] * _COUNT), _info(ssthresh_packets=[MISSING] * 5), counted)[_HYSTART]

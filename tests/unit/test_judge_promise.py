@@ -19,6 +19,8 @@ from howdah.judge.promise import (
 )
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
+from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
+from howdah.plan.path import Middlebox
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
 from howdah.record.verdict import Check
@@ -97,6 +99,20 @@ def test_other_settings_bound_a_buffer_too(sysctl: str, name: str) -> None:
 )
 def test_both_ends_must_have_sack(plan: Plan, behaviour: str, sack: bool) -> None:
     assert has_sack(plan, make_flow(receiver_behaviour=behaviour)) is sack
+
+
+@pytest.mark.parametrize(
+    ("option", "sack", "window"),
+    [("sack", False, "without SACK"), ("window-scale", True, "without window scale"), ("timestamps", True, None)],
+)
+def test_a_middlebox_may_take_options_away(option: str, sack: bool, window: str | None) -> None:
+    nothing: dict[str, Any] = {"clears_ecn": False, "duplicate_ratio": 0, "corrupt_ratio": 0, "lost": []}
+    hop = Middlebox(mtu_bytes=0, answers=True, strips=[OPTIONS[option]], **nothing)
+    plan = make_plan()
+    plan = dataclasses.replace(plan, path=dataclasses.replace(plan.path, middlebox=hop))
+    assert has_sack(plan, make_flow()) is sack
+    reason = receive_window_reason(plan, make_flow())
+    assert reason is None if window is None else str(reason).startswith(window)
 
 
 SMALL = with_sysctl(RECEIVE_BUFFER, "1 1 1"), with_sysctl(SEND_BUFFER, "1 1 1")
