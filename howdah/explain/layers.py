@@ -7,7 +7,7 @@ Link types are those of tcpdump.org/linktypes.html. A tunnel's inner packet coun
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ _IPV4, _IPV6, _MPLS, _MPLS_MANY, _PPPOE, _BRIDGED, _ERSPAN = 0x0800, 0x86DD, 0x8
 _TAGS = (0x8100, 0x88A8, 0x9100)
 _TCP, _IPIP, _UDP, _6IN4, _GRE = 6, 4, 17, 41, 47
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51, 60
+_MORE, _OFFSET = 0x2000, 0x1FFF  # of a fragment of IPv4
 _VXLAN_PORTS, _GENEVE_PORT = (4789, 8472), 6081
 # Where a packet of a link type begins: its state, and the bytes before that.
 _NULL, _LINK_ETHERNET, _PPP, _RAW_OLD, _LOOP, _SLL, _RAW, _RAW4, _RAW6, _SLL2 = (
@@ -54,7 +55,8 @@ def is_known_link(link: int) -> bool:
 class FoundTcp:
     """TCP segments of a batch: ``row`` in the batch, where the IP and the TCP header begin, and where data here end.
 
-    ``link_bytes``: what the outermost link layer takes of the packet.
+    ``link_bytes``: what the outermost link layer takes of the packet. ``more_bytes``: what further fragments of IPv4
+    carry of it.
     """
 
     row: Integers
@@ -62,6 +64,7 @@ class FoundTcp:
     tcp: Integers
     end: Integers
     link_bytes: Integers
+    more_bytes: Integers
 
 
 @dataclass
@@ -73,6 +76,7 @@ class _Walk:
     protocol: Integers
     ip: Integers
     link_bytes: Integers
+    fragments: list[tuple[Integers, Integers]] = field(default_factory=list)  # rows, and where IP begins in each
 
     def has(self, rows: Integers, count: int) -> Integers:
         """Those of which so many bytes are here; the others end."""
@@ -99,7 +103,7 @@ class _Walk:
 
 
 def find_tcp(batch: PacketBatch) -> FoundTcp:
-    """The TCP segments of a batch, without fragments other than first ones."""
+    """The TCP segments of a batch. Of fragments the first one has the header, and the others count to it."""
     count = batch.places.size
     walk = _Walk(
         batch.data,
@@ -140,7 +144,26 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
             else:
                 steps[state](walk, rows)
     row = np.sort(np.concatenate([np.zeros(0, np.int64), *done]))
-    return FoundTcp(row, walk.ip[row], walk.cursor[row], walk.end[row], walk.link_bytes[row])
+    return FoundTcp(row, walk.ip[row], walk.cursor[row], walk.end[row], walk.link_bytes[row], _more(walk)[row])
+
+
+def _more(walk: _Walk) -> Integers:
+    """For each packet the bytes that other fragments of its datagram carry, as far as they are in the batch."""
+    firsts: dict[bytes, tuple[int, int]] = {}
+    ends: dict[bytes, int] = {}
+    for rows, begins in walk.fragments:
+        for row, ip in zip(rows.tolist(), begins.tolist(), strict=True):
+            head = walk.octets[ip : ip + 20].tobytes()
+            size = int.from_bytes(head[2:4]) - (head[0] & 15) * 4
+            offset = (int.from_bytes(head[6:8]) & _OFFSET) * 8
+            datagram = head[4:6] + head[9:10] + head[12:20]
+            if not offset:
+                firsts[datagram] = row, size
+            ends[datagram] = max(ends.get(datagram, 0), offset + size)
+    more = np.zeros(walk.cursor.size, np.int64)
+    for datagram, (row, size) in firsts.items():
+        more[row] = ends[datagram] - size
+    return more
 
 
 def _type(walk: _Walk, rows: Integers) -> None:
@@ -206,7 +229,10 @@ def _ip(walk: _Walk, rows: Integers) -> None:
     walk.state[rows] = -1
     four = rows[version == 4]
     header = (walk.octet(four, 0) & 15) * 4
-    good = (header >= 20) & ((walk.pair(four, 6) & 0x1FFF) == 0)
+    part = walk.pair(four, 6) & (_MORE | _OFFSET)
+    if part.any():
+        walk.fragments.append((four[part > 0], walk.cursor[four[part > 0]]))
+    good = (header >= 20) & ((part & _OFFSET) == 0)
     four, header = four[good], header[good]
     walk.ip[four] = walk.cursor[four]
     walk.protocol[four] = walk.octet(four, 9)

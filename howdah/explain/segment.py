@@ -64,9 +64,11 @@ def read_segments(batch: PacketBatch, found: FoundTcp) -> TcpColumns:
     good = header >= 20
     row, ip, tcp, end, header = (each[good] for each in (found.row, found.ip, found.tcp, found.end, header))
     link = found.link_bytes[good]
-    wire = batch.wire_bytes[row]
+    more = found.more_bytes[good]
+    wire = batch.wire_bytes[row] + more
     six = (octets[ip] >> 4) == 6
     total = np.where(six, big_endian(octets, ip + 4, 2) + 40, big_endian(octets, ip + 2, 2))
+    total += np.where(six | ((octets[ip + 6] & 0x20) == 0), 0, more)  # of a tunnel's fragments the inner one is whole
     on_wire = batch.places[row] + wire - ip
     total = np.where((total == 0) | (six & (total == 40)), on_wire, total)  # offloaded: the length does not fit
     payload = np.maximum(np.minimum(total, on_wire) - (tcp - ip) - header, 0)

@@ -151,7 +151,7 @@ def _vxlan(frame: bytes) -> bytes:
     return frame[:_ETHERNET] + _tunnelled(17, udp, frame)
 
 
-def _ipip(frame: bytes) -> bytes:
+def tunnelled(frame: bytes) -> bytes:
     return frame[:_ETHERNET] + _tunnelled(4, b"", frame[_ETHERNET:])
 
 
@@ -188,6 +188,23 @@ def _repeated(packets: list[Packet]) -> list[Packet]:
 def _without_length(frame: bytes) -> bytes:
     """What an interface that cuts segments itself is given has no length yet."""
     return frame[:16] + b"\0\0" + frame[18:]
+
+
+def fragmented(packets: list[Packet], before: Callable[[bytes], bytes] = lambda frame: frame) -> list[Packet]:
+    """Packets of IPv4 with more than 1000 bytes in two fragments, as a router makes them; ``before`` puts a tunnel
+    around each first."""
+    found: list[Packet] = []
+    for number, each in enumerate(packets):
+        frame = before(each.data.ljust(each.wire, b"\0"))
+        ip, data = frame[_ETHERNET : _ETHERNET + 20], frame[_ETHERNET + 20 :]
+        if len(data) <= 1000:
+            found.append(Packet(each.time_ns, frame, len(frame)))
+            continue
+        for place, part, mark in ((0, data[:1000], 0x2000), (1000, data[1000:], 0)):
+            head = ip[:2] + struct.pack(">HHH", 20 + len(part), number & 0xFFFF, mark | place // 8) + ip[8:]
+            whole = frame[:_ETHERNET] + head + part
+            found.append(Packet(each.time_ns + place, whole, len(whole)))
+    return found
 
 
 def segment(packet: Packet) -> tuple[bytes, int, int]:
@@ -237,7 +254,7 @@ DAMAGES: dict[str, Callable[[list[Packet]], bytes]] = {
     "IPv6": lambda packets: pcap(inside(_six, packets)),
     "GRE": lambda packets: pcap(inside(_gre, packets)),
     "VXLAN": lambda packets: pcap(inside(_vxlan, packets)),
-    "IPIP": lambda packets: pcap(inside(_ipip, packets)),
+    "IPIP": lambda packets: pcap(inside(tunnelled, packets)),
     "6in4": lambda packets: pcap(inside(_six_in_four, packets)),
     "SLL": lambda packets: pcap(inside(_cooked, packets), link=113),
     "SLL2": lambda packets: pcap(inside(_cooked_two, packets), link=276),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from howdah.errors import RecordError
 from howdah.explain.explained import Explained
 from howdah.explain.read import read_files
-from tests.explain.damage import DAMAGES, HARMLESS, Packet, pcap, pcapng
+from tests.explain.damage import DAMAGES, HARMLESS, Packet, fragmented, pcap, pcapng, tunnelled
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer
 from tests.explain.recovery import ADDED_BYTES
@@ -48,6 +49,19 @@ def test_what_a_capture_holds_twice_counts_once(tmp_path: Path) -> None:
     # An ACK and what it lets go have one stamp: their order is the file's, whatever the addresses are.
     assert once.parts is not None and twice.parts is not None
     assert np.array_equal(twice.parts[2].flight, once.parts[2].flight)
+
+
+@pytest.mark.parametrize("tunnel", [lambda frame: frame, tunnelled])
+def test_fragments_of_a_segment_are_one(tunnel: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """Of the segment itself, whose header is in the first one; and of a tunnel's packet around it."""
+    packets = transfer(LOSSY)
+    once = explained(pcap(packets), tmp_path)
+    parts = fragmented(packets, tunnel)
+    flow = explained(pcap(parts), tmp_path)
+    assert len(parts) > 1.5 * len(packets) and not any("lost" in note for note in flow.notes)
+    assert flow.data_bytes == once.data_bytes and flow.retransmitted_packets == once.retransmitted_packets
+    assert flow.mss_bytes == once.mss_bytes and flow.loss_by == once.loss_by == "queue"
+    assert flow.rate_bits_per_second.value == pytest.approx((once.rate_bits_per_second.value or 0) * 1.01, rel=0.02)
 
 
 def test_a_start_in_mid_stream_says_so_and_names_no_cause(tmp_path: Path) -> None:
