@@ -139,6 +139,11 @@ class Path:
         return bool(self.rate_steps) or self.link is not None
 
     @property
+    def is_black_hole(self) -> bool:
+        """Whether full packets are dropped at a hop, and no sender hears of it."""
+        return self.middlebox is not None and self.middlebox.mtu_bytes > 0 and not self.middlebox.answers
+
+    @property
     def tunnel_bytes(self) -> int:
         """What a tunnel adds to each packet on the wire."""
         return self.middlebox.overhead_bytes if self.middlebox is not None else 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import struct
 
 import numpy as np
@@ -199,4 +200,17 @@ def test_without_window_scale_and_sack_a_run_shows_what_they_cost(engine: UmlEng
     plan, directory, checks = valid(engine, "algorithm=cubic", *asked, box)
     windows = store.read(directory, "tcp_probe")["snd_wnd_bytes"].to_numpy()
     assert 60_000 < windows.max() <= 65_535 < plan.path.bdp_bytes
-    assert "without window scale" in checks["during receive window flow 1"]["message"]
+    assert "without window scale" in checks["during receive window flow 1"].message
+
+
+def test_a_flow_into_a_black_hole_moves_nothing_and_that_is_no_fault_of_the_run(engine: UmlEngine) -> None:
+    asked = ("duration=5 s", "path.middlebox={mtu: 1400, icmp: false}")
+    _plan, _directory, checks = valid(engine, "algorithm=cubic", *asked)
+    assert checks["engine flow 1"].ok is None
+    large = re.match(
+        r"(\d+) packets were too large, and hosts heard of 0 by ICMP", checks["accounting middlebox ICMP"].message
+    )
+    assert large is not None and int(large[1]) >= 3, "what it sent again after its timeouts"
+    sysctl = "host.sysctls={net.ipv4.tcp_mtu_probing: '1'}"
+    _plan, _directory, checks = valid(engine, "algorithm=cubic", *asked, sysctl)
+    assert checks["engine flow 1"].ok is True, "the kernel probes for a size that passes"

@@ -286,6 +286,16 @@ def test_a_flow_does_what_the_plan_says(
     assert flow_checks([flow], agent, VIRTUAL, None) == [expected]
 
 
+@pytest.mark.parametrize("is_black_hole", [True, False])
+def test_nothing_moves_through_a_black_hole(is_black_hole: bool) -> None:
+    record: dict[str, int | None] = {"id": 1, "start_ns": 500_000_000, "connected_ns": 540_000_000, "bytes_received": 0}
+    (found,) = flow_checks([FLOW], told(flows=[record]), VIRTUAL, None, is_black_hole=is_black_hole)
+    assert found.ok is (None if is_black_hole else False)
+    record["connected_ns"] = None
+    (found,) = flow_checks([FLOW], told(flows=[record]), VIRTUAL, None, is_black_hole=is_black_hole)
+    assert found.ok is False, "the handshake's packets are small"
+
+
 def test_a_flow_that_starts_late_is_excused_by_a_busy_processor() -> None:
     record = {"id": 1, "start_ns": 600_000_000, "connected_ns": 1, "bytes_received": 1}
     asked: list[tuple[int, int]] = []
