@@ -163,6 +163,7 @@ def render(
         version=__version__,
         uplot=UPLOT_VERSION,
         amount_text=_amount_text,
+        value_text=value_text,
     )
 
 

@@ -133,6 +133,18 @@ def test_invalid_and_failed_runs_are_named_with_their_reason(tmp_path: Path) -> 
     assert "n=1" in page.text
 
 
+def test_sources_that_disagree_are_named_with_their_values(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, small(algorithms=("reno",), repetitions=1))
+    (file,) = directory.glob("*/metrics.json")
+    sources = {"tcp_probe": 239_926.272, "tcp_info": 335_582}
+    check = {"flow": 1, "metric": "min_rtt_us", "sources": sources, "agree": False, "message": "they are far apart"}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "cross_checks": [check]}), encoding="utf-8")
+    text = report(directory, prometheus="off").read_text(encoding="utf-8")
+    assert "Two sources disagree on min_rtt_us of flow 1 (tcp_probe: 239" in text
+    assert "they are far apart" in text
+    assert "0 of 1 measures that have two sources agree." in text
+
+
 def test_without_prometheus_the_footer_says_so(tmp_path: Path) -> None:
     text, _ = made(tmp_path, small())
     assert "Prometheus was switched off" in Page(text).text
