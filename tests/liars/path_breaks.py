@@ -126,7 +126,7 @@ def second_rate_limit(plan: Plan) -> Plan:
 
 def small_trace_buffer(plan: Plan) -> Plan:
     """And a collector that believes the path to be slow and reads it late."""
-    path = dataclasses.replace(plan.path, rate_bits_per_second=1000, carried_bits_per_second=1000)
+    path = dataclasses.replace(plan.path, carried_bits_per_second=1000)
     return dataclasses.replace(
         plan, path=path, collect=collecting(plan.collect, trace_buffer_bytes=1 << 16, qdisc_us=None)
     )
