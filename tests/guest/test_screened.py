@@ -103,6 +103,6 @@ def test_a_screened_candidate_has_the_score_of_its_run_with_all_checks(tmp_path:
             else:
                 apart.append(f"{words(screened.candidate)}: {screened.score.text}, {whole.score.text}")
     assert equal + by_chance + len(apart) == 52, refused
-    assert equal >= 43
+    assert equal >= 44
     # Which ones stand at an edge depends on where the clock stands after calibration: a tenth of those without chance.
     assert len(apart) <= 3, apart
