@@ -16,6 +16,7 @@ import pytest
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory
 from howdah.record.run import read_record
+from howdah.record.verdict import read_verdict
 
 pytestmark = pytest.mark.guest
 
@@ -85,10 +86,10 @@ def test_a_truncated_trace_is_invalid_and_named(finished: Path, tmp_path: Path) 
     seal(run, read_record(run))  # as if the guest had left it so
     answer = _howdah(*report)
     assert answer.returncode == 0, answer.stderr
-    broken = json.loads(next(runs.glob("quick/cubic-*/verdict.json")).read_text())
+    broken = read_verdict(RunDirectory(next(runs.glob("quick/cubic-*"))))
     assert broken.verdict == "invalid"
     assert any("tcp_probe.bin" in check.message for check in broken.checks if check.ok is False)
-    whole = json.loads(next(runs.glob("quick/reno-*/verdict.json")).read_text())
+    whole = read_verdict(RunDirectory(next(runs.glob("quick/reno-*"))))
     assert whole.verdict == "pass"
 
 

@@ -13,6 +13,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.connections import read_connections
 from howdah.record.directory import RunDirectory
+from howdah.record.metrics import MetricRow, read_metrics
 from tests.guest.guest_run import boot, failures, plan_of
 from tests.guest.shared_run import shared_run
 
@@ -28,21 +29,21 @@ path: {rate: 10 Mbit/s, reverse_rate: 10 Mbit/s, rtt: 40 ms, buffer: 60 packets}
 
 def _run(
     engine: UmlEngine, path: Path, text: str, expected: str = "pass"
-) -> tuple[RunDirectory, dict[int, dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[RunDirectory, dict[int, dict[str, Any]], list[MetricRow]]:
     """The run, what the agent recorded of each flow, and the rows of its measures."""
     profile = path / "group.yaml"
     profile.write_text(_PATH + text, encoding="utf-8")
     directory, verdict = shared_run(engine, plan_of(profile=profile))
     assert (verdict.verdict, failures(verdict)) == (expected, {})
     agent = json.loads((directory.raw / "agent.json").read_text())
-    metrics = json.loads(directory.metrics.read_text())
-    assert [check for check in metrics["cross_checks"] if not check["agree"]] == []
-    rows = [*metrics["rows"], *read_connections(directory).rows()]
+    metrics = read_metrics(directory)
+    assert [check for check in metrics.cross_checks if not check.agree] == []
+    rows = [*metrics.rows, *read_connections(directory).rows()]
     return directory, {flow["id"]: flow for flow in agent["flows"]}, rows
 
 
-def _of_group(rows: list[dict[str, Any]], group: str) -> dict[str, Any]:
-    return {row["metric"]: row["value"] for row in rows if row["flow"] is None and row.get("group") == group}
+def _of_group(rows: list[MetricRow], group: str) -> dict[str, Any]:
+    return {row.metric: row.value for row in rows if row.flow is None and row.group == group}
 
 
 def test_short_connections_and_lifetimes(engine: UmlEngine, tmp_path: Path) -> None:
@@ -72,14 +73,14 @@ def test_short_connections_and_lifetimes(engine: UmlEngine, tmp_path: Path) -> N
     for flow in short:
         assert flow["segments_sent"] - flow["segments_retransmitted"] >= 21  # 30001 / 1448
     whole = _of_group(rows, "short")
-    took = [row for row in rows if row["metric"] == "completion_time_s"]
-    times = sorted(row["value"] for row in took if row["flow"] in parts[0])
+    took = [row for row in rows if row.metric == "completion_time_s" and row.flow in parts[0]]
+    times = sorted(row.number for row in took if row.number is not None)
     assert len(times) == 130
     assert times[64] <= whole["completion_time_median_s"] <= times[65]
     assert whole["completed_share"] == 1
     assert whole["received_bytes"] == 130 * 30_001
     assert whole["retransmitted_packets"] == sum(flow["segments_retransmitted"] for flow in short)
-    drops = next(row["value"] for row in rows if row["metric"] == "bottleneck_drops_packets")
+    drops = next(row.value for row in rows if row.metric == "bottleneck_drops_packets")
     again = sum(flow["segments_retransmitted"] for flow in short + asked)
     assert again == drops, "forward, every drop is repaired by one retransmission"
 
@@ -156,8 +157,8 @@ def test_web_sessions_and_a_mix(engine: UmlEngine, tmp_path: Path) -> None:
     assert _of_group(rows, "web")["connections"] == len(web)
     assert _of_group(rows, "mid")["received_bytes"] == sum(flow["size_bytes"] for flow in mid)
     # A page's object takes at least a round trip to connect and one for request and answer.
-    times = [row["value"] for row in rows if row["metric"] == "completion_time_s" and row["flow"] is not None]
-    assert min(times) >= 0.080
+    took = [row for row in rows if row.metric == "completion_time_s" and row.flow is not None]
+    assert min(row.number for row in took if row.number is not None) >= 0.080
 
 
 def test_processes_at_both_ends(engine: UmlEngine, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.connections import read_connections
+from howdah.record.metrics import Metrics, read_metrics
 from tests.guest.guest_run import failures, plan_of, run
 from tests.guest.shared_run import shared_run
 
@@ -26,7 +27,7 @@ path: {rate: 20 Mbit/s, rtt: 100 ms, buffer: 1 bdp}
 """
 
 
-def _run(engine: UmlEngine, path: Path, text: str, anew: bool = False) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def _run(engine: UmlEngine, path: Path, text: str, anew: bool = False) -> tuple[Any, dict[str, Any], Metrics]:
     """The run directory, agent.json and metrics.json of a valid run with the rows of its connections; ``anew`` of one
     that is made now."""
     profile = path / "http.yaml"
@@ -35,8 +36,9 @@ def _run(engine: UmlEngine, path: Path, text: str, anew: bool = False) -> tuple[
     directory, verdict = run(engine, plan, path / "run") if anew else shared_run(engine, plan)
     assert (verdict.verdict, failures(verdict)) == ("pass", {})
     agent = json.loads((directory.raw / "agent.json").read_text())
-    metrics = json.loads(directory.metrics.read_text())
-    return directory, agent, {**metrics, "rows": [*metrics["rows"], *read_connections(directory).rows()]}
+    metrics = read_metrics(directory)
+    metrics.rows += read_connections(directory).rows()
+    return directory, agent, metrics
 
 
 def test_several_requests_over_one_connection(engine: UmlEngine, tmp_path: Path) -> None:
@@ -67,16 +69,16 @@ def test_several_requests_over_one_connection(engine: UmlEngine, tmp_path: Path)
     assert [item["start_ns"] for item in alone[1:]] == [item["end_ns"] for item in alone[:-1]]
     starts = [item["start_ns"] for item in flows[2]["transactions"]]
     assert [start - starts[0] for start in starts] == [0, 2_000_000_000, 4_000_000_000]
-    checks = {(check["flow"], check["metric"]): check for check in metrics["cross_checks"]}
+    checks = {(check.flow, check.metric): check for check in metrics.cross_checks}
     for group, compared in (("web", 2), ("paced", 1)):
         for name in ("completion_time_s", "transaction_time_s"):
             check = checks[group, name]
-            assert check["agree"] and check["sources"]["compared"] == compared, check
-    rows = {(row.get("group"), row["flow"], row["metric"]): row["value"] for row in metrics["rows"]}
+            assert check.agree and check.sources["compared"] == compared, check
+    rows = {(row.group, row.flow, row.metric): row.value for row in metrics.rows}
     assert rows["web", None, "transactions"] == 6
     assert rows["web", None, "answered_share"] == 1
     assert rows["web", 1, "retransmitted_packets"] == flows[0]["segments_retransmitted"] > 0
-    drops = next(row["value"] for row in metrics["rows"] if row["metric"] == "bottleneck_drops_packets")
+    drops = next(row.value for row in metrics.rows if row.metric == "bottleneck_drops_packets")
     assert drops <= sum(flow["segments_retransmitted"] for flow in flows)
     assert set(store.read(directory, "tcp_probe")["flow"].to_pylist()) == {1, 2, 3}
 
@@ -91,7 +93,7 @@ def test_a_transaction_larger_than_the_run_is_cut_off_in_order(engine: UmlEngine
     assert not flow["complete"]
     assert flow["transactions"] == []
     assert 3_000_000 < flow["bytes_received"] < 20e6 / 8 * 3
-    values = {row["metric"]: row["value"] for row in metrics["rows"] if row.get("group") == "big" and row["flow"] == 1}
+    values = {row.metric: row.value for row in metrics.rows if row.group == "big" and row.flow == 1}
     assert values["completion_time_s"] is None
     assert values["transactions"] == 0
     assert values["first_transaction_time_s"] is None
@@ -128,9 +130,10 @@ def test_processes_that_think_between_their_requests(engine: UmlEngine, tmp_path
     assert 1 < len(cut["transactions"]) < 100
     assert not cut["complete"]
     assert cut["error"] is None
-    assert all(check["agree"] for check in metrics["cross_checks"]), metrics["cross_checks"]
-    rows = {(row.get("group"), row["flow"], row["metric"]): row["value"] for row in metrics["rows"]}
+    assert all(check.agree for check in metrics.cross_checks), metrics.cross_checks
+    rows = {(row.group, row.flow, row.metric): row.value for row in metrics.rows}
     assert rows["loop", None, "answered_share"] == 1
     assert rows["cut", None, "transactions"] == len(cut["transactions"])
-    assert 0 < rows["cut", None, "answered_share"] < 1
+    (answered,) = (row.number for row in metrics.rows if (row.group, row.metric) == ("cut", "answered_share"))
+    assert answered is not None and 0 < answered < 1
     assert set(store.read(directory, "tcp_probe")["flow"].to_pylist()) == {1, 2}

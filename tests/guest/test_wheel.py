@@ -23,7 +23,7 @@ def test_quick_runs_from_a_wheel_outside_the_checkout(tmp_path: Path) -> None:
     done = run(programs / "howdah", "run", "quick", *changed, cwd=work, HOWDAH_RUNS=str(kept))
     assert done.returncode == 0, done.stdout + done.stderr
     verdicts = [json.loads(file.read_text()) for file in kept.glob("quick/*/verdict.json")]
-    assert [verdict.verdict for verdict in verdicts] == ["pass", "pass"]
+    assert [verdict["verdict"] for verdict in verdicts] == ["pass", "pass"]
     assert (kept / "quick" / "report.html").stat().st_size > 100_000
     assert list(work.iterdir()) == []
     after = {file for file in (tmp_path / "env").rglob("*") if file.suffix != ".pyc"}

@@ -107,7 +107,7 @@ def _left(claimed: int, windows: list[int], gains: list[int] | None = None) -> T
         trace = controls.rounds_of(windows)
         rows = controls.measure(trace, None if gains is None else controls.told(gains))
         row, cause = rows["startup_left"], rows["exit_cause"].value
-        return [] if row.value == claimed else [Catch("state", str(row.value), row.get("why") or f"left by {cause}")]
+        return [] if row.value == claimed else [Catch("state", str(row.value), row.why or f"left by {cause}")]
 
     return told
 
