@@ -185,7 +185,14 @@ def test_a_loss_that_changes_is_judged_by_its_schedule(steps: dict[str, Any], le
 
 def test_only_delay_lines_of_the_plan_are_judged_as_such() -> None:
     plan = path_factory.path_plan()
-    bottleneck = {"node": "left", "interface": "left-eth1", "parent": "root", "handle": "1:", "kind": "htb"}
+    bottleneck = {
+        "node": "left",
+        "interface": "left-eth1",
+        "parent": "root",
+        "handle": "1:",
+        "kind": "htb",
+        "options": {},
+    }
     late = Operation("class", {**bottleneck, "kind": "netem"})
     plan = dataclasses.replace(plan, operations=[late, Operation("qdisc", bottleneck), *plan.operations])
     extra = queue("right", interface="right-eth1", handle="7:", parent="1:", kind="netem", drops=9)
