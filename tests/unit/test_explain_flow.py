@@ -13,8 +13,10 @@ from howdah.explain.explained import Explained
 from howdah.explain.hystart import detections
 from howdah.explain.page import write_page
 from howdah.explain.read import read_files
+from howdah.explain.startup import _detector
 from howdah.explain.words import sentence, text
 from howdah.held import HeldBy
+from howdah.measure.cause import ACK_TRAIN, DELAY, UNKNOWN
 from tests.explain.damage import Packet, pcap
 from tests.explain.made import Path as Drawn
 from tests.explain.made import Written, transfer
@@ -76,6 +78,18 @@ def test_each_detection_has_what_was_seen_where_it_spoke(tmp_path: Path) -> None
     assert all(rise > need >= 4_000_000 for rise, need in found.delays.values())
     until_first = detections(course, trips, next(iter(found.trains)), paced=False)
     assert list(until_first.trains.items()) == list(found.trains.items())[:1]
+
+
+def test_what_ended_the_growth_of_a_sender_that_paces_is_open(tmp_path: Path) -> None:
+    """A model of the path ends it where a detector would speak as well."""
+    flow = explained(Drawn(), tmp_path)
+    assert flow.parts is not None
+    _seen, trips, course, _start = flow.parts
+    found = detections(course, trips, len(course) - 1, paced=False)
+    end = next(iter(found.trains))
+    causes = {paced: _detector(course, trips, found, end, None, paced)[:2] for paced in (False, True)}
+    assert causes[False][0] in (ACK_TRAIN, DELAY)
+    assert causes[True] == (UNKNOWN, False)
 
 
 def test_a_receive_window_is_no_exit(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import tracemalloc
 from array import array
 from itertools import accumulate
 from pathlib import Path
@@ -68,6 +70,20 @@ def test_rounds_follow_each_other_as_in_mm_link(tmp_path: Path) -> None:
     assert found.until(np.array(ms) * 1_000_000).tolist() == [2, 2, 3, 3, 6, 6, 7, 7, 10, 11]
     assert found.until(-1) == 0
     assert found.until(np.array(ms) * 1e6).tolist() == found.until(np.array(ms) * 1_000_000).tolist()
+
+
+def test_a_question_copies_no_opportunities(tmp_path: Path) -> None:
+    """Ten million of a trace of 220 Mbit/s, which are asked at each of a hundred thousand readings."""
+    link = opportunities(plan_of(tmp_path, "1\n2\n", duration="250 ms"))
+    assert link is not None
+    once_ns = np.arange(1, 1_000_001, dtype=np.int64)
+    many = dataclasses.replace(link, once_ns=once_ns, round_ns=1_000_001)
+    for asked in (np.array([7, 9]), np.array([7.0, 9.5])):
+        tracemalloc.start()
+        many.until(asked)
+        _now, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < once_ns.nbytes / 8
 
 
 def test_a_stall_behind_the_end_of_the_run_refuses_nothing(tmp_path: Path) -> None:
