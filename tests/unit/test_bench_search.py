@@ -16,6 +16,7 @@ from howdah.counterexample.goal import CandidateScore
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
 from howdah.profile import load
+from tests.bench import breaks
 from tests.bench.advnet import LOGS, lost
 from tests.bench.breaks import Breaks, refuted_in
 from tests.bench.breaks_path import EARLY, OVER, SLOW, places
@@ -119,3 +120,33 @@ def test_what_was_refuted_stays_so_when_it_is_not_claimed_any_more(tmp_path: Pat
     assert judged(early="fail", late="pass", why="fail") == {"breaks-a": {"early", "why"}}
     assert judged(early="fail", late="pass") == {"breaks-a": {"early", "why"}}, "why was left out of the profile"
     assert judged(early="pass", late="fail") == {"breaks-a": {"late", "why"}}
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command leaves the process of the tests as it is."""
+    for name in ("collect_rarely", "leave_pandas_out"):
+        monkeypatch.setattr(breaks, name, lambda: None)
+
+
+@pytest.mark.usefixtures("here")
+def test_runs_without_claims_prove_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["breaks", "--runs", str(tmp_path / "runs"), "--proven", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        breaks.main()
+    assert ended.value.code == 2
+    assert "has no breaks-*/claims.json: run what --write made" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_profiles_have_a_directory_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ran(*_asked: object) -> Breaks:
+        assert (tmp_path / "a" / "profiles").is_dir()
+        return Breaks()
+
+    monkeypatch.setattr(breaks, "search", ran)
+    asked = ["breaks", "--runs", str(tmp_path / "runs"), "--write", str(tmp_path / "a" / "profiles")]
+    monkeypatch.setattr("sys.argv", asked)
+    assert breaks.main() == 0
