@@ -19,6 +19,7 @@ from howdah.command.common import (
     add_jobs_option,
     add_json_option,
     add_runs_option,
+    add_set_option,
     check_jobs,
     cores,
     workers_of,
@@ -43,14 +44,7 @@ from howdah.work.prepared import hold
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("search")
     parser.add_argument("profile", help="a profile file with a section search:, or the name of one")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="override a field, e.g. --set search.budget.candidates=400; may be repeated",
-    )
+    add_set_option(parser, "override a field, e.g. --set search.budget.candidates=400; may be repeated")
     add_runs_option(parser)
     add_json_option(parser)
     add_jobs_option(parser)
