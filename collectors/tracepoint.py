@@ -12,6 +12,7 @@ from typing import BinaryIO
 from collectors.collector import Collector, CollectorError, Surroundings, Watched
 from howdah.linux.kernelfile import read_file, write_file
 from howdah.plan.plan import Plan
+from howdah.record.trace import TraceAccount, TraceFile
 
 TRACEFS = Path("/sys/kernel/tracing")
 
@@ -219,15 +220,7 @@ class TracepointCollector(Collector):
                 totals[name] += value
             os.close(pipe)
             file.close()
-            processors.append({"cpu": number, "file": self._file(number), "bytes": self._bytes[number]})
-        self.surroundings.output.json(
-            self.account,
-            {
-                "subbuffer_bytes": self._subbuffer_bytes,
-                "clock": "mono",
-                **totals,
-                "bytes_lost": 0,
-                "cpus": processors,
-            },
-        )
+            processors.append(TraceFile(number, self._file(number), self._bytes[number]))
+        account = TraceAccount(self._subbuffer_bytes, "mono", **totals, cpus=processors)
+        self.surroundings.output.json(self.account, account)
         self._instance.rmdir()

@@ -21,7 +21,17 @@ OCCASIONAL: Mapping[str, bool] = MappingProxyType({"occasional": True})
 MANY = 1000  # records that are written in columns
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def described(text: str, **default: Any) -> Any:
+    """A field with what references say of it; ``default`` and what else ``dataclasses.field`` takes."""
+    return dataclasses.field(metadata={"text": text}, **default)
+
+
+def occasional(text: str, **default: Any) -> Any:
+    """The same, left out where it has its default."""
+    return dataclasses.field(metadata={"text": text, **OCCASIONAL}, **default)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, described, occasional))
 def planned(kind: type[_Kind]) -> type[_Kind]:
     """A frozen dataclass whose methods are not made for each class: a guest, which compiles them whenever it starts,
     takes a third of the time for it."""

@@ -31,13 +31,14 @@ STACKS = PROJECT / "stacks"
 PLAYBOOKS = PROJECT / "playbooks"
 DOCS = PROJECT / "docs"
 
-# What reads a plan with the standard library alone, as guests and hosts of several machines do.
+# Plans and the records of a run, with the standard library alone: guests and hosts of several machines have them.
 PLAN_FILES = (
     *("howdah/codec.py", "howdah/frame.py", "howdah/traffic.py", "howdah/trait.py", "howdah/plan/__init__.py"),
     *(
         f"howdah/plan/{name}.py"
         for name in ("jitter", "kernel", "path", "plan", "policer", "shares", "step", "traffic")
     ),
+    *(f"howdah/record/{name}.py" for name in ("__init__", "agent", "calibration", "trace", "wire")),
 )
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.record.calibration import CalibrationRecord
+from tests.unit.told_by_agent import read_as
 
 
 def calibrated(found: dict[str, Any]) -> CalibrationRecord:
-    return CalibrationRecord.model_validate(found)
+    return read_as(CalibrationRecord, found)

@@ -18,6 +18,7 @@ from collectors.tcp_probe import TcpProbeCollector
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop, align_to_tick
 from howdah.linux.kernelfile import parse_meminfo
+from howdah.record.agent import MemoryRecord
 
 
 class Collecting:
@@ -64,10 +65,10 @@ class Collecting:
             with _named(collector):
                 collector.stop(now)
 
-    def memory(self) -> dict[str, int | None]:
+    def memory(self) -> MemoryRecord:
         """``memory`` of agent.json; the least is over the readings of the counters, at least two."""
         total = parse_meminfo(Path("/proc/meminfo").read_text())["MemTotal_bytes"]
-        return {"total_bytes": total, "available_bytes_least": self.counters.least_available_bytes}
+        return MemoryRecord(total, self.counters.least_available_bytes)
 
 
 def collector_class(name: str) -> type[IntervalCollector]:

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from howdah.agent.kernellog import KernelLog
 from howdah.linux.kernelmessage import KernelMessage, is_alarm
 from howdah.linux.output import Output
+from howdah.record.agent import KernelLogRecord
 
 KERNEL_LOG = "kernel.log"
 _MOST_BYTES = 1 << 20
@@ -34,18 +33,12 @@ class KeptLog:
         """Write what has come since the last call. Costs no virtual time: it waits for nothing and reads no clock."""
         self._write(self._log.messages())
 
-    def end(self) -> dict[str, Any]:
-        """For agent.json: ``first`` is the number of the run's first message; ``why`` says why there is no log."""
+    def end(self) -> KernelLogRecord:
+        """For agent.json."""
         self.keep()
         self._log.close()
         self._file.close()
-        return {
-            "records": self._records,
-            "first": self._first,
-            "lost": self._log.lost,
-            "left_out": self._left_out,
-            "why": self._log.why,
-        }
+        return KernelLogRecord(self._records, self._first, self._log.lost, self._left_out, self._log.why)
 
     def _write(self, messages: list[KernelMessage]) -> None:
         lines = bytearray()

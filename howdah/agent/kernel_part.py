@@ -8,23 +8,22 @@ All clocks agree, so nobody has to say when something begins.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from collectors.collector import Surroundings
 from howdah.agent.calibration.divided import record_ends
 from howdah.agent.run import AgentRun
 from howdah.agent.silence import wait_for_silence
-from howdah.agent.wire_file import WIRE_FILE
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 from howdah.plan.plan import Plan
+from howdah.record.wire import WIRE_FILE, CarriedFrames, KernelWires
 
 WIRES = Path("/proc/howdah_wire")
 _POLL_NS = 20 * MS
-_COLUMNS = ("left_frames", "left_bytes", "arrived_frames", "arrived_bytes", "late_frames", "latest_ns", "lost_frames")
 
 
 class KernelPartRun(AgentRun):
@@ -34,7 +33,7 @@ class KernelPartRun(AgentRun):
         super().__init__(plan, inputs, output, wiring)
         assert plan.part is not None
         self._part = plan.part
-        self.report.machine, self.report.part = self._part.name, self._part.hosts
+        self._tell(machine=self._part.name, part=self._part.hosts)
 
     def _here(self, wiring: Wiring) -> dict[str, Namespace]:
         lives = {*self._part.hosts}
@@ -51,18 +50,17 @@ class KernelPartRun(AgentRun):
         quiet_ns = path.both_ways_us * 1000 + _POLL_NS
         deadline = start_ns + (calibration.phase_us + calibration.settle_us) * 1000
         silent = wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
-        times = {"start_ns": start_ns - self._epoch_ns, "end_ns": now_ns() - self._epoch_ns}
-        self._output.json(f"ends-{name}.json", {**result, **times, "silent": silent})
+        times = start_ns - self._epoch_ns, now_ns() - self._epoch_ns
+        self._output.json(f"ends-{name}.json", replace(result, silent=silent, start_ns=times[0], end_ns=times[1]))
 
     def _collect_last(self) -> None:
-        self._output.json(WIRE_FILE, {"format": 1, "wires": read_wires(WIRES.read_text(encoding="ascii"))})
+        self._output.json(WIRE_FILE, KernelWires(1, read_wires(WIRES.read_text(encoding="ascii"))))
 
 
-def read_wires(text: str) -> list[dict[str, Any]]:
+def read_wires(text: str) -> list[CarriedFrames]:
     """A wire a line: ``NUMBER arrives|leaves`` and its counters."""
     found = []
     for line in text.splitlines():
         number, role, *counts = line.split()
-        values = dict(zip(_COLUMNS, map(int, counts), strict=True))
-        found.append({"wire": int(number), "arrives": role == "arrives", **values})
+        found.append(CarriedFrames(int(number), role == "arrives", *map(int, counts)))
     return found

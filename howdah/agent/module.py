@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.kernellog import KernelLog
@@ -20,6 +19,7 @@ from howdah.agent.settings import SYS_MODULE, Settings
 from howdah.agent.value import same_value
 from howdah.linux import syscall
 from howdah.linux.kernelfile import read_file
+from howdah.record.agent import ModuleRecord
 
 # parm= is the description, parmtype= the type, __param_str_ the name's own symbol: a parameter has at least the last.
 _PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A-Za-z0-9_]+)[:\0]")
@@ -151,8 +151,8 @@ def _compare(operation: str, module: str, parameters: dict[str, str]) -> None:
             raise AgentError(operation, f"{name}={asked} was asked for, and the module has {name}={found}")
 
 
-def describe_modules(names: Iterable[str], in_kernel: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
-    """``{module: {"srcversion", "parameters"}}`` of loaded modules and built-in code that has parameters.
+def describe_modules(names: Iterable[str], in_kernel: Mapping[str, str] | None = None) -> dict[str, ModuleRecord]:
+    """Of loaded modules and built-in code that has parameters.
 
     ``in_kernel`` says what the kernel calls those that it calls otherwise.
     """
@@ -161,10 +161,8 @@ def describe_modules(names: Iterable[str], in_kernel: Mapping[str, str] | None =
         path = SYS_MODULE / (in_kernel or {}).get(name, name)
         if not path.is_dir():
             continue
-        found[name] = {
-            "srcversion": _readable(path / "srcversion"),
-            "parameters": {item.name: _readable(item) for item in sorted((path / "parameters").glob("*"))},
-        }
+        parameters = {item.name: _readable(item) for item in sorted((path / "parameters").glob("*"))}
+        found[name] = ModuleRecord(_readable(path / "srcversion"), parameters)
     return found
 
 

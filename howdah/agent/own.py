@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import replace
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
@@ -20,6 +20,7 @@ from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import congestion_controls, open_diag
 from howdah.linux.netlink.message import NetlinkSocket
+from howdah.record.agent import ModuleRecord
 
 _AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _TCP_CONGESTION = 13
@@ -140,17 +141,19 @@ class OwnModules:
             name: self._in_kernel.get(module, module) for module, names in self._algorithms.items() for name in names
         }
 
-    def record(self) -> dict[str, dict[str, Any]]:
-        """What agent.json keeps of each, beside what it keeps of every module."""
-        return {
-            module: {
-                "loaded_as": self._in_kernel.get(module, module),
-                "algorithms": self._algorithms.get(module, []),
-                "uses_before": self._idle.get(module),
-                "uses_most": self._most.get(module),
-            }
+    def described(self, modules: Mapping[str, ModuleRecord]) -> dict[str, ModuleRecord]:
+        """The records of all modules, with what agent.json also keeps of these."""
+        own = {
+            module: replace(
+                modules[module],
+                loaded_as=self._in_kernel.get(module, module),
+                algorithms=self._algorithms.get(module, []),
+                uses_before=self._idle.get(module),
+                uses_most=self._most.get(module),
+            )
             for module in (*self._in_kernel, *self._in_bpf)
         }
+        return {**modules, **own}
 
 
 def uses(loaded_as: str) -> int:

@@ -21,7 +21,7 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
 from howdah.agent.module import describe_modules, set_parameters
 from howdah.agent.run import AgentRun, tell
-from howdah.agent.session import SESSION_FORMAT, AgentSession
+from howdah.agent.session import SESSION_FORMAT, AgentSession, SessionWord
 from howdah.agent.silence import wait_for_silence
 from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
@@ -30,6 +30,8 @@ from howdah.linux.namespace import forget
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
 from howdah.plan.plan import Plan
+from howdah.record.agent import AgentFailure
+from howdah.record.calibration import EchoRecord
 
 _RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
 _POLL_NS = 20 * MS
@@ -64,7 +66,8 @@ class SaidProgress(Progress):
 
     def write(self, phase: str, time_ns: int) -> None:
         self.phase = phase
-        self._session.say("progress", phase=phase, time_us=(time_ns - self._epoch_ns()) // 1000, of_us=self._end_us)
+        time_us = (time_ns - self._epoch_ns()) // 1000
+        self._session.say(SessionWord("progress", phase=phase, time_us=time_us, of_us=self._end_us))
 
 
 class PartRun(AgentRun):
@@ -81,14 +84,14 @@ class PartRun(AgentRun):
         self._taken: list[socket.socket] = []
         self._progress = SaidProgress(session, output, self._end_us() - plan.epoch_us, lambda: self._epoch_ns)
         self._epoch_ns = now_ns() + plan.epoch_us * 1000  # until the engine names it
-        self.report.machine, self.report.part = self._part.machine, self._part.nodes
+        self._tell(machine=self._part.machine, part=self._part.nodes)
 
     def execute(self) -> bool:
         """As a whole run; then the engine hears of it and asks what it still wants to know."""
         try:
             lock = self._take_machine()
         except AgentError as error:
-            self._session.say("done", ok=False, error={"operation": error.operation, "message": error.message})
+            self._session.say(SessionWord("done", ok=False, error=AgentFailure(error.operation, error.message)))
             return False
         try:
             with lock:
@@ -110,12 +113,12 @@ class PartRun(AgentRun):
 
     def _execute(self) -> bool:
         try:
-            self._session.say("hello", format=SESSION_FORMAT, machine=self._part.machine)
+            self._session.say(SessionWord("hello", format=SESSION_FORMAT, machine=self._part.machine))
         except AgentError:
             return False
         went_well = super().execute()
         try:
-            self._session.say("done", ok=went_well, error=self.report.error)
+            self._session.say(SessionWord("done", ok=went_well, error=self.report.error))
             self._session.wait("end")
         except AgentError:
             return False
@@ -134,7 +137,7 @@ class PartRun(AgentRun):
         tell(self._settings.begin())
         modules = self._load_installed()
         wiring = super()._set_up()
-        self.report.modules |= describe_modules(modules)
+        self._tell(modules={**(self.report.modules or {}), **describe_modules(modules)})
         return wiring
 
     def _load_installed(self) -> list[str]:
@@ -164,8 +167,8 @@ class PartRun(AgentRun):
         elif calibration.enabled and self._wiring is not None:
             self._taken = take_probes(calibration.targets, self._wiring.namespaces)
         self._lateness.start()
-        self._session.say("ready", ready_ns=now_ns())
-        self._epoch_ns = int(self._session.wait("start")["epoch_monotonic_ns"])
+        self._session.say(SessionWord("ready", ready_ns=now_ns()))
+        self._epoch_ns = self._session.wait("start").epoch_monotonic_ns
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
         late_ns = now_ns() - (self._epoch_ns + first_us * 1000)
         if late_ns > 0:
@@ -201,7 +204,7 @@ class PartRun(AgentRun):
             return
         trips = measure_round_trips(calibration.targets, wiring.namespaces, self._loop, start_ns)
         self._loop.run_until(rests_ns)
-        self._output.json(f"echo-{name}.json", {"format": 1, "round_trips": trips})
+        self._output.json(f"echo-{name}.json", EchoRecord(1, trips))
 
     def _run_timeline(self, wiring: Wiring) -> None:
         self._lateness.begin()
@@ -219,7 +222,7 @@ class PartRun(AgentRun):
         now = now_ns()
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
-        self.report.processor = self._lateness.stop()
+        self._tell(processor=self._lateness.stop())
         for flow in self._flows.values():
             flow.close()
         self._loop.run_until(deadline - quiet_ns)

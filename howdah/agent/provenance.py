@@ -8,8 +8,10 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from howdah.agent.settings import SYS_MODULE
 from howdah.agent.wiring.netlink import ROUTE_METRICS, sysctl_path
@@ -25,7 +27,20 @@ from howdah.linux.netlink.qdisc import qdiscs
 from howdah.linux.netlink.route import routes
 from howdah.plan.plan import Flow
 from howdah.plan.step import Operation
+from howdah.record.agent import (
+    AgentRecord,
+    AlgorithmRecord,
+    NodeQueues,
+    ShownClass,
+    ShownFilter,
+    ShownInterface,
+    ShownPolicer,
+    ShownQueue,
+    ShownRoute,
+)
 from howdah.traffic import TRAFFIC
+
+_Shown = TypeVar("_Shown", ShownQueue, ShownClass)
 
 _BOOT_PARAMETER = re.compile(r"([A-Za-z0-9_]+\.[A-Za-z0-9_]+)=(\S*)")
 _ALWAYS_RECORDED = (
@@ -77,9 +92,9 @@ def _read_all(names: dict[str, None]) -> dict[str, str]:
     return values
 
 
-def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
-    """``{node: {"qdiscs": tc -j qdisc show, "classes": {interface: tc -j class show}}}``, by the tool people trust."""
-    found: dict[str, Any] = {}
+def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, NodeQueues]:
+    """By node, by the tool people trust."""
+    found: dict[str, NodeQueues] = {}
     for node, namespace in namespaces.items():
         names = [link.name for link in links(namespace.netlink)]
         commands = ["qdisc show", *(f"class show dev {name}" for name in names)]
@@ -90,13 +105,25 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
             except ValueError:  # an older tc (of iproute2 6.1) prints classes as text whatever it is asked for
                 (shown,) = _json_values(known(_output("tc", "-j", "qdisc", "show"))) or [[]]
                 classes = [_output("tc", "class", "show", "dev", name).splitlines() for name in names]
-        _tell_unknown(namespace, shown)
-        found[node] = {
-            "qdiscs": shown,
-            "classes": {name: value for name, value in zip(names, classes, strict=False) if value},
-            **_filters(namespace, shown),
-        }
+        queues = [_kept(ShownQueue, row) for row in shown]
+        _tell_unknown(namespace, queues)
+        marked = [queue.dev for queue in queues if queue.kind == "clsact" and queue.dev]
+        found[node] = NodeQueues(
+            queues,
+            {
+                name: [row if isinstance(row, str) else _kept(ShownClass, row) for row in rows]
+                for name, rows in zip(names, classes, strict=False)
+                if rows
+            },
+            filters={name: _filters(namespace, name) for name in marked},
+            policers=_policers(namespace, marked),
+        )
     return found
+
+
+def _kept(kind: type[_Shown], row: Mapping[str, Any]) -> _Shown:
+    """Of what tc prints, what the record has."""
+    return kind(**{field.name: row[field.name] for field in fields(kind) if field.name in row})
 
 
 def known(text: str) -> str:
@@ -104,24 +131,27 @@ def known(text: str) -> str:
     return re.sub(r"\[Unknown qdisc, optlen=\d+\] ?", "", text)
 
 
-def _tell_unknown(namespace: Namespace, told: list[dict[str, Any]]) -> None:
+def _tell_unknown(namespace: Namespace, shown: list[ShownQueue]) -> None:
     """The options of kinds that tc may not know, from the kernel itself."""
     for found in qdiscs(namespace.netlink):
-        for item in told if found.settings else ():
-            if (namespace.index(item["dev"]), item["handle"]) == (found.index, found.handle):
+        for place, item in enumerate(shown if found.settings else ()):
+            if (namespace.index(item.dev or ""), item.handle) == (found.index, found.handle):
                 names = discipline(found.kind).told
-                item["options"] = {word: found.settings[name] for word, name in names.items() if name in found.settings}
+                options = {word: found.settings[name] for word, name in names.items() if name in found.settings}
+                shown[place] = replace(item, options=options)
 
 
-def _filters(namespace: Namespace, shown: list[dict[str, Any]]) -> dict[str, Any]:
-    """``{"filters": {interface: [{"dscp", "queue"}]}, "policers": {interface: [{"rate_bits_per_second",
-    "burst_bytes"}]}}``, of a node that has any; tc prints them as text."""
-    names = [item["dev"] for item in shown if item.get("kind") == "clsact"]
-    found = {name: filters(namespace.netlink, namespace.index(name)) for name in names}
-    if not found:
-        return {}
-    buckets = {name: policers(namespace.netlink, namespace.index(name)) for name in names}
-    return {"filters": found} | ({"policers": buckets} if any(buckets.values()) else {})
+def _filters(namespace: Namespace, name: str) -> list[ShownFilter]:
+    """Of an interface; tc prints them as text, and policers, too."""
+    return [ShownFilter(*each) for each in filters(namespace.netlink, namespace.index(name))]
+
+
+def _policers(namespace: Namespace, names: list[str]) -> dict[str, list[ShownPolicer]]:
+    """By interface, of a node that has any."""
+    buckets = {
+        name: [ShownPolicer(*each) for each in policers(namespace.netlink, namespace.index(name))] for name in names
+    }
+    return buckets if any(buckets.values()) else {}
 
 
 def _json_values(text: str) -> list[Any]:
@@ -136,43 +166,39 @@ def _json_values(text: str) -> list[Any]:
     return values
 
 
-def link_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
-    """``{node: {interface: {index, mac, mtu_bytes, up, gso_max_segs, gso_max_size_bytes, queue_packets,
-    offloads}}}``."""
-    found: dict[str, Any] = {}
-    for node, namespace in namespaces.items():
-        found[node] = {
-            link.name: {
-                "index": link.index,
-                "mac": link.mac,
-                "mtu_bytes": link.mtu_bytes,
-                "up": link.up,
-                "gso_max_segs": link.gso_max_segs,
-                "gso_max_size_bytes": link.gso_max_size_bytes,
-                "queue_packets": link.queue_packets,
-                "offloads": offloads(namespace.any_socket, link.name),
-            }
+def link_dump(namespaces: dict[str, Namespace]) -> dict[str, dict[str, ShownInterface]]:
+    """By node and interface."""
+    return {
+        node: {
+            link.name: ShownInterface(
+                link.index,
+                link.mac,
+                link.mtu_bytes,
+                link.up,
+                link.gso_max_segs,
+                link.gso_max_size_bytes,
+                link.queue_packets,
+                offloads(namespace.any_socket, link.name),
+            )
             for link in links(namespace.netlink)
             if link.name != "lo"
         }
-    return found
+        for node, namespace in namespaces.items()
+    }
 
 
-def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[dict[str, Any]]]:
-    """``{node: [{destination, via, interface, initial_window_packets, initial_receive_window_packets, quick_ack}]}``.
-
-    A metric that the route does not set is null.
-    """
-    found: dict[str, list[dict[str, Any]]] = {}
+def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[ShownRoute]]:
+    """By node."""
+    found: dict[str, list[ShownRoute]] = {}
     for node, namespace in namespaces.items():
         names = {link.index: link.name for link in links(namespace.netlink)}
         found[node] = [
-            {
-                "destination": route.destination,
-                "via": route.via,
-                "interface": names.get(route.index or 0),
+            ShownRoute(
+                route.destination,
+                route.via,
+                names.get(route.index or 0),
                 **{name: route.metrics.get(number) for name, number in ROUTE_METRICS.items()},
-            }
+            )
             for route in routes(namespace.netlink)
         ]
     return found
@@ -200,8 +226,8 @@ def _output(*command: str, given: str = "") -> str:
     return done.stdout or done.stderr  # nginx tells its version there
 
 
-def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, dict[str, str | None]]:
-    """``{algorithm: {"module", "version"}}`` of the flows' algorithms: what the kernel knows of a module, built in or
+def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, AlgorithmRecord]:
+    """Of the flows' algorithms: what the kernel knows of a module, built in or
     not, that has parameters or a version.
 
     ``own`` says which module of the profile provides an algorithm. ``version`` is what the source says of itself
@@ -212,20 +238,21 @@ def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, dict[str, st
         module = own.get(name, f"tcp_{name}")
         if (SYS_MODULE / module).is_dir():
             version = SYS_MODULE / module / "version"
-            found[name] = {"module": module, "version": version.read_text().strip() if version.exists() else None}
+            found[name] = AlgorithmRecord(module, version.read_text().strip() if version.exists() else None)
     return found
 
 
-def kernel() -> dict[str, Any]:
+def of_kernel(record: AgentRecord) -> AgentRecord:
+    """With what is known of the kernel."""
     name = os.uname()
-    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-    return {
-        "kernel_release": name.release,
-        "kernel_version": name.version,
-        "hertz": SECOND // TICK_NS,
-        "available_algorithms": available,
-        "boot_parameters": boot_parameters(Path("/proc/cmdline").read_text()),
-    }
+    return replace(
+        record,
+        kernel_release=name.release,
+        kernel_version=name.version,
+        hertz=SECOND // TICK_NS,
+        available_algorithms=Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split(),
+        boot_parameters=boot_parameters(Path("/proc/cmdline").read_text()),
+    )
 
 
 def boot_parameters(command_line: str) -> dict[str, str]:

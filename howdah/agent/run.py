@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from howdah.agent.keptlog import KeptLog
 from howdah.agent.loop import Loop
 from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
 from howdah.agent.own import OwnModules
-from howdah.agent.report import AgentReport
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
 from howdah.agent.silence import wait_for_silence
@@ -35,6 +35,8 @@ from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
 from howdah.plan.plan import Plan
 from howdah.plan.step import Event
+from howdah.record.agent import AGENT_FORMAT, AgentFailure, AgentRecord, ModuleRecord, Phase
+from howdah.record.calibration import CalibrationRecord
 
 if TYPE_CHECKING:
     from howdah.agent.profiling import Profiling
@@ -68,7 +70,7 @@ class AgentRun:
         self._log: KeptLog | None = None
         self._processor_watch = _processor_watch(plan)
         self._profiling = _profiling(plan, output)
-        self.report = AgentReport(plan)
+        self.report = AgentRecord(format=AGENT_FORMAT, status="error", run=plan.run, seed=plan.seed)
 
     def _end_us(self) -> int:
         return self._epoch_ns // 1000 + self.plan.end_us
@@ -78,21 +80,24 @@ class AgentRun:
         self._log = log = KeptLog(self._output, whole=not self._traits.outlives_run)
         try:
             self._phases()
-            self.report.status = "ok"
+            self._tell(status="ok")
         except AgentError as error:
-            self.report.failed(error.operation, error.message)
+            self._tell(error=AgentFailure(error.operation, error.message))
             sys.stderr.write(f"howdah-agent: {error}\n")
         except Exception as error:  # noqa: BLE001 - whatever it is, agent.json must say so
             import traceback
 
             traceback.print_exc()
-            operation = f"phase {self._progress.phase}"
-            self.report.failed(operation, f"{type(error).__name__}: {error}")
+            self._tell(error=AgentFailure(f"phase {self._progress.phase}", f"{type(error).__name__}: {error}"))
         finally:
             self._clean_up()
-            self.report.kernel_log = log.end()
-        self._output.json("agent.json", self.report.to_json())
+            self._tell(kernel_log=log.end())
+        self._output.json("agent.json", self.report)
         return self.report.status == "ok"
+
+    def _tell(self, **found: Any) -> None:
+        """Fields of agent.json by their names. One that is not told is not there: a run may end in any phase."""
+        self.report = replace(self.report, **found)
 
     def _clean_up(self) -> None:
         """Leave a machine that goes on living as it was; a guest ends with everything in it."""
@@ -127,22 +132,23 @@ class AgentRun:
         with self._phase("quiesce"):
             silent = self._quiesce(wiring)
             if self._processor_watch is not None:
-                self.report.processor = self._processor_watch.stop()
+                self._tell(processor=self._processor_watch.stop())
             if self._profiling is not None:
                 self._profiling.stop(self._loop)
             collecting.stop(self._loop, now_ns())
             account: Accounting = {"before": before, "silent": silent, "after": self._snapshot(wiring)}
-        self.report.flows = [flow.record(self._epoch_ns) for flow in self._flows.values()]
+        self._tell(flows=[flow.record(self._epoch_ns) for flow in self._flows.values()])
         if calibration.enabled:
             with self._phase("calibrate-after"):
                 self._calibrate(wiring, "after", calibration.after_us)
         with self._phase("collect"):
             self._output.json("accounting.json", account)
             self._collect_last()
-            for name, facts in self._own.record().items():
-                self.report.modules[name] |= facts
-            self.report.algorithms = provenance.algorithms(self.plan.flows, self._own.providers())
-            self.report.memory = collecting.memory()
+            self._tell(
+                modules=self._own.described(self.report.modules or {}),
+                algorithms=provenance.algorithms(self.plan.flows, self._own.providers()),
+                memory=collecting.memory(),
+            )
             if self._profiling is not None:
                 self._profiling.finish()
             elif self.plan.collect.cpu:
@@ -168,10 +174,10 @@ class AgentRun:
         try:
             yield
         finally:
-            times = {"start_ns": start - self._epoch_ns, "end_ns": now_ns() - self._epoch_ns}
-            wall = {"wall_us": self._output.host_clock_us() - wall_us}
+            times = start - self._epoch_ns, now_ns() - self._epoch_ns
+            wall_us = self._output.host_clock_us() - wall_us
             self._keep_log()
-            self.report.phases.append({"phase": name, **times, **wall})
+            self.report.phases.append(Phase(name, *times, wall_us))
 
     def _set_up(self) -> Wiring:
         """Modules, network, flows' sockets, provenance; then the epoch is known."""
@@ -196,7 +202,7 @@ class AgentRun:
             give_entropy(plan.seed)
         self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs, self._settings)
         wiring.apply(plan.operations)
-        self.report.operations_wall_us = self._output.host_clock_us() - wall_us
+        self._tell(operations_wall_us=self._output.host_clock_us() - wall_us)
         if self._processor_watch is not None:
             self._processor_watch.start()
         if not self._traits.exact_uptime and plan.collect.tcp_info_us:
@@ -207,20 +213,21 @@ class AgentRun:
             self._flows[description.id] = flow
             flow.prepare()
         kernel_modules = [name.partition(".")[0] for name in plan.kernel_parameters]
-        self.report.add(**provenance.kernel())
-        self.report.modules = describe_modules([*modules, *kernel_modules], in_kernel)
-        for name, control in self._controls.items():
-            self.report.modules[name] = {"srcversion": None, "parameters": {}, "programs": control.programs}
-        self.report.sysctls = provenance.sysctls(wiring.namespaces, plan.operations)
+        self.report = provenance.of_kernel(self.report)
+        described = describe_modules([*modules, *kernel_modules], in_kernel)
+        described |= {name: ModuleRecord(programs=control.programs) for name, control in self._controls.items()}
+        self._tell(modules=described, sysctls=provenance.sysctls(wiring.namespaces, plan.operations))
         if plan.calibration.enabled:  # tc is a process for each host, a third of the system calls of a short run
-            self.report.qdiscs = provenance.qdisc_dump(wiring.namespaces)
-        self.report.links = provenance.link_dump(wiring.namespaces)
-        self.report.routes = provenance.route_dump(wiring.namespaces)
-        self.report.tools = provenance.tool_versions(plan.flows, tc=plan.calibration.enabled)
+            self._tell(qdiscs=provenance.qdisc_dump(wiring.namespaces))
+        self._tell(
+            links=provenance.link_dump(wiring.namespaces),
+            routes=provenance.route_dump(wiring.namespaces),
+            tools=provenance.tool_versions(plan.flows, tc=plan.calibration.enabled),
+        )
         if self._profiling is not None:
             self._profiling.prepare()
         self._choose_epoch()
-        self.report.epoch_monotonic_ns = self._epoch_ns
+        self._tell(epoch_monotonic_ns=self._epoch_ns)
         return wiring
 
     def _here(self, wiring: Wiring) -> dict[str, Namespace]:
@@ -274,7 +281,7 @@ class AgentRun:
         from howdah.agent.calibration import calibrate
 
         self._loop.run_until(self._epoch_ns + start_us * 1000)
-        result = calibrate(self.plan, wiring.namespaces, self._loop, self._epoch_ns)
+        result: CalibrationRecord = calibrate(self.plan, wiring.namespaces, self._loop, self._epoch_ns)
         self._output.json(f"calibration-{name}.json", result)
 
     def _run_timeline(self, wiring: Wiring) -> None:

@@ -18,14 +18,43 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from dataclasses import field
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
+from howdah.codec import OCCASIONAL, decoded, encoded, planned
 from howdah.linux.clock import now_ns
+from howdah.record.agent import AgentFailure
 
 SESSION_FORMAT = 1
 _READ_BYTES = 65536
+
+
+@planned
+class SessionQuestion:
+    """What the engine asks; a field belongs to the kinds above."""
+
+    ask: str
+    number: int = field(default=0, metadata=OCCASIONAL)
+    epoch_monotonic_ns: int = field(default=0, metadata=OCCASIONAL)
+    why: str = field(default="another machine failed", metadata=OCCASIONAL)
+
+
+@planned
+class SessionWord:
+    """What an agent says."""
+
+    say: str
+    format: int = field(default=0, metadata=OCCASIONAL)
+    machine: str = field(default="", metadata=OCCASIONAL)
+    ready_ns: int = field(default=0, metadata=OCCASIONAL)
+    number: int = field(default=0, metadata=OCCASIONAL)
+    monotonic_ns: int = field(default=0, metadata=OCCASIONAL)
+    phase: str = field(default="", metadata=OCCASIONAL)
+    time_us: int = field(default=0, metadata=OCCASIONAL)
+    of_us: int = field(default=0, metadata=OCCASIONAL)
+    ok: bool = field(default=False, metadata=OCCASIONAL)
+    error: AgentFailure | None = field(default=None, metadata=OCCASIONAL)
 
 
 class AgentSession:
@@ -43,18 +72,18 @@ class AgentSession:
         os.dup2(2, 1)
         return cls(0, says)
 
-    def say(self, kind: str, **values: Any) -> None:
-        text = json.dumps({"say": kind, **values}, separators=(",", ":")) + "\n"
+    def say(self, said: SessionWord) -> None:
+        text = json.dumps(encoded(said), separators=(",", ":")) + "\n"
         try:
             os.write(self._says, text.encode())
         except BrokenPipeError:
             raise AgentError("session", "the engine is gone") from None
 
-    def wait(self, kind: str) -> dict[str, Any]:
+    def wait(self, kind: str) -> SessionQuestion:
         """Serve questions about the clock until this is asked. Raises AgentError where it never will be."""
         while True:
             for message in self._read():
-                if message["ask"] == kind:
+                if message.ask == kind:
                     return message
 
     def watch(self, loop: Loop) -> None:
@@ -64,7 +93,7 @@ class AgentSession:
     def _readable(self, _now: int) -> None:
         self._read()
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[SessionQuestion]:
         """What was asked, apart from the clock. Blocks until there is something."""
         data = os.read(self._asks, _READ_BYTES)
         received_ns = now_ns()
@@ -72,11 +101,11 @@ class AgentSession:
             raise AgentError("session", "the engine is gone")
         *lines, self._unread = (self._unread + data).split(b"\n")
         found = []
-        for message in map(json.loads, lines):
-            if message["ask"] == "clock":
-                self.say("clock", number=message["number"], monotonic_ns=received_ns)
-            elif message["ask"] == "stop":
-                raise AgentError("session", f"stopped by the engine: {message.get('why', 'another machine failed')}")
+        for message in (decoded(SessionQuestion, json.loads(line)) for line in lines):
+            if message.ask == "clock":
+                self.say(SessionWord("clock", number=message.number, monotonic_ns=received_ns))
+            elif message.ask == "stop":
+                raise AgentError("session", f"stopped by the engine: {message.why}")
             else:
                 found.append(message)
         return found

@@ -16,9 +16,10 @@ import select
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+from howdah.codec import decoded, encoded
 from howdah.linux.clock import MS, SECOND, Alarm, now_ns
+from howdah.record.agent import ProcessorRecord
 
 INTERVAL_NS = 11 * MS  # in step with no collector, so that late ones are a fair share of the time
 _PRIORITY = 1
@@ -52,7 +53,7 @@ class TimerLateness:
                 self._process.stdin.close()
             self._process.stdin = None
 
-    def stop(self) -> dict[str, Any] | None:
+    def stop(self) -> ProcessorRecord | None:
         """None where it never started, or died."""
         if self._process is None:
             return None
@@ -60,10 +61,9 @@ class TimerLateness:
         output, _ = self._process.communicate()
         self._process = None
         try:
-            found = json.loads(output)
+            return decoded(ProcessorRecord, json.loads(output))
         except ValueError:
             return None
-        return found if isinstance(found, dict) else None
 
     def kill(self) -> None:
         if self._process is not None:
@@ -78,7 +78,7 @@ class Account:
     def __init__(self, interval_ns: int) -> None:
         self._interval_ns = interval_ns
         self._late_ns: list[int] = []
-        self._noted: list[tuple[int, int]] = []
+        self._noted: list[list[int]] = []
         self._missed = 0
         self._seconds: list[dict[str, int]] = []
 
@@ -87,7 +87,7 @@ class Account:
         late = now - due_ns
         self._late_ns.append(late)
         if late > _NOTED_NS and len(self._noted) < _MOST_NOTED:
-            self._noted.append((due_ns, late))
+            self._noted.append([due_ns, late])
         missed = late // self._interval_ns
         self._missed += missed
         return due_ns + (missed + 1) * self._interval_ns
@@ -97,24 +97,24 @@ class Account:
         values = map(int, text.partition("\n")[0].split()[1:])
         self._seconds.append(dict(zip(_FIELDS, values, strict=False)))
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> ProcessorRecord:
         ordered = sorted(self._late_ns)
 
         def share(part: float) -> int | None:
             return ordered[min(int(part * len(ordered)), len(ordered) - 1)] if ordered else None
 
         busy, steal = self._processor()
-        return {
-            "interval_ns": self._interval_ns,
-            "wakeups": len(ordered),
-            "missed": self._missed,
-            "late_median_ns": share(0.5),
-            "late_99_ns": share(0.99),
-            "late_worst_ns": share(1.0),
-            "late": self._noted,
-            "busiest_second": busy,
-            "steal": steal,
-        }
+        return ProcessorRecord(
+            interval_ns=self._interval_ns,
+            wakeups=len(ordered),
+            missed=self._missed,
+            late_median_ns=share(0.5),
+            late_99_ns=share(0.99),
+            late_worst_ns=share(1.0),
+            late=self._noted,
+            busiest_second=busy,
+            steal=steal,
+        )
 
     def _processor(self) -> tuple[float | None, float | None]:
         """Share of processor time that was used in the busiest second, and stolen over all."""
@@ -153,7 +153,7 @@ def main() -> int:
             next_second += SECOND
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # what follows is in no hurry
-    sys.stdout.write(json.dumps(account.result()))
+    sys.stdout.write(json.dumps(encoded(account.result())))
     return 0
 
 

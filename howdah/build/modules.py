@@ -26,6 +26,7 @@ from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.place import MODULES
 from howdah.profile.ready import defect
+from howdah.record.agent import ModuleRecord
 from howdah.record.kernel_log import OWN_PREFIX
 from howdah.record.run import ModuleOrigin
 
@@ -38,7 +39,7 @@ _LAYOUT = "4"  # part of every key: raise it when the files of an entry change
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BUILD_ANEW = "Name its .c file instead, or build or copy it again."
 # What the agent records of a profile's own modules alone (howdah/agent/own.py).
-_OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most", "programs")
+_OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most")
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,14 @@ class Module:
             return file_sha256(self.file)
         return self.srcversion
 
-    def described(self, loaded: dict[str, Any]) -> ModuleOrigin:
+    def described(self, loaded: ModuleRecord | None) -> ModuleOrigin:
         """For run.json; ``loaded`` is what the agent recorded of it (agent.json, ``modules``)."""
-        own = {name: loaded[name] for name in _OWN_FACTS if name in loaded}
-        parameters = loaded.get("parameters", {})
+        own: dict[str, Any] = {}
+        if loaded is not None and loaded.loaded_as is not None:
+            own = {name: getattr(loaded, name) for name in _OWN_FACTS}
+        if loaded is not None and loaded.programs is not None:
+            own["programs"] = loaded.programs
+        parameters = {} if loaded is None else loaded.parameters
         return ModuleOrigin(srcversion=self.srcversion, source=self.source, parameters=parameters, **own)
 
 

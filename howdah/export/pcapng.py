@@ -24,10 +24,10 @@ from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of,
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
 from howdah.ingest.capture_clock import CaptureClock, read_clock
 from howdah.plan.plan import Flow, Plan
-from howdah.record.agent import agent_or_empty
 from howdah.record.directory import writing_name
 from howdah.record.raw import open_raw, raw_exists, read_raw_json
 from howdah.record.result import Run
+from howdah.record.told import agent_or_empty
 
 SUFFIX = ".pcapng"
 _PCAP = struct.Struct("<IHHiIII")

@@ -17,11 +17,11 @@ from howdah.errors import HowdahError
 from howdah.ingest.kernels import add_up, own_counters
 from howdah.ingest.source import Context, Made, SourceReport
 from howdah.plan.plan import Plan, collect_of
-from howdah.record.agent import read_agent
-from howdah.record.clock import Correction, correction_of
+from howdah.record.clock import ClockRecord, Correction
 from howdah.record.directory import RunDirectory
 from howdah.record.raw import raw_value, read_raw_bytes
 from howdah.record.schema import TABLES
+from howdah.record.told import read_agent
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,17 @@ class MachineDirectory(RunDirectory):
 
 
 def ingest_machines(
-    directory: RunDirectory, plan: Plan, clocks: dict[str, Any], sources: Callable[[Context], Made]
+    directory: RunDirectory, plan: Plan, clocks: ClockRecord, sources: Callable[[Context], Made]
 ) -> Made:
     """The tables of ``sources`` of every machine in one; rows are in order of the experiment's time.
 
     A counter of a whole kernel has ``@MACHINE`` as its node. Raises HowdahError where a machine's part cannot be read.
     """
     parts = []
-    for name, entry in clocks["machines"].items():
+    for name, entry in clocks.machines.items():
         place = MachineDirectory(directory.path, name)
-        context = Context(place, _part_of(plan, place), read_agent(place), int(entry["epoch_monotonic_ns"]))
-        correction = correction_of(entry)
-        own = {table: _put_right(name, table, made, correction) for table, made in sources(context).items()}
+        context = Context(place, _part_of(plan, place), read_agent(place), entry.epoch_monotonic_ns)
+        own = {table: _put_right(name, table, made, entry.correction) for table, made in sources(context).items()}
         if plan.parts:
             own["counter"] = (own_counters(plan, name, own["counter"][0]), own["counter"][1])
         parts.append((name, own))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -27,12 +26,13 @@ from howdah.ingest.tcp_probe import ingest_tcp_probe
 from howdah.ingest.two_queues import ingest_two_queues
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from howdah.record.agent import AgentRecord, read_agent
+from howdah.record.agent import AgentRecord
 from howdah.record.axis import axes_of
-from howdah.record.clock import read_clocks
+from howdah.record.clock import ClockRecord, read_clocks
 from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
+from howdah.record.told import read_agent
 from howdah.registered import Registered, collector_named
 
 # There is a table of these in every run, empty where nothing was collected.
@@ -79,7 +79,7 @@ def ingest(directory: RunDirectory, plan: Plan | None = None) -> IngestReport:
         if table.num_rows and "time_ns" in table.column_names:
             source.counts |= {"first_ns": pc.min(table["time_ns"]).as_py(), "last_ns": pc.max(table["time_ns"]).as_py()}
     if context.plan.collect.pcap:
-        machines = [] if clocks is None else list(clocks["machines"])
+        machines = [] if clocks is None else list(clocks.machines)
         report.sources[pcap.NAME] = pcap.ingest_captures(directory.raw, machines, context.plan)
     write_json(directory.ingested, report.to_json())
     return report
@@ -100,7 +100,7 @@ def _table_of(each: Registered, context: Context) -> Made:
     return {each.name: each.extension.guarded(reader.read, context)}
 
 
-def _clocks(directory: RunDirectory) -> dict[str, Any] | None:
+def _clocks(directory: RunDirectory) -> ClockRecord | None:
     try:
         return read_clocks(directory.raw)
     except ValueError as error:

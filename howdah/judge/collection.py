@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.hooks import Reader
 from howdah.ingest.source import IngestReport
@@ -13,6 +12,7 @@ from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import none_of
 from howdah.judge.qlog import qlog_checks
 from howdah.plan.plan import Plan
+from howdah.record.trace import TraceAccount
 from howdah.record.verdict import COLLECTION, Check
 from howdah.registered import registered
 
@@ -20,7 +20,7 @@ _GAP = 2.5  # intervals between two readings of a collector at which one is miss
 
 
 def collection_checks(
-    plan: Plan, report: IngestReport, trace: dict[str, Any] | None, events: dict[str, Any] | None = None
+    plan: Plan, report: IngestReport, trace: TraceAccount | None, events: TraceAccount | None = None
 ) -> list[Check]:
     """``trace`` is trace.json and ``events`` slow_start.json, None if missing.
 
@@ -50,7 +50,7 @@ _TCP_PROBE = _TracepointSource("tcp_probe", "trace.json", "trace", "per-ACK reco
 _SLOW_START = _TracepointSource("slow_start", "slow_start.json", "event", "slow-start event")
 
 
-def _trace_checks(source: _TracepointSource, report: IngestReport, account: dict[str, Any] | None) -> list[Check]:
+def _trace_checks(source: _TracepointSource, report: IngestReport, account: TraceAccount | None) -> list[Check]:
     return [
         _lost_records(source, report, account),
         _whole_trace(source, report, account),
@@ -67,14 +67,14 @@ def raw_files(report: IngestReport) -> Check:
     return Check("raw files", COLLECTION, not problems, bad if problems else good, 0, len(problems), 0, "problems")
 
 
-def _lost_records(source: _TracepointSource, report: IngestReport, account: dict[str, Any] | None) -> Check:
+def _lost_records(source: _TracepointSource, report: IngestReport, account: TraceAccount | None) -> Check:
     name = f"lost {source.check} records"
     if account is None:
         return Check(name, COLLECTION, False, f"{source.account} is missing: lost records were not counted")
     counts = report.sources[source.table].counts
-    by_kernel = sum(int(account.get(key) or 0) for key in ("overrun", "dropped_events", "commit_overrun"))
+    by_kernel = account.overrun + account.dropped_events + account.commit_overrun
     lost = max(by_kernel, int(counts.get("lost_events", 0))) + int(counts.get("gaps_of_unknown_size", 0))
-    lost += int(bool(account.get("bytes_lost"))) + int(account.get("unread") or 0)
+    lost += int(bool(account.bytes_lost)) + account.unread
     return none_of(
         name,
         COLLECTION,
@@ -85,15 +85,15 @@ def _lost_records(source: _TracepointSource, report: IngestReport, account: dict
     )
 
 
-def _whole_trace(source: _TracepointSource, report: IngestReport, account: dict[str, Any] | None) -> Check:
+def _whole_trace(source: _TracepointSource, report: IngestReport, account: TraceAccount | None) -> Check:
     """As many records were decoded as the kernel handed over."""
     name = f"{source.check} records"
-    if account is None or account.get("entries") is None:
+    if account is None or account.entries is None:
         return Check(name, COLLECTION, None, "the kernel's count of records is not known")
     found = report.sources[source.table]
     others = ("receiver_rows", "control_rows", "other_rows", "unknown_rows", "foreign_events")
     decoded = found.rows + sum(int(found.counts.get(key, 0)) for key in others)
-    expected = int(account["entries"])
+    expected = account.entries
     ok = decoded == expected
     message = f"{decoded} records were decoded, the kernel handed over {expected}"
     return Check(name, COLLECTION, ok, message, expected, decoded, 0, "records")

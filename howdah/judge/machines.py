@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord, ProcessorRecord
 from howdah.record.calibration import CalibrationRecord
+from howdah.record.clock import ClockRecord, MachineClock
 from howdah.record.verdict import AFTER, BEFORE, ENGINE, Check
 
 # How well the clocks must be known: what is measured from one machine to another (the end of a transfer) is no better.
@@ -20,22 +19,22 @@ _LARGEST_STEAL = 0.01
 
 
 def machine_checks(
-    plan: Plan, clocks: dict[str, Any] | None, agent: AgentRecord | None, tolerance: Tolerance
+    plan: Plan, clocks: ClockRecord | None, agent: AgentRecord | None, tolerance: Tolerance
 ) -> list[Check]:
     """``clocks`` is clock.json, ``agent`` agent.json of the run; None where they are missing."""
     if clocks is None or agent is None:
         return [Check("clocks", ENGINE, False, "the record of the machines' clocks is missing")]
     checks = []
-    for name, entry in clocks["machines"].items():
+    for name, entry in clocks.machines.items():
         checks += [clock_known(plan, name, entry), clock_gain(name, entry)]
         kernel = (agent.machines or {}).get(name)
         checks += processor(plan, name, kernel.processor if kernel else None, tolerance)
     return checks
 
 
-def clock_known(plan: Plan, machine: str, entry: dict[str, Any]) -> Check:
+def clock_known(plan: Plan, machine: str, entry: MachineClock) -> Check:
     allowed = CLOCK_UNCERTAINTY_SHARE * plan.path.rtt_us
-    uncertain = entry["uncertainty_ns"] / 1000
+    uncertain = entry.uncertainty_ns / 1000
     ok = uncertain <= allowed
     message = f"the clock of {machine} is known to {uncertain:.0f} us"
     if not ok:
@@ -43,8 +42,8 @@ def clock_known(plan: Plan, machine: str, entry: dict[str, Any]) -> Check:
     return Check(f"clock of {machine}", ENGINE, ok, message, 0, uncertain, allowed, "us")
 
 
-def clock_gain(machine: str, entry: dict[str, Any]) -> Check:
-    gain = float(entry["gain"])
+def clock_gain(machine: str, entry: MachineClock) -> Check:
+    gain = entry.gain
     ok = abs(gain) <= LARGEST_GAIN
     message = f"the clock of {machine} gained {gain * 1e6:.1f} us a second"
     if not ok:

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from howdah.agent.wire_file import WIRE_FILE
 from howdah.errors import HowdahError
 from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks, read_snapshots
@@ -41,12 +40,17 @@ from howdah.judge.tolerance import Tolerance, tolerance_of
 from howdah.judge.wires import wire_checks
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
-from howdah.record.agent import AgentRecord, read_agent
-from howdah.record.calibration import read_calibration
-from howdah.record.clock import CLOCK_FILE
+from howdah.record.agent import AgentRecord
+from howdah.record.clock import CLOCK_FILE, ClockRecord
 from howdah.record.directory import RunDirectory
+from howdah.record.model import checked
 from howdah.record.raw import read_raw_json
+from howdah.record.told import read_agent, read_calibration
+from howdah.record.trace import TraceAccount
 from howdah.record.verdict import AFTER, BEFORE, Check, Verdict, write_verdict
+from howdah.record.wire import WIRE_FILE, WireRecord
+
+_Kind = TypeVar("_Kind")
 
 
 def judge(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> Verdict:
@@ -80,9 +84,9 @@ def _kernel_checks(
     checks += kernel_log_checks(report, agent)
     several = plan.traits.several_machines
     if several:
-        checks += machine_checks(plan, _json(raw / CLOCK_FILE), agent, tolerance)
+        checks += machine_checks(plan, _told(ClockRecord, raw / CLOCK_FILE), agent, tolerance)
         checks += round_trip_checks(plan, BEFORE, before, tolerance)
-    checks += wire_checks(plan, _json(raw / WIRE_FILE), tolerance)
+    checks += wire_checks(plan, _told(WireRecord, raw / WIRE_FILE), tolerance)
     if plan.real_time is not None:
         checks += processor(plan, "the virtual machine", agent.processor if agent else None, tolerance)
     checks += calibration_checks(plan, BEFORE, before, tolerance)
@@ -105,7 +109,7 @@ def _kernel_checks(
     checks += connection_checks(plan, data.flows["flow"].to_pylist(), agent, account)
     checks += middlebox_checks(directory, data, account, tolerance)
     checks += order_checks(plan, account)
-    accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
+    accounts = (_told(TraceAccount, raw / name) for name in ("trace.json", "slow_start.json"))
     checks += collection_checks(plan, report, *accounts)
     checks += coverage_checks(plan, report, data, raw, account)
     checks += agreement_checks(data)
@@ -134,10 +138,9 @@ def _agent(directory: RunDirectory) -> AgentRecord | None:
         return None
 
 
-def _json(path: Path) -> dict[str, Any] | None:
-    """A JSON object, or None if the file is missing or no whole one."""
+def _told(kind: type[_Kind], path: Path) -> _Kind | None:
+    """A record, or None if the file is missing or no whole one."""
     try:
-        value = read_raw_json(path)
+        return checked(kind, read_raw_json(path), path)
     except (OSError, ValueError):
         return None
-    return value if isinstance(value, dict) else None

@@ -5,14 +5,14 @@ each to the step of the clock at its time."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
 from howdah.record.verdict import ENGINE, Check
+from howdah.record.wire import CarriedFrames, WireRecord
 
 
-def wire_checks(plan: Plan, record: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+def wire_checks(plan: Plan, record: WireRecord | None, tolerance: Tolerance) -> list[Check]:
     """``record`` is wire.json, None where it is missing; nothing of a run in one kernel."""
     if not plan.parts:
         return []
@@ -27,14 +27,15 @@ def wire_checks(plan: Plan, record: dict[str, Any] | None, tolerance: Tolerance)
     return checks
 
 
-def _ends(record: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+def _ends(record: WireRecord, number: int) -> Iterator[CarriedFrames]:
     """Of one wire in every kernel that has it."""
-    for wires in record["parts"].values():
-        yield from (wire for wire in wires if wire["wire"] == number)
+    for wires in record.parts.values():
+        yield from (wire for wire in wires if wire.wire == number)
 
 
-def _frames(host: str, ends: list[dict[str, Any]]) -> Check:
-    left, arrived, lost = (sum(end[name] for end in ends) for name in ("left_frames", "arrived_frames", "lost_frames"))
+def _frames(host: str, ends: list[CarriedFrames]) -> Check:
+    left, arrived = sum(end.left_frames for end in ends), sum(end.arrived_frames for end in ends)
+    lost = sum(end.lost_frames for end in ends)
     ok = bool(ends) and left == arrived and not lost
     message = f"{left} frames left by the wire to {host}, {arrived} arrived"
     if lost:
@@ -42,9 +43,9 @@ def _frames(host: str, ends: list[dict[str, Any]]) -> Check:
     return Check(f"wire to {host}", ENGINE, ok, message, left, arrived, 0, "frames")
 
 
-def _times(host: str, ends: list[dict[str, Any]], tolerance: Tolerance) -> Check:
-    latest_us = max((end["latest_ns"] for end in ends), default=0) / 1000
-    late = sum(end["late_frames"] for end in ends)
+def _times(host: str, ends: list[CarriedFrames], tolerance: Tolerance) -> Check:
+    latest_us = max((end.latest_ns for end in ends), default=0) / 1000
+    late = sum(end.late_frames for end in ends)
     ok = latest_us <= tolerance.clock_step_us
     message = f"{late} frames arrived at {host} after their time, by {latest_us:.4g} us at most"
     return Check(f"delay of the wire to {host}", ENGINE, ok, message, 0, latest_us, tolerance.clock_step_us, "us")

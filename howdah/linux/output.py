@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from howdah.codec import encoded
 from howdah.linux.kernelfile import write_file
 from howdah.linux.progress_port import END, ProgressPort
 from howdah.linux.syscall import write_out
@@ -37,9 +38,9 @@ class Output:
         self.progress_port = progress_port
 
     def json(self, name: str, value: Any) -> None:
-        """A reader sees the old file or the whole new one."""
+        """Of values and records; a reader sees the old file or the whole new one."""
         temporary = self.path / f".{name}.new"
-        write_file(str(temporary), json.dumps(value, separators=(",", ":")) + "\n", new=True)
+        write_file(str(temporary), json.dumps(encoded(value), separators=(",", ":")) + "\n", new=True)
         temporary.replace(self.path / name)
 
     def host_clock_us(self) -> int:

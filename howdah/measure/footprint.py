@@ -14,5 +14,5 @@ def footprint_rows(sheet: Sheet, agent: AgentRecord) -> None:
     ``congestion_control_room_bytes`` of the kernel; no rows in a run that does not load the module."""
     module = (agent.modules or {}).get(_MODULE)
     for name, size in module.parameters.items() if module else ():
-        if size.isdecimal():
+        if size is not None and size.isdecimal():
             sheet.add(None, name, int(size))

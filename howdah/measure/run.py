@@ -35,9 +35,9 @@ from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND, Plan
-from howdah.record.agent import agent_or_empty
 from howdah.record.connections import Connections, write_connections
 from howdah.record.directory import RunDirectory, write_json
+from howdah.record.told import agent_or_empty
 
 _FIFO = ("bfifo", "pfifo")
 _NOT_CONNECTED = "when the flow could send is not known"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""agent.json as every stage reads it: what the guest built, found and did.
+"""agent.json: what the guest built, found and did. The agent writes these records, and every later stage reads them
+(``howdah/record/told.py``). Standard library only.
 
-``howdah/agent/report.py`` writes it, in a guest that has the standard library alone. A field that an agent left out,
-because its run ended earlier or because it is of an earlier release, is None here. docs/data-format.md has these
-descriptions.
+A field that an agent left out, because its run ended earlier, is None here. docs/data-format.md has these descriptions.
 """
 
 from __future__ import annotations
@@ -11,137 +10,160 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from howdah.codec import described, occasional, planned
 
-from howdah.errors import HowdahError
-from howdah.plan.operation import ROUTE_METRICS
-from howdah.record.directory import RunDirectory
-from howdah.record.model import checked
-from howdah.record.raw import read_raw_json
+AGENT_FORMAT = 1
 
 
-def _told(description: str) -> Any:
-    """A field that may be missing."""
-    return Field(default=None, description=description)
-
-
-class _Described(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True, defer_build=True)
-
-
-class AgentFailure(_Described):
+@planned
+class AgentFailure:
     """Why a run ended before its end."""
 
-    operation: str | None = _told("What the agent was doing.")
-    message: str | None = _told("What went wrong.")
+    operation: str | None = described("What the agent was doing.", default=None)
+    message: str | None = described("What went wrong.", default=None)
 
 
-class Phase(_Described):
+@planned
+class Phase:
     """A phase of the run."""
 
-    phase: str = Field(description="`setup`, `calibrate-before`, `flows`, `quiesce`, `calibrate-after`, `collect`.")
-    start_ns: int = Field(description="When it began, from the epoch on.")
-    end_ns: int = Field(description="When it ended, from the epoch on.")
-    wall_us: int | None = _told("How long it took on the host's clock.")
+    phase: str = described("`setup`, `calibrate-before`, `flows`, `quiesce`, `calibrate-after`, `collect`.")
+    start_ns: int = described("When it began, from the epoch on.")
+    end_ns: int = described("When it ended, from the epoch on.")
+    wall_us: int | None = described("How long it took on the host's clock.", default=None)
 
 
-class TransactionRecord(_Described):
+@planned
+class TransactionRecord:
     """A request and its answer, by the client. Times count from the epoch."""
 
-    start_ns: int = Field(description="When the request was sent; of the first one, when the connection was opened.")
-    end_ns: int = Field(description="When the last byte of the answer came.")
-    connected_ns: int | None = _told("When the connection was there.")
-    first_ns: int | None = _told("When the first byte of the answer came.")
-    body_bytes: int | None = _told("Bytes of the answer.")
-    status: int | None = _told("HTTP's status.")
-    connects: int | None = _told("How many connections were opened for it.")
+    start_ns: int = described("When the request was sent; of the first one, when the connection was opened.")
+    end_ns: int = described("When the last byte of the answer came.")
+    connected_ns: int | None = occasional("When the connection was there.", default=None)
+    first_ns: int | None = occasional("When the first byte of the answer came.", default=None)
+    body_bytes: int | None = occasional("Bytes of the answer.", default=None)
+    status: int | None = occasional("HTTP's status.", default=None)
+    connects: int | None = occasional("How many connections were opened for it.", default=None)
 
 
-class FlowRecord(_Described):
+@planned
+class ProgramRecord:
+    """A program of a flow."""
+
+    command: list[str] = described("Its command line.")
+    status: int | None = described("How it ended; null where it did not.")
+    told_to_end: bool = described("Whether the agent ended it.")
+
+
+@planned
+class FlowRecord:
     """What became of a flow. Times count from the epoch."""
 
-    id: int = Field(description="The flow's number in the plan.")
-    end: str | None = _told("`sender` or `receiver`, of a flow whose other end another machine or kernel has.")
-    sender_cookie: int | None = _told("The kernel's name of the sender's socket.")
-    receiver_cookie: int | None = _told("The kernel's name of the receiver's socket.")
-    source_port: int | None = _told("The sender's port, which the kernel may have chosen.")
-    destination_port: int | None = _told("The receiver's port; only of flows that programs make.")
-    start_ns: int | None = _told("When the flow began.")
-    connected_ns: int | None = _told("When its sender could send.")
-    end_ns: int | None = _told("When the receiver had its last byte.")
-    bytes_sent: int | None = _told("Bytes of data that were sent.")
-    bytes_received: int | None = _told("Bytes of data that the receiver had.")
-    segments_sent: int | None = _told("Segments of the sending socket before it was closed; null of UDP and iperf3.")
-    segments_retransmitted: int | None = _told("How many of them were sent again.")
-    complete: bool = Field(default=False, description="Whether all arrived that the flow was to send.")
-    error: str | None = _told("What went wrong.")
-    kernel_algorithm: str | None = _told(
-        "The congestion control of the sending socket at its end; null where the agent does not hold it."
+    id: int = described("The flow's number in the plan.")
+    end: str | None = occasional(
+        "`sender` or `receiver`, of a flow whose other end another machine or kernel has.", default=None
     )
-    transactions: list[TransactionRecord] = Field(default=[], description="Of HTTP and of exchanges, each request.")
-    programs: dict[str, Any] | None = _told(
-        "Of a flow that programs make, of `client` and `server`: `command`, `status` and `told_to_end`."
+    sender_cookie: int | None = described("The kernel's name of the sender's socket.", default=None)
+    receiver_cookie: int | None = described("The kernel's name of the receiver's socket.", default=None)
+    source_port: int | None = described("The sender's port, which the kernel may have chosen.", default=None)
+    destination_port: int | None = occasional("The receiver's port; only of flows that programs make.", default=None)
+    start_ns: int | None = described("When the flow began.", default=None)
+    connected_ns: int | None = described("When its sender could send.", default=None)
+    end_ns: int | None = described("When the receiver had its last byte.", default=None)
+    bytes_sent: int | None = described("Bytes of data that were sent.", default=None)
+    bytes_received: int | None = described("Bytes of data that the receiver had.", default=None)
+    segments_sent: int | None = described(
+        "Segments of the sending socket before it was closed; null of UDP and iperf3.", default=None
     )
-    realtime_offset_ns: int | None = _told("CLOCK_REALTIME less CLOCK_MONOTONIC, of a flow that programs make.")
+    segments_retransmitted: int | None = described("How many of them were sent again.", default=None)
+    complete: bool = described("Whether all arrived that the flow was to send.", default=False)
+    error: str | None = described("What went wrong.", default=None)
+    kernel_algorithm: str | None = occasional(
+        "The congestion control of the sending socket at its end; null where the agent does not hold it.", default=None
+    )
+    transactions: list[TransactionRecord] = occasional("Of HTTP and of exchanges, each request.", default_factory=list)
+    programs: dict[str, ProgramRecord] | None = occasional(
+        "Of a flow that programs make, `client` and `server`.", default=None
+    )
+    realtime_offset_ns: int | None = occasional(
+        "CLOCK_REALTIME less CLOCK_MONOTONIC, of a flow that programs make.", default=None
+    )
 
 
-class ShownQueue(_Described):
+@planned
+class ShownQueue:
     """A queueing discipline, as `tc -j qdisc show` prints it."""
 
-    kind: str | None = _told("Its kind.")
-    handle: str | None = _told("Its handle.")
-    dev: str | None = _told("Its interface.")
-    options: dict[str, Any] = Field(default={}, description="Those of its kind, by tc's names.")
+    kind: str | None = occasional("Its kind.", default=None)
+    handle: str | None = occasional("Its handle.", default=None)
+    dev: str | None = occasional("Its interface.", default=None)
+    root: bool | None = occasional("Whether it stands at the root.", default=None)
+    parent: str | None = occasional("The class that it is of.", default=None)
+    refcnt: int | None = occasional("How many hold it.", default=None)
+    options: dict[str, Any] = described("Those of its kind, by tc's names.", default_factory=dict)
 
 
-class ShownClass(_Described):
+@planned
+class ShownClass:
     """A class, as `tc -j class show` prints it."""
 
-    handle: str | None = _told("Its name.")
-    rate: int | None = _told("Bytes a second.")
+    handle: str | None = occasional("Its name.", default=None)
+    root: bool | None = occasional("Whether it stands at the root.", default=None)
+    parent: str | None = occasional("The class that it is of.", default=None)
+    leaf: str | None = occasional("Handle of the queue below it.", default=None)
+    rate: int | None = occasional("Bytes a second.", default=None)
+    ceil: int | None = occasional("The most bytes a second.", default=None)
+    burst: int | None = occasional("Bytes at once.", default=None)
+    cburst: int | None = occasional("The most bytes at once.", default=None)
 
 
-class ShownFilter(_Described):
+@planned
+class ShownFilter:
     """What a queue takes for a mark."""
 
-    dscp: int = Field(description="The mark.")
-    queue: int = Field(description="The virtual queue of packets that carry it.")
+    dscp: int = described("The mark.")
+    queue: int = described("The virtual queue of packets that carry it.")
 
 
-class ShownPolicer(_Described):
+@planned
+class ShownPolicer:
     """What a policer holds."""
 
-    rate_bits_per_second: int = Field(description="Its rate.")
-    burst_bytes: int = Field(description="What its bucket holds.")
+    rate_bits_per_second: int = described("Its rate.")
+    burst_bytes: int = described("What its bucket holds.")
 
     def __str__(self) -> str:
         return f"{self.burst_bytes} bytes at {self.rate_bits_per_second} bit/s"
 
 
-class NodeQueues(_Described):
+@planned
+class NodeQueues:
     """The queues of a node."""
 
-    qdiscs: list[ShownQueue] = Field(description="All of them.")
-    classes: dict[str, list[ShownClass | str]] = Field(
-        default={}, description="Those of each interface; an older tc prints them as text."
+    qdiscs: list[ShownQueue] = described("All of them.")
+    classes: dict[str, list[ShownClass | str]] = described(
+        "Those of each interface; an older tc prints them as text.", default_factory=dict
     )
-    filters: dict[str, list[ShownFilter]] = Field(default={}, description="By interface; only of a node that has any.")
-    policers: dict[str, list[ShownPolicer]] = Field(
-        default={}, description="By interface; only of a node that has any."
+    filters: dict[str, list[ShownFilter]] = occasional(
+        "By interface; only of a node that has any.", default_factory=dict
+    )
+    policers: dict[str, list[ShownPolicer]] = occasional(
+        "By interface; only of a node that has any.", default_factory=dict
     )
 
 
-class ShownInterface(_Described):
+@planned
+class ShownInterface:
     """An interface before the flows."""
 
-    index: int | None = _told("The kernel's number of it in its namespace.")
-    mac: str | None = _told("Its address.")
-    mtu_bytes: int | None = _told("The largest IP packet.")
-    up: bool | None = _told("Whether it carries packets.")
-    gso_max_segs: int | None = _told("The most segments of a super-packet.")
-    gso_max_size_bytes: int | None = _told("The most bytes of a super-packet.")
-    queue_packets: int | None = _told("Its `txqueuelen`.")
-    offloads: dict[str, bool] = Field(default={}, description="Whether each is on, by ethtool's short names.")
+    index: int | None = described("The kernel's number of it in its namespace.", default=None)
+    mac: str | None = described("Its address.", default=None)
+    mtu_bytes: int | None = described("The largest IP packet.", default=None)
+    up: bool | None = described("Whether it carries packets.", default=None)
+    gso_max_segs: int | None = described("The most segments of a super-packet.", default=None)
+    gso_max_size_bytes: int | None = described("The most bytes of a super-packet.", default=None)
+    queue_packets: int | None = described("Its `txqueuelen`.", default=None)
+    offloads: dict[str, bool] = described("Whether each is on, by ethtool's short names.", default_factory=dict)
 
     def setting(self, name: str) -> int | bool | None:
         """A number, or an offload by its name; None for what the agent did not read."""
@@ -149,106 +171,126 @@ class ShownInterface(_Described):
         return values[name] if name in values else self.offloads.get(name)
 
 
-class ShownRoute(_Described):
+@planned
+class ShownRoute:
     """A route that has a metric; a metric that is not set is null."""
 
-    destination: str = Field(description="The network, or `default`.")
-    via: str | None = _told("The next node's address.")
-    interface: str | None = _told("Where packets leave.")
-    initial_window_packets: int | None = _told("initcwnd.")
-    initial_receive_window_packets: int | None = _told("initrwnd.")
-    quick_ack: int | None = _told("quickack.")
+    destination: str = described("The network, or `default`.")
+    via: str | None = described("The next node's address.", default=None)
+    interface: str | None = described("Where packets leave.", default=None)
+    initial_window_packets: int | None = described("initcwnd.", default=None)
+    initial_receive_window_packets: int | None = described("initrwnd.", default=None)
+    quick_ack: int | None = described("quickack.", default=None)
 
     @property
     def metrics(self) -> dict[str, int]:
         """Those that are set, by their names in plans."""
-        return {name: value for name in ROUTE_METRICS if (value := getattr(self, name)) is not None}
+        others = ("destination", "via", "interface")
+        return {name: value for name, value in vars(self).items() if name not in others and value is not None}
 
 
-class ModuleRecord(_Described):
+@planned
+class ModuleRecord:
     """A module. Only a profile's own has what follows `parameters`."""
 
-    srcversion: str | None = _told("The kernel's digest of its source.")
-    parameters: dict[str, str] = Field(default={}, description="Their values while the flows ran.")
-    loaded_as: str | None = _told("The kernel's name of it.")
-    algorithms: list[str] | None = _told("Those that it registered.")
-    uses_before: int | None = _told("How many held it before the flows.")
-    uses_most: int | None = _told("The most that held it while they ran.")
-    programs: dict[str, str] | None = _told("Of BPF: the kernel's tag of each program.")
+    srcversion: str | None = described("The kernel's digest of its source.", default=None)
+    parameters: dict[str, str | None] = described("Their values while the flows ran.", default_factory=dict)
+    loaded_as: str | None = occasional("The kernel's name of it.", default=None)
+    algorithms: list[str] | None = occasional("Those that it registered.", default=None)
+    uses_before: int | None = occasional("How many held it before the flows.", default=None)
+    uses_most: int | None = occasional("The most that held it while they ran.", default=None)
+    programs: dict[str, str] | None = occasional("Of BPF: the kernel's tag of each program.", default=None)
 
 
-class AlgorithmRecord(_Described):
+@planned
+class AlgorithmRecord:
     """What provides a congestion control."""
 
-    module: str | None = _told("The module, built in or not.")
-    version: str | None = _told("Its MODULE_VERSION.")
+    module: str | None = described("The module, built in or not.", default=None)
+    version: str | None = described("Its MODULE_VERSION.", default=None)
 
 
-class MemoryRecord(_Described):
+@planned
+class MemoryRecord:
     """The memory of the kernel."""
 
-    total_bytes: int | None = _told("All of it.")
-    available_bytes_least: int | None = _told("The least that was available while the flows ran.")
+    total_bytes: int | None = described("All of it.", default=None)
+    available_bytes_least: int | None = described("The least that was available while the flows ran.", default=None)
 
 
-class KernelLogRecord(_Described):
+@planned
+class KernelLogRecord:
     """How much of the kernel's log is in kernel.log."""
 
-    records: int = Field(description="Messages in it.")
-    first: int | None = _told("Number of the run's first message.")
-    lost: int = Field(description="Messages that were overwritten before they were read.")
-    left_out: int | None = _told("Messages beyond the limit of the file.")
-    why: str | None = _told("Why it was not kept; null where it was.")
+    records: int = described("Messages in it.", default=0)
+    first: int | None = described("Number of the run's first message.", default=None)
+    lost: int = described("Messages that were overwritten before they were read.", default=0)
+    left_out: int | None = described("Messages beyond the limit of the file.", default=None)
+    why: str | None = described("Why it was not kept; null where it was.", default=None)
 
 
-class ProcessorRecord(_Described):
+@planned
+class ProcessorRecord:
     """How late a process of high priority woke up, in real time."""
 
-    interval_ns: int | None = _told("Time from wake-up to wake-up.")
-    wakeups: int = Field(description="How often it woke up.")
-    missed: int = Field(description="How many intervals it slept through.")
-    late_median_ns: int | None = _told("The median of its lateness.")
-    late_99_ns: int | None = _told("The 99th percentile.")
-    late_worst_ns: int | None = _told("The largest.")
-    late: list[list[int]] = Field(default=[], description="`[due_ns, late_ns]` of those later than 2 ms.")
-    busiest_second: float | None = _told("Share of the processor's time that was used in the busiest second.")
-    steal: float | None = _told("Share of the processor's time that went to other virtual machines.")
+    interval_ns: int | None = described("Time from wake-up to wake-up.", default=None)
+    wakeups: int = described("How often it woke up.", default=0)
+    missed: int = described("How many intervals it slept through.", default=0)
+    late_median_ns: int | None = described("The median of its lateness.", default=None)
+    late_99_ns: int | None = described("The 99th percentile.", default=None)
+    late_worst_ns: int | None = described("The largest.", default=None)
+    late: list[list[int]] = described("`[due_ns, late_ns]` of those later than 2 ms.", default_factory=list)
+    busiest_second: float | None = described(
+        "Share of the processor's time that was used in the busiest second.", default=None
+    )
+    steal: float | None = described("Share of the processor's time that went to other virtual machines.", default=None)
 
 
-class KernelRecord(_Described):
+@planned
+class KernelRecord:
     """What an agent says of its kernel."""
 
-    kernel_release: str | None = _told("`uname -r`.")
-    kernel_version: str | None = _told("`uname -v`.")
-    boot_parameters: dict[str, str] | None = _told("What the kernel was given at boot, as `module.parameter`.")
-    modules: dict[str, ModuleRecord | None] | None = _told("Each by its name.")
-    memory: MemoryRecord | None = _told("The memory of the kernel.")
-    processor: ProcessorRecord | None = _told("In real time, how late a process woke up.")
-    kernel_log: KernelLogRecord | None = _told("How much of the kernel's log was kept.")
-    part: list[str] | None = _told("The hosts in this kernel, where there are several.")
+    kernel_release: str | None = occasional("`uname -r`.", default=None)
+    kernel_version: str | None = occasional("`uname -v`.", default=None)
+    boot_parameters: dict[str, str] | None = occasional(
+        "What the kernel was given at boot, as `module.parameter`.", default=None
+    )
+    modules: dict[str, ModuleRecord] | None = occasional("Each by its name.", default=None)
+    memory: MemoryRecord | None = occasional("The memory of the kernel.", default=None)
+    processor: ProcessorRecord | None = occasional("In real time, how late a process woke up.", default=None)
+    kernel_log: KernelLogRecord | None = occasional("How much of the kernel's log was kept.", default=None)
+    machine: str | None = occasional("The name of this kernel or machine, where there are several.", default=None)
+    part: list[str] | None = occasional("The hosts in this kernel, where there are several.", default=None)
 
 
+@planned
 class AgentRecord(KernelRecord):
     """The file."""
 
-    format: int | None = _told("The version of this record.")
-    status: str | None = _told("`ok`, or `error`.")
-    error: AgentFailure | None = _told("Why the run ended early.")
-    run: str | None = _told("The plan's name of the run.")
-    seed: int | None = _told("The plan's seed.")
-    hertz: int | None = _told("Ticks a second of the kernel.")
-    epoch_monotonic_ns: int | None = _told("CLOCK_MONOTONIC at time zero of the plan.")
-    phases: list[Phase] = Field(default=[], description="In their order.")
-    flows: list[FlowRecord] = Field(default=[], description="What became of each flow.")
-    operations_wall_us: int | None = _told("How long the network took to build, on the host's clock.")
-    available_algorithms: list[str] | None = _told("Congestion controls of the kernel.")
-    algorithms: dict[str, AlgorithmRecord] | None = _told("What provides those of the flows.")
-    tools: dict[str, str] | None = _told("Versions of programs; without calibration, not of tc.")
-    sysctls: dict[str, dict[str, str]] | None = _told("Values by node; `*` is the whole kernel.")
-    qdiscs: dict[str, NodeQueues] | None = _told("The queues of each node; absent without calibration.")
-    links: dict[str, dict[str, ShownInterface]] | None = _told("The interfaces of each node.")
-    routes: dict[str, list[ShownRoute]] | None = _told("The routes of each node that have a metric.")
-    machines: dict[str, KernelRecord] | None = _told("The kernel of each machine, where there are several.")
+    format: int | None = described("The version of this record.", default=None)
+    status: str | None = described("`ok`, or `error`.", default=None)
+    error: AgentFailure | None = described("Why the run ended early.", default=None)
+    run: str | None = described("The plan's name of the run.", default=None)
+    seed: int | None = described("The plan's seed.", default=None)
+    hertz: int | None = occasional("Ticks a second of the kernel.", default=None)
+    epoch_monotonic_ns: int | None = occasional("CLOCK_MONOTONIC at time zero of the plan.", default=None)
+    phases: list[Phase] = described("In their order.", default_factory=list)
+    flows: list[FlowRecord] = occasional("What became of each flow.", default_factory=list)
+    operations_wall_us: int | None = occasional(
+        "How long the network took to build, on the host's clock.", default=None
+    )
+    available_algorithms: list[str] | None = occasional("Congestion controls of the kernel.", default=None)
+    algorithms: dict[str, AlgorithmRecord] | None = occasional("What provides those of the flows.", default=None)
+    tools: dict[str, str] | None = occasional("Versions of programs; without calibration, not of tc.", default=None)
+    sysctls: dict[str, dict[str, str]] | None = occasional("Values by node; `*` is the whole kernel.", default=None)
+    qdiscs: dict[str, NodeQueues] | None = occasional(
+        "The queues of each node; absent without calibration.", default=None
+    )
+    links: dict[str, dict[str, ShownInterface]] | None = occasional("The interfaces of each node.", default=None)
+    routes: dict[str, list[ShownRoute]] | None = occasional("The routes of each node that have a metric.", default=None)
+    machines: dict[str, KernelRecord] | None = occasional(
+        "The kernel of each machine, where there are several.", default=None
+    )
 
     @cached_property
     def by_id(self) -> dict[int, FlowRecord]:
@@ -258,17 +300,3 @@ class AgentRecord(KernelRecord):
     def flow(self, number: int) -> FlowRecord:
         """What became of a flow; a record that says nothing of one that never came to be."""
         return self.by_id.get(number) or FlowRecord(id=number)
-
-
-def read_agent(directory: RunDirectory) -> AgentRecord:
-    """agent.json of a run. Raises FileNotFoundError without it, and RecordError for the place of what is wrong."""
-    path = directory.raw / "agent.json"
-    return checked(AgentRecord, read_raw_json(path), path)
-
-
-def agent_or_empty(directory: RunDirectory) -> AgentRecord:
-    """The same; a record that says nothing where the file is missing or wrong, which the report of ingest tells."""
-    try:
-        return read_agent(directory)
-    except (OSError, HowdahError):
-        return AgentRecord()

@@ -7,13 +7,15 @@ the machine that ran the engine was bounded before and after, so that what it ga
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from howdah.codec import OCCASIONAL, planned
+from howdah.record.model import checked
 from howdah.record.raw import raw_exists, raw_value, read_raw_bytes
 
 CLOCK_FILE = "clock.json"
@@ -39,17 +41,53 @@ class Correction:
         return moved
 
 
-def read_clocks(raw: Path) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class Offset:
+    """``offset_ns`` = the machine's clock - ours, to ``uncertainty_ns`` either way, when the machine's said ``at_ns``.
+
+    ``round_trip_ns`` is the shortest one.
+    """
+
+    offset_ns: int
+    uncertainty_ns: int
+    at_ns: int
+    round_trip_ns: int
+    samples: int
+
+
+@planned
+class MachineClock:
+    """A machine's clock; kernels in one virtual time have no offsets."""
+
+    epoch_monotonic_ns: int = 0
+    before: Offset | None = field(default=None, metadata=OCCASIONAL)
+    after: Offset | None = field(default=None, metadata=OCCASIONAL)
+    gain: float = 0.0
+    right_ns: int = 0
+    uncertainty_ns: int = 0
+
+    @property
+    def correction(self) -> Correction:
+        return Correction(self.gain, self.right_ns)
+
+
+@planned
+class ClockRecord:
+    """The file."""
+
+    format: int
+    reference: str = ""
+    dilation: int | None = field(default=None, metadata=OCCASIONAL)
+    epoch_ns: int = 0
+    machines: dict[str, MachineClock] = field(default_factory=dict)
+
+
+def read_clocks(raw: Path) -> ClockRecord | None:
     """clock.json of a run on several machines; None of any other run. Raises ValueError for one that cannot be read."""
     path = raw / CLOCK_FILE
     if not raw_exists(path):
         return None
-    value = raw_value(read_raw_bytes(path))
-    if not isinstance(value, dict) or value.get("format") != CLOCK_FORMAT:
+    found = checked(ClockRecord, raw_value(read_raw_bytes(path)), path)
+    if found.format != CLOCK_FORMAT:
         raise ValueError(f"{path} is not a record of clocks of format {CLOCK_FORMAT}")
-    return value
-
-
-def correction_of(machine: dict[str, Any]) -> Correction:
-    """Of an entry of ``machines`` in clock.json."""
-    return Correction(float(machine["gain"]), int(machine["right_ns"]))
+    return found

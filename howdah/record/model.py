@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -33,8 +35,14 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 def checked(kind: type[Kind], value: Any, path: Path) -> Kind:
     """The value as one of the kind. Raises RecordError, which names the place of what is wrong."""
+    reads = adapter(cast("Any", kind))
     try:
-        found: Kind = adapter(cast("Any", kind)).validate_python(value)
+        # Of a dataclass it checks types strictly where it is told so, and only values of JSON.
+        found: Kind = (
+            reads.validate_json(json.dumps(value), strict=True)
+            if dataclasses.is_dataclass(kind)
+            else reads.validate_python(value)
+        )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])

@@ -59,7 +59,7 @@ class _OpenPlan(_Opened):
     flows: list[_Flow]
 
 
-def prepare(*further: type[BaseModel]) -> None:
+def prepare(*further: type) -> None:
     """Build what checks a run's files, and ``further`` ones; processes that are forked from this one have them."""
     for kind in (Plan, _OpenPlan, RunRecord, Metrics, Verdict, *further):
         made = adapter(kind)

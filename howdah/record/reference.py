@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from pydantic import BaseModel
 
 from howdah.place import PROJECT
@@ -12,7 +14,7 @@ from howdah.record.index import ExperimentIndex, IndexedRun, ProfileSource
 _FEW = 4  # fields that are told without a table
 PAGE = PROJECT / "docs" / "data-format.md"
 # What a table is of, and its model; a section of the page for each file.
-_SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
+_SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
     "claims.json": (
         (
             "Every claim with its verdict.\nFields that do not apply are null.\n"
@@ -54,9 +56,10 @@ _SECTIONS: dict[str, tuple[tuple[str, type[BaseModel]], ...]] = {
         ("A row of `phases`:", agent.Phase),
         ("A row of `flows`:", agent.FlowRecord),
         ("A row of a flow's `transactions`:", agent.TransactionRecord),
+        ("A program of `programs`:", agent.ProgramRecord),
         ("`qdiscs` of a node:", agent.NodeQueues),
-        ("A queue of `qdiscs`, as `tc -j qdisc show` prints it; tc may print more:", agent.ShownQueue),
-        ("A class, as `tc -j class show` prints it; tc may print more:", agent.ShownClass),
+        ("A queue of `qdiscs`, as `tc -j qdisc show` prints it; what else tc prints is left out:", agent.ShownQueue),
+        ("A class, as `tc -j class show` prints it; what else tc prints is left out:", agent.ShownClass),
         ("A row of `filters`:", agent.ShownFilter),
         ("A row of `policers`:", agent.ShownPolicer),
         ("An interface of `links`:", agent.ShownInterface),
@@ -99,14 +102,21 @@ def page(text: str) -> str:
     return text
 
 
-def _told(model: type[BaseModel]) -> str:
-    inherited = {name for base in model.__bases__ if issubclass(base, BaseModel) for name in base.model_fields}
-    fields = {name: field for name, field in model.model_fields.items() if name not in inherited}
-    told = {field.serialization_alias or name: field.description for name, field in fields.items()}
+def _told(model: type) -> str:
+    inherited = {name for base in model.__bases__ for name in _descriptions(base)}
+    told = {name: text for name, text in _descriptions(model).items() if name not in inherited}
     if len(told) <= _FEW:
         return "".join(f"`{name}`: {text}\n" for name, text in told.items())
     rows = (f"| `{name}` | {text} |\n" for name, text in told.items())
     return f"\n| field | what it is |\n|---|---|\n{''.join(rows)}"
+
+
+def _descriptions(model: type) -> dict[str, str | None]:
+    """By the name that the file has."""
+    if issubclass(model, BaseModel):
+        return {field.serialization_alias or name: field.description for name, field in model.model_fields.items()}
+    told = dataclasses.fields(model) if dataclasses.is_dataclass(model) else ()
+    return {field.name: field.metadata["text"] for field in told}
 
 
 if __name__ == "__main__":

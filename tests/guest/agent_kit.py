@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from howdah.build.cache import Cache
 from howdah.engine.ending import Ending
 from howdah.engine.share import build_agent
@@ -20,8 +18,9 @@ from howdah.engine.uml.guest import Guest, boot
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.record.agent import AgentRecord, ShownClass, ShownQueue
+from howdah.record.agent import AgentRecord
 from tests.guest.guest_kit import make_guest
+from tests.unit.told_by_agent import read_as
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,15 +67,16 @@ def agent_guest(built: Built, directory: Path, plan: Plan | dict[str, Any], *com
 def report(directory: Path) -> dict[str, Any]:
     """agent.json, of which every field is in its model."""
     value: dict[str, Any] = json.loads((directory / "raw" / "agent.json").read_text())
-    assert [*undescribed(AgentRecord.model_validate(value), value)] == []
+    assert [*undescribed(read_as(AgentRecord, value), value)] == []
     return value
 
 
 def undescribed(model: Any, value: Any) -> Iterator[str]:
-    """Fields of a JSON value that its model does not have, except what tc prints."""
-    if isinstance(model, BaseModel) and not isinstance(model, ShownQueue | ShownClass):
+    """Fields of a JSON value that its model does not have."""
+    if dataclasses.is_dataclass(model):
+        known = {field.name for field in dataclasses.fields(model)}
         for name, content in value.items():
-            if name not in type(model).model_fields:
+            if name not in known:
                 yield f"{type(model).__name__} lacks {name}"
             else:
                 yield from undescribed(getattr(model, name), content)

@@ -10,6 +10,7 @@ from howdah.ingest.source import IngestReport, SourceReport
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
 from howdah.record.schema import TABLES
+from howdah.record.trace import TraceAccount
 from tests.unit.plan_factory import make_plan
 
 _LINKS = (
@@ -137,9 +138,8 @@ def agent() -> dict[str, Any]:
     }
 
 
-def trace() -> dict[str, Any]:
-    counters = dict.fromkeys(("overrun", "dropped_events", "commit_overrun", "bytes_lost", "unread"), 0)
-    return {"subbuffer_bytes": 65536, "clock": "mono", "entries": 500, **counters}
+def trace() -> TraceAccount:
+    return TraceAccount(65536, "mono", entries=500)
 
 
 def report() -> IngestReport:

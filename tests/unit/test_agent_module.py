@@ -15,6 +15,7 @@ from howdah.agent.kernellog import KernelLog
 from howdah.agent.module import describe_modules, load_modules, names_in_kernel, parameters_of
 from howdah.agent.settings import Settings
 from howdah.linux import syscall
+from howdah.record.agent import ModuleRecord
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_a_file_may_be_called_otherwise_than_its_module(
     assert loaded == [("z_core", ""), ("tcp_mine", "gain=3")]
     names = names_in_kernel(tmp_path)
     assert names == {"tcp_mine": "howdah_own_tcp_mine", "z_core": "own_core"}
-    assert describe_modules(["tcp_mine"], names) == {"tcp_mine": {"srcversion": "ABC", "parameters": {"gain": "3"}}}
+    assert describe_modules(["tcp_mine"], names) == {"tcp_mine": ModuleRecord("ABC", {"gain": "3"})}
     shown.write_text("4\n")
     with pytest.raises(AgentError, match="gain=3 was asked for, and the module has gain=4"):
         load_modules(tmp_path, {"tcp_mine": {"gain": "3"}})

@@ -13,6 +13,7 @@ import pytest
 from howdah.agent import own
 from howdah.agent.error import AgentError
 from howdah.agent.own import OwnModules
+from howdah.record.agent import ModuleRecord
 
 OWN = "howdah_own_tcp_mine"
 
@@ -72,6 +73,10 @@ def _loaded(
     return modules
 
 
+def described(modules: OwnModules, name: str) -> ModuleRecord:
+    return modules.described({name: ModuleRecord()})[name]
+
+
 def test_what_a_module_registered_and_how_many_used_it(kernel: _Kernel) -> None:
     modules = _loaded(kernel, {"mine": "tcp_mine"}, {"mine", "reno"}, {"mine": OWN})
     started: list[int] = []
@@ -84,13 +89,14 @@ def test_what_a_module_registered_and_how_many_used_it(kernel: _Kernel) -> None:
     kernel.count(OWN, 4)
     assert started == [5]
     assert modules.providers() == {"mine": OWN}
-    facts = {"loaded_as": OWN, "algorithms": ["mine"], "uses_before": 3, "uses_most": 7}
-    assert modules.record() == {"tcp_mine": facts}
+    facts = ModuleRecord("ABC", loaded_as=OWN, algorithms=["mine"], uses_before=3, uses_most=7)
+    other = ModuleRecord("DEF")
+    assert modules.described({"tcp_mine": ModuleRecord("ABC"), "other": other}) == {"tcp_mine": facts, "other": other}
 
 
 def test_one_that_took_a_built_ins_place_is_known_by_who_holds_it(kernel: _Kernel) -> None:
     modules = _loaded(kernel, {"cubic": "tcp_mine"}, {"cubic"}, {"cubic": OWN})
-    assert modules.record()["tcp_mine"]["algorithms"] == ["cubic"]
+    assert described(modules, "tcp_mine").algorithms == ["cubic"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +123,7 @@ def test_a_module_that_registers_no_algorithm_is_used_by_being_there(kernel: _Ke
     modules.before_loading()
     modules.after_loading()
     assert kernel.owners
-    assert modules.record()["meter"]["algorithms"] == []
+    assert described(modules, "meter").algorithms == []
 
 
 def test_a_kernel_that_does_not_count_uses_is_told(kernel: _Kernel) -> None:
@@ -136,7 +142,7 @@ def test_without_modules_of_a_profile_nothing_is_looked_at(monkeypatch: pytest.M
         """A flow's."""
 
     assert modules.seen(start) is start
-    assert modules.record() == {}
+    assert modules.described({}) == {}
 
 
 def test_sockets_of_an_algorithm_in_bpf_are_counted(kernel: _Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,8 +159,8 @@ def test_sockets_of_an_algorithm_in_bpf_are_counted(kernel: _Kernel, monkeypatch
     chosen[:] = ["cubic"]
     loop.action(0)
     assert modules.providers() == {"delay": "tcp_delay"}
-    record = modules.record()["tcp_delay"]
-    assert (record["algorithms"], record["uses_before"], record["uses_most"]) == (["delay"], 0, 2)
+    record = described(modules, "tcp_delay")
+    assert (record.algorithms, record.uses_before, record.uses_most) == (["delay"], 0, 2)
 
 
 def test_bpf_that_registers_another_name_is_refused(kernel: _Kernel) -> None:

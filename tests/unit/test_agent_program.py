@@ -19,6 +19,7 @@ from howdah.agent.traffic.program_socket import Carried, bound_udp_ports, parse_
 from howdah.agent.traffic.running import RUNNING
 from howdah.linux.netlink.diag import Endpoint
 from howdah.plan.traffic import ProgramEnd, Programs
+from howdah.record.agent import ProgramRecord
 from tests.unit.trace_factory import make_flow
 
 _DEV = """\
@@ -106,7 +107,7 @@ def test_how_a_program_ended_and_what_it_said(tmp_path: Path, monkeypatch: pytes
     assert made.failed
     assert made.ending() == f"its client {sys.executable} ended with status 3: no route / {made.directory}"
     assert (tmp_path / "raw" / RUNNING).read_text() == "{}"
-    assert made.record()["status"] == 3
+    assert made.record().status == 3
 
 
 def test_a_program_that_was_told_to_end_did_not_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +116,7 @@ def test_a_program_that_was_told_to_end_did_not_fail(tmp_path: Path, monkeypatch
     made.kill()
     assert not made.is_running
     assert not made.failed
-    assert made.record() == {"command": ["sleep", "600"], "status": -15, "told_to_end": True}
+    assert made.record() == ProgramRecord(["sleep", "600"], -15, told_to_end=True)
 
 
 def test_what_must_run_before_and_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -245,7 +245,7 @@ def test_what_iperf3_says_becomes_the_flows_record(tmp_path: Path) -> None:
         json.dumps({"end": {"sum_sent": {"bytes": 70}, "sum_received": {"bytes": 60}}})
     )
     record = flow.record(0)
-    assert (record["bytes_sent"], record["bytes_received"], record["error"]) == (70, 60, None)
+    assert (record.bytes_sent, record.bytes_received, record.error) == (70, 60, None)
 
 
 def test_iperf3s_connection_is_there_once_its_syn_was_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +265,7 @@ def test_iperf3s_connection_is_there_once_its_syn_was_answered(tmp_path: Path, m
             flow._look_for_connection(now * 1_000_000)
     assert asked == list(range(4, 49, 4))
     record = flow.record(0)
-    assert (record["connected_ns"], record["sender_cookie"], record["receiver_cookie"]) == (48_000_000, 7, 9)
+    assert (record.connected_ns, record.sender_cookie, record.receiver_cookie) == (48_000_000, 7, 9)
 
 
 @pytest.mark.parametrize(("rtt_us", "poll_us"), [(0, 1000), (10_000, 1000), (50_000, 5000), (600_000, 10_000)])
@@ -276,5 +276,6 @@ def test_iperf3s_sockets_are_looked_at_ten_times_a_round_trip(rtt_us: int, poll_
 def test_text_instead_of_json_is_the_flows_error(tmp_path: Path) -> None:
     flow = Iperf3Flow(FLOW, {}, Loop(virtual_time=False), Output(tmp_path))
     (tmp_path / "iperf3" / "0-client.json").write_text("iperf3: error - unable to connect\n")
-    assert "unable to connect" in flow.record(0)["error"]
-    assert not flow.record(0)["complete"]
+    record = flow.record(0)
+    assert "unable to connect" in (record.error or "")
+    assert not record.complete

@@ -157,7 +157,7 @@ def test_console_tail_of_no_console(tmp_path: Path) -> None:
         (None, 1, "status 1.* without a record"),
         ('{"status": "ok"', 0, "cannot be read"),
         (
-            '{"status": "error", "error": {"operation": {"op": "link"}, "message": "no such device"}}',
+            '{"status": "error", "error": {"operation": "link", "message": "no such device"}}',
             1,
             '"link".*no such',
         ),

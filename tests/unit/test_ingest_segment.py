@@ -15,6 +15,7 @@ from howdah.ingest.machines import ingest_machines
 from howdah.ingest.segment import ingest_segments
 from howdah.ingest.source import Context
 from howdah.plan.plan import Plan
+from howdah.record.clock import ClockRecord, MachineClock
 from howdah.record.directory import RunDirectory
 from tests.unit.capture_factory import ACK, FIN, SYN, Ends, frame, sack, scale, write_capture
 from tests.unit.plan_factory import make_plan
@@ -241,8 +242,8 @@ def test_of_several_machines_one_may_have_captured(tmp_path: Path) -> None:
         (tmp_path / "run" / "raw").mkdir(parents=True, exist_ok=True)
         raw.rename(tmp_path / "run" / "raw" / name)
         _part(tmp_path / "run" / "raw" / name, plan, pcap)
-        machines[name] = {"epoch_monotonic_ns": EPOCH_NS - 2 * MS, "gain": 0.0, "right_ns": 0}
-    made = ingest_machines(RunDirectory(tmp_path / "run"), plan, {"machines": machines}, ingest_segments)
+        machines[name] = MachineClock(EPOCH_NS - 2 * MS)
+    made = ingest_machines(RunDirectory(tmp_path / "run"), plan, ClockRecord(1, machines=machines), ingest_segments)
     table = made["segment"][0]
     assert table["time_ns"].to_pylist() == [number * MS for number in range(2, 11)]
     assert set(table["end"].to_pylist()) == {"receiver"}

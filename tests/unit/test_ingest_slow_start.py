@@ -13,6 +13,8 @@ from howdah.ingest.run import ingest
 from howdah.judge.collection import collection_checks
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.model import checked
+from howdah.record.trace import TraceAccount
 from tests.unit.event_factory import add_events, record
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 
@@ -22,9 +24,9 @@ def run(tmp_path: Path) -> RunDirectory:
     return make_recorded_run(tmp_path)
 
 
-def account(run: RunDirectory) -> dict[str, int]:
-    value: dict[str, int] = json.loads((run.raw / "slow_start.json").read_text())
-    return value
+def account(run: RunDirectory) -> TraceAccount:
+    path = run.raw / "slow_start.json"
+    return checked(TraceAccount, json.loads(path.read_text()), path)
 
 
 def test_without_a_module_the_table_is_empty_and_nothing_is_missing(run: RunDirectory) -> None:

@@ -31,7 +31,7 @@ def judged(
     found.counts = {**found.counts, **(counts or {})}
     for name, value in changes.items():
         setattr(found, name, value)
-    trace, told = path_factory.trace(), {**path_factory.trace(), **(account or {})}
+    trace, told = path_factory.trace(), dataclasses.replace(path_factory.trace(), **(account or {}))
     accounts = (told, None) if source is TRACE else (trace, told)
     return {check.name: check for check in collection_checks(plan or path_factory.path_plan(), report, *accounts)}
 
@@ -42,12 +42,11 @@ def judged(
     [
         ({}, {}, 0),
         ({"overrun": 2, "dropped_events": 3, "commit_overrun": 4}, {}, 9),
-        ({"overrun": "2"}, {"lost_events": 5}, 5),  # what both saw is lost once
+        ({"overrun": 2}, {"lost_events": 5}, 5),  # what both saw is lost once
         ({"overrun": 7}, {"lost_events": 5}, 7),
         ({"overrun": 1}, {"gaps_of_unknown_size": 2}, 3),
         ({"bytes_lost": 4096}, {}, 1),
         ({"unread": 6}, {}, 6),
-        ({"overrun": None, "dropped_events": None, "commit_overrun": None, "bytes_lost": None, "unread": None}, {}, 0),
     ],
 )
 def test_what_was_lost_of_a_tracepoint(
@@ -69,7 +68,7 @@ def test_every_kind_of_record_was_handed_over(source: tuple[str, str, str], kind
     for entries, ok in ((507, True), (506, False), (508, False)):
         message = f"507 records were decoded, the kernel handed over {entries}"
         expected = Check(name, "collection", ok, message, entries, 507, 0, "records")
-        assert judged(source, {"entries": str(entries)}, {kind: 7})[name] == expected
+        assert judged(source, {"entries": entries}, {kind: 7})[name] == expected
 
 
 @pytest.mark.parametrize("entries", [None, 0])

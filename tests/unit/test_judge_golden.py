@@ -183,12 +183,16 @@ def _source(name: str, **counts: int) -> Doctor:
     return lambda found: found["report"].sources[name].counts.update(counts)
 
 
+def _trace(**counts: int) -> Doctor:
+    return lambda found: found.update(trace=dataclasses.replace(found["trace"], **counts))
+
+
 def test_checks_of_what_was_collected() -> None:
     cases: dict[str, Doctor] = {
-        "overrun": lambda found: found["trace"].update(overrun=7),
-        "dropped": lambda found: found["trace"].update(dropped_events=6),
-        "unread": lambda found: found["trace"].update(unread=2),
-        "one too many": lambda found: found["trace"].update(entries=501),
+        "overrun": _trace(overrun=7),
+        "dropped": _trace(dropped_events=6),
+        "unread": _trace(unread=2),
+        "one too many": _trace(entries=501),
         "lost": _source("tcp_probe", lost_events=9),
         "gaps": _source("tcp_probe", gaps_of_unknown_size=1),
         "stranger": _source("tcp_probe", unknown_rows=3),
@@ -261,20 +265,21 @@ def _whole_run(parent: Path, **changes: Any) -> tuple[RunDirectory, Plan]:
     agent |= {"processor": {"wakeups": 10, "missed": 0, "late": [], "late_worst_ns": 5, "steal": 0.5}}
     agent |= {"machines": {"near": {"processor": agent["processor"]}}, "modules": {"mine": {"srcversion": "A"}}}
     agent |= {"kernel_log": {"records": 1, "first": 0, "lost": 0, "left_out": 0, "why": None}}
-    wire = {"wire": 2, "left_frames": 9, "arrived_frames": 8, "lost_frames": 0, "late_frames": 1, "latest_ns": 3000}
+    wire = {"wire": 2, "arrives": True, "left_frames": 9, "left_bytes": 0, "arrived_frames": 8, "arrived_bytes": 0}
+    wire |= {"lost_frames": 0, "late_frames": 1, "latest_ns": 3000}
     files = {
         "calibration-before": before,
         "calibration-after": after,
         "accounting": accounting,
         "agent": agent,
-        "wire": {"parts": {"main": [wire]}},
+        "wire": {"format": 1, "parts": {"main": [wire]}},
         "slow_start": {"entries": 3, "overrun": 2},
     }
     for name, content in files.items():
         (run.raw / f"{name}.json").write_text(json.dumps(content))
     (run.raw / "kernel.log").write_text("6,0,5;boot\n")
     ingest(run)  # which would ask for the clock of each machine
-    clocks = {"machines": {"near": {"uncertainty_ns": 5000, "gain": 0.5}}}
+    clocks = {"format": 1, "machines": {"near": {"uncertainty_ns": 5000, "gain": 0.5}}}
     (run.raw / "clock.json").write_text(json.dumps(clocks))
     return run, plan
 

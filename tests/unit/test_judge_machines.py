@@ -13,6 +13,7 @@ from howdah.judge.tolerance import REAL
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.record.agent import ProcessorRecord
 from howdah.record.calibration import CalibrationRecord
+from howdah.record.clock import ClockRecord, MachineClock
 from howdah.record.verdict import Check
 from tests.calibrated import calibrated
 from tests.unit.plan_factory import make_plan
@@ -26,7 +27,7 @@ def test_a_clock_is_known_to_a_tenth_of_the_round_trip(uncertainty_ns: int, ok: 
     message = f"the clock of far is known to {uncertainty_ns // 1000} us"
     if not ok:
         message += ", 4000 us are allowed: what happens on two machines cannot be put in order"
-    assert clock_known(PLAN, "far", {"uncertainty_ns": uncertainty_ns}) == Check(
+    assert clock_known(PLAN, "far", MachineClock(uncertainty_ns=uncertainty_ns)) == Check(
         "clock of far", "engine", ok, message, 0, uncertainty_ns / 1000, 4000.0, "us"
     )
 
@@ -36,10 +37,10 @@ def test_a_clock_is_known_to_a_tenth_of_the_round_trip(uncertainty_ns: int, ok: 
 )
 def test_a_clock_may_gain_or_lose_a_thousandth(gain: float, ok: bool, told: str) -> None:
     message = f"the clock of far gained {told} us a second" + ("" if ok else ": it does not run at the speed of time")
-    assert clock_gain("far", {"gain": str(gain)}) == Check(
+    assert clock_gain("far", MachineClock(gain=gain)) == Check(
         "clock rate of far", "engine", ok, message, 0, gain, 0.001, "ratio"
     )
-    assert clock_gain("far", {"gain": -0.0011}).ok is False
+    assert clock_gain("far", MachineClock(gain=-0.0011)).ok is False
 
 
 def watched(**changes: Any) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def test_a_processor_that_nobody_watched_fails(found: dict[str, Any] | None) -> 
 
 
 def test_each_machine_has_a_clock_and_a_processor() -> None:
-    clocks = {"machines": {name: {"uncertainty_ns": 0, "gain": 0} for name in ("near", "far")}}
+    clocks = ClockRecord(1, machines={name: MachineClock() for name in ("near", "far")})
     agent = told(machines={"far": {"processor": watched(steal=0.5)}})
     found = machine_checks(PLAN, clocks, agent, REAL)
     assert [(check.name, check.ok) for check in found] == [

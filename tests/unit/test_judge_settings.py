@@ -369,7 +369,7 @@ def test_a_route_has_the_windows_of_the_plan(planned: dict[str, int], found: dic
 
 def test_a_parameter_has_the_last_value_that_was_set() -> None:
     """The kernel's, what an operation sets, and the module's; of what cannot be read nothing is said."""
-    told = agent(modules={"m": {"parameters": {"a": "1", "b": "2"}}, "n": None})
+    told = agent(modules={"m": {"parameters": {"a": "1", "b": "2"}}})
     operation = ("module_parameter", {"module": "m", "name": "b", "value": "3"})
     asked = plan(operation, kernel_parameters={"m.b": "9", "n.c": 1, "alone": "1"}, module_parameters={"m": {"a": 2}})
     words = "m.b is 2, the plan says 3; m.a is 1, the plan says 2"

@@ -15,7 +15,9 @@ from howdah.judge.wires import wire_checks
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Plan
 from howdah.record.verdict import Check
+from howdah.record.wire import CarriedFrames, WireRecord
 from tests.unit.plan_factory import make_plan
+from tests.unit.told_by_agent import read_as
 from tests.unit.traffic_factory import make_quic
 
 
@@ -27,18 +29,21 @@ def divided() -> Plan:
 
 def end(plan: Plan, host: str = "r1", **counts: Any) -> dict[str, int]:
     number = [each.name for each in plan.hosts].index(host)
-    zero = dict.fromkeys(("left_frames", "arrived_frames", "lost_frames", "late_frames", "latest_ns"), 0)
-    return {"wire": number, **zero, **counts}
+    zero = dict.fromkeys([field.name for field in dataclasses.fields(CarriedFrames)], 0)
+    return {**zero, "wire": number, "arrives": True, **counts}
 
 
 def wires(first: dict[str, int], second: dict[str, int], plan: Plan) -> dict[str, Any]:
     """Each kernel's end of the wire, and one of another host, which is nobody's concern."""
     other = end(plan, "s1", left_frames=9, lost_frames=9, latest_ns=10**9)
-    return {"parts": {"main": [first, other], "receivers": [second]}}
+    return {"format": 1, "parts": {"main": [first, other], "receivers": [second]}}
 
 
 def judged(plan: Plan, record: dict[str, Any] | None) -> dict[str, Check]:
-    return {check.name: check for check in wire_checks(plan, record, VIRTUAL)}
+    return {
+        check.name: check
+        for check in wire_checks(plan, None if record is None else read_as(WireRecord, record), VIRTUAL)
+    }
 
 
 def test_what_left_by_a_wire_arrived_and_in_time() -> None:
@@ -92,7 +97,7 @@ def test_a_wire_of_which_nothing_is_recorded_fails() -> None:
     plan = divided()
     message = "the record of the wires between the kernels is missing"
     assert wire_checks(plan, None, VIRTUAL) == [Check("wires", "engine", False, message)]
-    assert list(judged(plan, {"parts": {"main": []}}).values()) == [
+    assert list(judged(plan, {"format": 1, "parts": {"main": []}}).values()) == [
         Check("wire to r1", "engine", False, "0 frames left by the wire to r1, 0 arrived", 0, 0, 0, "frames"),
         Check(
             "delay of the wire to r1",
@@ -105,7 +110,7 @@ def test_a_wire_of_which_nothing_is_recorded_fails() -> None:
             "us",
         ),
     ]
-    assert judged(plan, {"parts": {"main": []}})["wire to r1"].ok is False
+    assert judged(plan, {"format": 1, "parts": {"main": []}})["wire to r1"].ok is False
     assert wire_checks(make_plan(), None, VIRTUAL) == [], "one kernel has no wires"
 
 

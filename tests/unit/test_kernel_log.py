@@ -19,6 +19,7 @@ from howdah.judge.kernel_log import kernel_log_checks
 from howdah.linux.kernelmessage import KernelMessage, is_alarm, parse
 from howdah.linux.output import Output
 from howdah.place import REPORTS
+from howdah.record.agent import KernelLogRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.kernel_log import alarms
 from howdah.record.result import Run
@@ -199,7 +200,7 @@ def _messages(first: int, *texts: str) -> list[KernelMessage]:
     return [KernelMessage(6, first + number, 5, text) for number, text in enumerate(texts)]
 
 
-def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *runs: str) -> dict[str, Any]:
+def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *runs: str) -> KernelLogRecord:
     monkeypatch.setattr(keptlog, "KernelLog", _Said)
     _Said.given = _messages(0, "Linux version")
     log = KeptLog(Output(tmp_path), whole=True)
@@ -209,7 +210,7 @@ def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *runs: str) -> dict[s
 
 def test_a_log_is_kept_with_what_was_said_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     account = _kept(tmp_path, monkeypatch, "mine: hello")
-    assert account == {"records": 2, "first": 1, "lost": 0, "left_out": 0, "why": None}
+    assert account == KernelLogRecord(2, 1, 0, 0, None)
     assert (tmp_path / "kernel.log").read_text() == "6,0,5;Linux version\n6,1,5;mine: hello\n"
 
 
@@ -220,8 +221,8 @@ def test_a_module_that_shouts_fills_no_disk_and_hides_no_alarm(tmp_path: Path, m
     assert len(text) < 2.2 * 2**20
     assert "WARNING: CPU: 0" in text
     assert "mine_ca+0x77/0x80 [howdah_own_tcp_mine]" in text
-    assert account["records"] == len(text.splitlines())
-    assert account["records"] + account["left_out"] == 100_001 + len(TRACE.splitlines())
+    assert account.records == len(text.splitlines())
+    assert account.records + (account.left_out or 0) == 100_001 + len(TRACE.splitlines())
 
 
 def test_the_page_has_what_a_module_prints(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def test_nothing_but_what_hosts_run_is_in_the_archive() -> None:
         "linux",
         "plan",
         "publish",
+        "record",
         "traffic.py",
         "trait.py",
     }

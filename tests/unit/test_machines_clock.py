@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from howdah.engine.machines.clock import ClockSample, Offset, correction, described, estimate
+from howdah.codec import encoded
+from howdah.engine.machines.clock import ClockSample, correction, described, estimate
 from howdah.errors import RunFailedError
-from howdah.record.clock import Correction, correction_of, read_clocks
+from howdah.record.clock import ClockRecord, Correction, Offset, read_clocks
 
 MS = 1_000_000
 
@@ -74,11 +75,11 @@ def test_order_is_kept() -> None:
 def test_the_record_of_clocks_says_what_is_needed_to_put_times_right(tmp_path: Path) -> None:
     before, after = Offset(0, 900, 1_000, 20, 60), Offset(100, 1_500, 1_001_000, 20, 60)
     entry = described(before, after, 5_000)
-    assert entry["uncertainty_ns"] == 1_500
-    (tmp_path / "clock.json").write_text(json.dumps({"format": 1, "machines": {"m": entry}}))
+    assert entry.uncertainty_ns == 1_500
+    (tmp_path / "clock.json").write_text(json.dumps(encoded(ClockRecord(1, machines={"m": entry}))))
     clocks = read_clocks(tmp_path)
     assert clocks is not None
-    assert correction_of(clocks["machines"]["m"]) == correction(before, after, 5_000)
+    assert clocks.machines["m"].correction == correction(before, after, 5_000)
 
 
 def test_a_run_on_one_machine_has_no_such_record(tmp_path: Path) -> None:

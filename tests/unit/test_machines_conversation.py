@@ -18,7 +18,7 @@ import pytest
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.session import AgentSession
+from howdah.agent.session import AgentSession, SessionQuestion, SessionWord
 from howdah.engine.machines.clock import Ours
 from howdah.engine.machines.conversation import AgentConversation, hear_all
 from howdah.errors import RunFailedError
@@ -26,7 +26,8 @@ from howdah.errors import RunFailedError
 _ROOT = Path(__file__).resolve().parents[2]
 _PROLOGUE = """
 import sys, time
-from howdah.agent.session import AgentSession
+from howdah.agent.session import AgentSession, SessionWord
+from howdah.record.agent import AgentFailure
 session = AgentSession.of_standard_streams()
 """
 Start = Callable[..., AgentConversation]
@@ -52,7 +53,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield begin
 
 
-def nothing(_machine: str, _message: dict[str, Any]) -> None:
+def nothing(_machine: str, _message: SessionWord) -> None:
     pass
 
 
@@ -60,11 +61,11 @@ def test_a_whole_conversation(start: Start) -> None:
     conversations = [
         start(
             """
-            session.say("hello")
-            session.say("ready")
-            epoch = session.wait("start")["epoch_monotonic_ns"]
-            session.say("progress", phase="flows", time_us=epoch, of_us=2)
-            session.say("done", ok=True, error=None)
+            session.say(SessionWord("hello"))
+            session.say(SessionWord("ready"))
+            epoch = session.wait("start").epoch_monotonic_ns
+            session.say(SessionWord("progress", phase="flows", time_us=epoch, of_us=2))
+            session.say(SessionWord("done", ok=True, error=None))
             session.wait("end")
             """,
             name,
@@ -76,20 +77,20 @@ def test_a_whole_conversation(start: Start) -> None:
     for conversation in conversations:
         found = conversation.offset(10, Ours())
         assert abs(found.offset_ns) <= found.uncertainty_ns, "it is the same clock"
-        conversation.ask("start", epoch_monotonic_ns=7)
+        conversation.ask(SessionQuestion("start", epoch_monotonic_ns=7))
     told: list[tuple[str, Any]] = []
-    heard = hear_all(conversations, "done", 30, lambda name, message: told.append((name, message["time_us"])))
+    heard = hear_all(conversations, "done", 30, lambda name, message: told.append((name, message.time_us)))
     assert sorted(told) == [("a", 7), ("b", 7)]
-    assert all(message["ok"] for message in heard.values())
+    assert all(message.ok for message in heard.values())
     for conversation in conversations:
         conversation.offset(3, Ours())
-        conversation.ask("end")
+        conversation.ask(SessionQuestion("end"))
         conversation.end()
 
 
 def test_an_agent_that_fails_is_named_with_what_it_did(start: Start) -> None:
-    good = start("session.say('hello'); session.wait('end')", "good")
-    bad = start("session.say('done', ok=False, error={'operation': 'operation 3', 'message': 'no'})", "bad")
+    good = start("session.say(SessionWord('hello')); session.wait('end')", "good")
+    bad = start("session.say(SessionWord('done', error=AgentFailure('operation 3', 'no')))", "bad")
     with pytest.raises(RunFailedError, match='bad: the agent stopped during "operation 3": no'):
         hear_all([good, bad], "ready", 30, nothing)
 
@@ -112,7 +113,7 @@ def test_what_is_no_word_of_an_agent_is_shown(start: Start) -> None:
 
 
 def test_print_does_not_reach_the_engine(start: Start) -> None:
-    conversation = start("print('*** Mininet says'); session.say('ready'); session.wait('end')")
+    conversation = start("print('*** Mininet says'); session.say(SessionWord('ready')); session.wait('end')")
     assert hear_all([conversation], "ready", 30, nothing)
 
 

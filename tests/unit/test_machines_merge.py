@@ -12,37 +12,36 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from howdah.engine.machines.merge import join_ends, merge_accounting, merge_accounts, merge_agents, merge_calibration
+from howdah.codec import encoded
+from howdah.engine.machines.merge import add_accounts, join_ends, merge_accounting, merge_agents
 from howdah.errors import RunFailedError
 from howdah.ingest.run import ingest
 from howdah.judge.machines import machine_checks, round_trip_checks
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from howdah.record.clock import Correction
+from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord, MemoryRecord, NodeQueues, Phase
+from howdah.record.clock import ClockRecord, Correction, MachineClock
 from howdah.record.directory import RunDirectory, write_json
+from howdah.record.trace import TraceAccount, TraceFile
 from tests.calibrated import calibrated
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.told_by_agent import agent_of
 
 S = 1_000_000_000
-SENDER = {
-    "id": 1, "end": "sender", "sender_cookie": 11, "receiver_cookie": None, "source_port": 40001, "start_ns": 1000,
-    "connected_ns": 2000, "end_ns": None, "bytes_sent": 500, "bytes_received": 0, "segments_sent": 4,
-    "segments_retransmitted": 1, "complete": True, "error": None,
-}  # fmt: skip
-RECEIVER = {
-    **SENDER, "end": "receiver", "sender_cookie": None, "receiver_cookie": 22, "start_ns": 1500, "connected_ns": 1700,
-    "end_ns": 9000, "bytes_sent": 0, "bytes_received": 500, "segments_sent": None, "segments_retransmitted": None,
-}  # fmt: skip
+SENDER = FlowRecord(
+    id=1, end="sender", sender_cookie=11, source_port=40001, start_ns=1000, connected_ns=2000, bytes_sent=500,
+    bytes_received=0, segments_sent=4, segments_retransmitted=1, complete=True,
+)  # fmt: skip
+RECEIVER = FlowRecord(
+    id=1, end="receiver", receiver_cookie=22, source_port=40001, start_ns=1500, connected_ns=1700, end_ns=9000,
+    bytes_sent=0, bytes_received=500, complete=True,
+)  # fmt: skip
 
 
 def test_a_flow_is_what_each_end_knows_best() -> None:
     joined = join_ends(SENDER, RECEIVER, None)
-    assert joined == {
-        **{name: value for name, value in SENDER.items() if name != "end"},
-        "receiver_cookie": 22, "end_ns": 9000, "bytes_received": 500, "complete": True,
-    }  # fmt: skip
+    assert joined == dataclasses.replace(SENDER, end=None, receiver_cookie=22, end_ns=9000, bytes_received=500)
 
 
 @pytest.mark.parametrize(
@@ -58,60 +57,56 @@ def test_a_flow_is_what_each_end_knows_best() -> None:
 def test_a_flow_is_complete_only_if_everything_came(
     sender: dict[str, Any], receiver: dict[str, Any], size: int | None
 ) -> None:
-    joined = join_ends({**SENDER, **sender}, {**RECEIVER, **receiver}, size)
-    assert not joined["complete"]
-    assert joined["error"] == (sender.get("error") or receiver.get("error"))
+    joined = join_ends(dataclasses.replace(SENDER, **sender), dataclasses.replace(RECEIVER, **receiver), size)
+    assert not joined.complete
+    assert joined.error == (sender.get("error") or receiver.get("error"))
 
 
 def test_iperf3_tells_of_both_ends_at_one() -> None:
-    client = {name: value for name, value in SENDER.items() if not name.startswith("segments")}
-    told = join_ends({**client, "bytes_received": 480, "end_ns": 7}, RECEIVER, None)
-    assert (told["bytes_received"], told["end_ns"]) == (480, 7)
+    client = dataclasses.replace(SENDER, segments_sent=None, segments_retransmitted=None, bytes_received=480, end_ns=7)
+    server = dataclasses.replace(RECEIVER, end_ns=None, bytes_received=0)
+    told = join_ends(client, server, None)
+    assert (told.bytes_received, told.end_ns, told.complete) == (480, 7, True)
 
 
-def agent(part: list[str], flows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    phase = {"phase": "flows", "start_ns": 0, "end_ns": 2 * S, "wall_us": 5}
-    return {
-        "format": 1, "status": "ok", "error": None, "kernel_release": f"of {part[0]}", "kernel_version": "#1",
-        "hertz": 250, "available_algorithms": ["cubic"], "epoch_monotonic_ns": 5, "phases": [phase], "flows": flows,
-        "part": part, "operations_wall_us": 3, "tools": {}, "sysctls": {"*": {"a": part[0]}, part[0]: {"b": "1"}},
-        "qdiscs": {part[0]: {}}, "links": {part[0]: {}}, "modules": {},
-        "memory": {"total_bytes": 10, "available_bytes_least": len(part[0])}, **more,
-    }  # fmt: skip
+def agent(part: list[str], *flows: FlowRecord) -> AgentRecord:
+    return AgentRecord(
+        format=1, status="ok", kernel_release=f"of {part[0]}", kernel_version="#1", hertz=250,
+        available_algorithms=["cubic"], epoch_monotonic_ns=5, phases=[Phase("flows", 0, 2 * S, 5)], flows=[*flows],
+        part=part, operations_wall_us=3, tools={}, sysctls={"*": {"a": part[0]}, part[0]: {"b": "1"}},
+        qdiscs={part[0]: NodeQueues([])}, links={part[0]: {}}, modules={}, memory=MemoryRecord(10, len(part[0])),
+    )  # fmt: skip
 
 
-def agents() -> dict[str, dict[str, Any]]:
-    return {
-        "to": agent(["r1"], [RECEIVER]),
-        "src": agent(["s1"], [SENDER]),
-        "middle": agent(["left", "right"], []),
-    }
+def agents() -> dict[str, AgentRecord]:
+    return {"to": agent(["r1"], RECEIVER), "src": agent(["s1"], SENDER), "middle": agent(["left", "right"])}
 
 
 def test_an_agent_of_all_is_the_senders_where_only_one_can_be() -> None:
     right = {"to": Correction(1e-3, 0), "src": Correction(), "middle": Correction()}
     merged = merge_agents(make_plan(), agents(), right, epoch_ns=77)
-    assert merged["kernel_release"] == "of s1" and merged["epoch_monotonic_ns"] == 77 and merged["status"] == "ok"
-    assert merged["flows"][0]["end_ns"] == 9000 - 9, "in the experiment's time"
-    assert merged["phases"] == [{"phase": "flows", "start_ns": 0, "end_ns": 2 * S, "wall_us": 5}]
-    assert merged["sysctls"]["*"] == {"a": "s1"} and merged["sysctls"]["*to"] == {"a": "r1"}
-    assert set(merged["links"]) == {"s1", "left", "r1"}
-    assert merged["machines"]["to"]["kernel_release"] == "of r1"
-    assert merged["memory"]["available_bytes_least"] == 2
+    assert merged.kernel_release == "of s1" and merged.epoch_monotonic_ns == 77 and merged.status == "ok"
+    assert merged.flows[0].end_ns == 9000 - 9, "in the experiment's time"
+    assert merged.phases == [Phase("flows", 0, 2 * S, 5)]
+    assert merged.sysctls is not None and merged.links is not None and merged.machines is not None
+    assert merged.sysctls["*"] == {"a": "s1"} and merged.sysctls["*to"] == {"a": "r1"}
+    assert set(merged.links) == {"s1", "left", "r1"}
+    assert merged.machines["to"].kernel_release == "of r1"
+    assert merged.memory == MemoryRecord(10, 2)
 
 
 def test_an_end_that_nobody_told_of_fails_the_run() -> None:
     found = agents()
-    found["to"]["flows"] = []
+    found["to"] = agent(["r1"])
     with pytest.raises(RunFailedError, match="flow 1: of its two ends only sender left a record"):
         merge_agents(make_plan(), found, dict.fromkeys(found, Correction()), 0)
 
 
 def test_one_machine_in_error_is_an_error_of_all() -> None:
     found = agents()
-    found["middle"] |= {"status": "error", "error": {"operation": "x", "message": "y"}}
+    found["middle"] = dataclasses.replace(found["middle"], status="error", error=AgentFailure("x", "y"))
     merged = merge_agents(make_plan(), found, dict.fromkeys(found, Correction()), 0)
-    assert merged["status"] == "error" and merged["error"] == {"operation": "x", "message": "y"}
+    assert merged.status == "error" and merged.error == AgentFailure("x", "y")
 
 
 def test_counters_of_kernels_are_added_and_those_of_hosts_put_together() -> None:
@@ -124,15 +119,8 @@ def test_counters_of_kernels_are_added_and_those_of_hosts_put_together() -> None
     assert merged["after"] == {
         "time_ns": 2, "nodes": {"s1": 1, "r1": 2}, "softnet": {"dropped": 3}, "netstat": {"s1": {}, "r1": {}},
     }  # fmt: skip
-    account = {"subbuffer_bytes": 4096, "clock": "mono", "entries": 5, "unread": 0, "overrun": 1, "dropped_events": 0}
-    account |= {"commit_overrun": 0, "bytes_lost": 0, "cpus": [{}]}
-    assert merge_accounts([account, account])["entries"] == 10
-    assert merge_accounts([account, account])["overrun"] == 2
-
-
-def test_round_trips_stand_beside_the_emulators_measurements() -> None:
-    merged = merge_calibration({"rate": 1}, [{"round_trips": [{"sender": "s1"}]}, {"round_trips": []}])
-    assert merged == {"rate": 1, "round_trips": [{"sender": "s1"}]}
+    account = TraceAccount(4096, "mono", entries=5, overrun=1, cpus=[TraceFile(0, "tcp_probe.bin", 9)])
+    assert add_accounts([account, account]) == TraceAccount(4096, "mono", entries=10, overrun=2, cpus=[])
 
 
 def machine_set_plan() -> Plan:
@@ -162,7 +150,7 @@ def test_tables_of_machines_are_joined_in_one_time(tmp_path: Path) -> None:
         # The second machine's clock gains a millisecond a second, and was right at the epoch.
         entries[name] = {"epoch_monotonic_ns": epoch, "gain": 1e-3 * number, "right_ns": 0}
     write_json(run.raw / "clock.json", {"format": 1, "epoch_ns": 5, "machines": entries})
-    write_json(run.raw / "agent.json", {"flows": [SENDER], "epoch_monotonic_ns": 5})
+    write_json(run.raw / "agent.json", {"flows": [encoded(SENDER)], "epoch_monotonic_ns": 5})
     report = ingest(run)
     assert report.all_problems == []
     table = store.read(run, "counter")
@@ -175,8 +163,8 @@ def test_tables_of_machines_are_joined_in_one_time(tmp_path: Path) -> None:
     assert store.read(run, "flow").num_rows == 1
 
 
-def clock(**changed: Any) -> dict[str, Any]:
-    return {"machines": {"m": {"uncertainty_ns": 500_000, "gain": 1e-5, **changed}}}
+def clock(uncertainty_ns: int = 500_000, gain: float = 1e-5) -> ClockRecord:
+    return ClockRecord(1, machines={"m": MachineClock(uncertainty_ns=uncertainty_ns, gain=gain)})
 
 
 def watched(**changed: Any) -> dict[str, Any]:
@@ -200,7 +188,7 @@ def watched(**changed: Any) -> dict[str, Any]:
     ],
 )
 def test_clocks_and_processors_are_judged(
-    clocks: dict[str, Any] | None, agent_: dict[str, Any], wrong: str | None
+    clocks: ClockRecord | None, agent_: dict[str, Any], wrong: str | None
 ) -> None:
     checks = machine_checks(machine_set_plan(), clocks, agent_of(agent_), REAL)
     assert [check.name for check in checks if check.ok is False] == ([wrong] if wrong else [])

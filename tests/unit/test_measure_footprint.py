@@ -9,12 +9,12 @@ import pytest
 
 from howdah.measure.footprint import footprint_rows
 from howdah.measure.row import Sheet
-from howdah.record.agent import AgentRecord
+from tests.unit.told_by_agent import told
 
 
-def rows_of(**told: Any) -> dict[str, Any]:
+def rows_of(**fields: Any) -> dict[str, Any]:
     sheet = Sheet({})
-    footprint_rows(sheet, AgentRecord.model_validate(told))
+    footprint_rows(sheet, told(**fields))
     return {row.metric: row.value for row in sheet.rows}
 
 

@@ -58,7 +58,7 @@ def record(**changes: Any) -> FlowRecord:
 
 def agent(records: dict[int, FlowRecord]) -> AgentRecord:
     """What the agent tells of flows by their ids."""
-    return AgentRecord(flows=[each.model_copy(update={"id": flow}) for flow, each in records.items()])
+    return AgentRecord(flows=[dataclasses.replace(each, id=flow) for flow, each in records.items()])
 
 
 def connections_of(sheet: Sheet) -> list[MetricRow]:

@@ -68,6 +68,6 @@ def test_whoever_opens_the_sender_sends(opener: str, tmp_path: Path) -> None:
     loop.run_until(now_ns() + 10_000_000_000, flow.finished)
     flow.close()
     record = flow.record(0)
-    assert record["complete"], record["error"]
-    assert record["bytes_sent"] == record["bytes_received"] == 100_000
-    assert None not in (record["sender_cookie"], record["receiver_cookie"], record["connected_ns"])
+    assert record.complete, record.error
+    assert record.bytes_sent == record.bytes_received == 100_000
+    assert None not in (record.sender_cookie, record.receiver_cookie, record.connected_ns)

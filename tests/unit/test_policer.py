@@ -78,12 +78,12 @@ def test_the_kernel_gets_what_act_police_reads() -> None:
     assert len(options[1]) == 56
     assert len(options[2]) == 1024
     assert options[5] == b"\xff\xff\xff\xff"
-    assert parse_policer(request) == {"rate_bits_per_second": 5_000_000, "burst_bytes": 100_000}
+    assert parse_policer(request) == (5_000_000, 100_000)
 
 
 def test_a_rate_beyond_32_bits_has_an_attribute_of_its_own() -> None:
     found = parse_policer(police_request(1, 80_000_000_000, 10_000_000))
-    assert found == {"rate_bits_per_second": 80_000_000_000, "burst_bytes": 10_000_000}
+    assert found == (80_000_000_000, 10_000_000)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def through(plan: Plan, rate: float, burst: float) -> dict[str, Any]:
             tokens -= FRAME
             passed.add(number)
         sent.append(at_ns)
-    return {"policer": described(sent, passed)}
+    return {"policer": encoded(described(sent, passed))}
 
 
 def judged(plan: Plan, rate: float, burst: float) -> dict[str, Check]:

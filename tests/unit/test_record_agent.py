@@ -12,9 +12,10 @@ import pytest
 from howdah.errors import RecordError
 from howdah.plan.operation import ROUTE_METRICS
 from howdah.record import reading
-from howdah.record.agent import AgentRecord, ShownRoute, agent_or_empty, read_agent
+from howdah.record.agent import AgentRecord, ShownRoute
 from howdah.record.directory import RunDirectory
 from howdah.record.model import adapter
+from howdah.record.told import agent_or_empty, read_agent
 
 
 def written(parent: Path, text: str) -> RunDirectory:
@@ -34,7 +35,7 @@ def test_a_flow_that_never_came_to_be_has_a_record_without_facts(tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[]", "valid dictionary"),
+        ("[]", "be an object"),
         ("no json", "this is not JSON"),
         ('{"flows": 3}', "flows: "),
         ('{"flows": [{"id": "4"}]}', "flows.0.id: "),
@@ -55,7 +56,7 @@ def test_a_run_without_an_agent_has_an_empty_record(tmp_path: Path) -> None:
 
 def test_every_metric_of_a_route_is_read() -> None:
     values = dict.fromkeys(ROUTE_METRICS, 7)
-    assert ShownRoute.model_validate({"destination": "default", **values}).metrics == values
+    assert ShownRoute("default", None, None, **values).metrics == values
 
 
 def test_what_checks_a_record_is_made_before_processes_are_forked() -> None:

@@ -15,12 +15,12 @@ from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.plan.jitter import Jitter
 from howdah.plan.plan import Plan
+from howdah.record.calibration import CALIBRATION_FORMAT, CalibrationRecord, DrawnDelays, ProbesLost
 
-CALIBRATION_FORMAT = 2
 _POLL_NS = 20 * MS
 
 
-def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns: int) -> dict[str, Any]:
+def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns: int) -> CalibrationRecord:
     """The content of calibration-*.json, times relative to the epoch. Ends when the network is silent again."""
     calibration = plan.calibration
     targets = calibration.targets
@@ -32,41 +32,46 @@ def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns
     phase_end = start + calibration.phase_us * 1000
     depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop, phase_end)
     policer = measure_policer(plan, namespaces, loop)
-    draws = {} if plan.path.jitter is None else {"jitter": _jitter(plan, plan.path.jitter, namespaces, loop)}
+    draws = None if plan.path.jitter is None else _jitter(plan, plan.path.jitter, namespaces, loop)
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
     deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
-    return {
-        **found(start, epoch_ns, train, depth),
-        "silent": silent,
-        **({} if policer is None else {"policer": policer}),
-        **draws,
-        "targets": described,
-        "loss": {
-            "sent": train.sent + sum(measurement.sent for measurement in delays),
-            "received": train.received + sum(measurement.received for measurement in delays),
-        },
-    }
+    return found(
+        start - epoch_ns,
+        now_ns() - epoch_ns,
+        train,
+        depth,
+        silent=silent,
+        policer=policer,
+        jitter=draws,
+        targets=described,
+        loss=ProbesLost(
+            train.sent + sum(measurement.sent for measurement in delays),
+            train.received + sum(measurement.received for measurement in delays),
+        ),
+    )
 
 
-def _jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]]:
+def _jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[DrawnDelays]:
     from howdah.agent.calibration.jitter import measure_jitter  # few runs need it
 
     return measure_jitter(plan, jitter, namespaces, loop)
 
 
-def found(start: int, epoch_ns: int, train: TrainResult, depth: BufferResult) -> dict[str, Any]:
-    """What every calibration records of its times, its train and the bottleneck's buffer."""
-    return {
-        "format": CALIBRATION_FORMAT,
-        "start_ns": start - epoch_ns,
-        "end_ns": now_ns() - epoch_ns,
-        "rate_bits_per_second": train.rate_bits_per_second,
-        "rate_train_packets": train.sent,
-        "rate_train_received": train.received,
-        "buffer_bytes": depth.bytes,
-        "buffer_why": depth.why,
-        "buffer_offered_bytes": depth.offered_bytes,
-        "buffer_delivered_packets": depth.delivered_packets,
-        "buffer_dropped_packets": depth.dropped_packets,
-    }
+def found(start_ns: int, end_ns: int, train: TrainResult, depth: BufferResult, **others: Any) -> CalibrationRecord:
+    """What every calibration records of its times (from the epoch on), its train and the bottleneck's buffer, and what
+    else it found."""
+    return CalibrationRecord(
+        format=CALIBRATION_FORMAT,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        rate_bits_per_second=train.rate_bits_per_second,
+        rate_train_packets=train.sent,
+        rate_train_received=train.received,
+        buffer_bytes=depth.bytes,
+        buffer_why=depth.why,
+        buffer_offered_bytes=depth.offered_bytes,
+        buffer_delivered_packets=depth.delivered_packets,
+        buffer_dropped_packets=depth.dropped_packets,
+        **others,
+    )

@@ -5,17 +5,34 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass, field
-from typing import Any
 
 from howdah.agent.calibration.median import median_low, summary
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, arrivals, open_receiver, wall_ns
 from howdah.agent.loop import Loop
+from howdah.codec import planned
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
 from howdah.plan.path import PROBES, Path
 from howdah.plan.plan import CalibrationTarget
+from howdah.record.calibration import TargetDelays
 
 _MARGIN_NS = 50 * MS
+
+
+@planned
+class ProbeEnds:
+    """Of the probes of one way: when they were sent, and number and time of each that came."""
+
+    sent_ns: list[int]
+    arrived_ns: list[tuple[int, int]]
+
+
+@planned
+class TargetEnds:
+    """Both ways between two hosts."""
+
+    forward: ProbeEnds
+    reverse: ProbeEnds
 
 
 @dataclass
@@ -64,10 +81,10 @@ class DelayMeasurement:
             if self._reverse.sender is not None:
                 loop.at(start_ns + probe * every_ns + reverse_later_ns, self._reverse.send)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> TargetEnds:
         """What the ends in this kernel saw: times of departure and arrival, by CLOCK_REALTIME."""
-        ways = {"forward": self._forward, "reverse": self._reverse}
-        record = {name: {"sent_ns": way.sent_ns, "arrived_ns": way.arrived_ns()} for name, way in ways.items()}
+        ways = (ProbeEnds(way.sent_ns, way.arrived_ns()) for way in (self._forward, self._reverse))
+        record = TargetEnds(*ways)
         self._close()
         return record
 
@@ -76,7 +93,7 @@ class DelayMeasurement:
             if opened is not None:
                 opened.close()
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> TargetDelays:
         """The target's entry in calibration-*.json: [least, median, largest] of each direction, null if none came."""
         forward, reverse = self._forward.delays_ns(), self._reverse.delays_ns()
         self.sent = 2 * PROBES
@@ -86,17 +103,13 @@ class DelayMeasurement:
         return described(self.target, forward, reverse)
 
 
-def described(target: CalibrationTarget, forward_ns: list[int], reverse_ns: list[int]) -> dict[str, Any]:
+def described(
+    target: CalibrationTarget, forward_ns: list[int], reverse_ns: list[int], sent: int = 2 * PROBES
+) -> TargetDelays:
     """A target's entry in calibration-*.json."""
     received = len(forward_ns) + len(reverse_ns)
-    return {
-        "sender": target.sender,
-        "receiver": target.receiver,
-        "forward_delay_ns": summary(forward_ns),
-        "reverse_delay_ns": summary(reverse_ns),
-        "samples": received,
-        "lost": 2 * PROBES - received,
-    }
+    delays = summary(forward_ns), summary(reverse_ns)
+    return TargetDelays(target.sender, target.receiver, *delays, samples=received, lost=sent - received)
 
 
 def base_ns(delays_ns: list[int], *, early: bool) -> int | None:
@@ -114,7 +127,7 @@ def _open(name: str, address: str, namespaces: dict[str, Namespace]) -> socket.s
 
 def measure_delays(
     path: Path, targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
-) -> tuple[list[DelayMeasurement], list[dict[str, Any]]]:
+) -> tuple[list[DelayMeasurement], list[TargetDelays]]:
     """All targets in turn, so far apart that no two probes meet.
 
     ``early``: the path lets some packets overtake.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import struct
 from dataclasses import dataclass, field
-from typing import Any
 
 from howdah.agent.calibration.median import summary
 from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
@@ -18,6 +17,7 @@ from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
 from howdah.plan.path import PROBE_EVERY_US, PROBES
 from howdah.plan.plan import CalibrationTarget
+from howdah.record.calibration import RoundTrip
 
 _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("=qq")
@@ -93,9 +93,8 @@ def _open(namespace: Namespace, address: str) -> socket.socket:
 
 def measure_round_trips(
     targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, start_ns: int
-) -> list[dict[str, Any]]:
-    """``{"sender", "receiver", "round_trip_ns": [least, median, largest] or null, "sent", "received"}`` of each target
-    whose sender is here, at the same time as the emulator sends its probes."""
+) -> list[RoundTrip]:
+    """Of each target whose sender is here, at the same time as the emulator sends its probes."""
     echoes = []
     for number, target in enumerate(targets):
         if target.sender not in namespaces:
@@ -112,16 +111,7 @@ def measure_round_trips(
     found = []
     for target, echo in echoes:
         trips = echo.round_trips_ns()
-        shown = summary(trips)
-        found.append(
-            {
-                "sender": target.sender,
-                "receiver": target.receiver,
-                "round_trip_ns": shown,
-                "sent": len(echo.sent_ns),
-                "received": len(trips),
-            }
-        )
+        found.append(RoundTrip(target.sender, target.receiver, summary(trips), len(echo.sent_ns), len(trips)))
     return found
 
 

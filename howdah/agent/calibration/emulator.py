@@ -9,12 +9,10 @@ machines: from when they are sent to when they leave the emulator for the wire, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from howdah.agent.calibration import found
 from howdah.agent.calibration.buffer import measure_buffer
-from howdah.agent.calibration.delay import measure_delays
-from howdah.agent.calibration.median import summary
+from howdah.agent.calibration.delay import described, measure_delays
 from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
@@ -29,6 +27,7 @@ from howdah.linux.netlink.route import add_route
 from howdah.plan.path import PROBE_EVERY_US, PROBES
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.plan.shares import BottleneckEnds
+from howdah.record.calibration import CalibrationRecord, ProbesLost, TargetDelays
 
 _POLL_NS = 20 * MS
 _EVERY_NS = PROBE_EVERY_US * 1000
@@ -104,18 +103,18 @@ class _Line:
 
 def calibrate_emulator(
     plan: Plan, routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, epoch_ns: int
-) -> dict[str, Any]:
+) -> CalibrationRecord:
     """The content of calibration-*.json, as ``calibrate`` makes it; ends when the emulator is silent again."""
     calibration = plan.calibration
     start = now_ns()
-    described, sent, received = _measure_lines(plan, routers, hosts, loop, start)
+    measured, sent, received = _measure_lines(plan, routers, hosts, loop, start)
     target = hosts.target()
     inside = replace(
         calibration, targets=[target], train_rate_bits_per_second=None, burst_frames=hosts.bottleneck.burst_frames
     )
     bare_path = replace(plan.path, sender_interface_bits_per_second=None)
     plan_inside = replace(plan, calibration=inside, path=bare_path)
-    bare, _described = measure_delays(bare_path, [target], hosts.namespaces, loop, now_ns(), early=False)
+    bare, _targets = measure_delays(bare_path, [target], hosts.namespaces, loop, now_ns(), early=False)
     train = measure_rate(inside, target, hosts.namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in bare]
     phase_end = start + calibration.phase_us * 1000
@@ -123,18 +122,14 @@ def calibrate_emulator(
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in calibration.targets)
     deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(routers, loop, longest_us * 1000 + _POLL_NS, deadline)
-    return {
-        **found(start, epoch_ns, train, depth),
-        "silent": silent,
-        "targets": described,
-        # The train does not pass the delay lines, where a plan's losses are.
-        "loss": {"sent": sent, "received": received},
-    }
+    # The train does not pass the delay lines, where a plan's losses are.
+    lost, times = ProbesLost(sent, received), (start - epoch_ns, now_ns() - epoch_ns)
+    return found(*times, train, depth, silent=silent, targets=measured, loss=lost)
 
 
 def _measure_lines(
     plan: Plan, routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, now: int
-) -> tuple[list[dict[str, Any]], int, int]:
+) -> tuple[list[TargetDelays], int, int]:
     targets = plan.calibration.targets
     assert plan.slice is not None
     start = now + MS
@@ -157,20 +152,11 @@ def _measure_lines(
         lines.append((target, forward, reverse))
     longest_us = max(max(target.forward_delay_us + target.variation_us, target.reverse_delay_us) for target in targets)
     loop.run_until(start + PROBES * _EVERY_NS + longest_us * 1000 + _MARGIN_NS)
-    described, sent, received = [], 0, 0
+    found, sent, received = [], 0, 0
     for target, forward, reverse in lines:
         delays = forward.delays_ns(), reverse.delays_ns()
         own_sent = len(forward.sent_ns) + len(reverse.sent_ns)
-        own_received = len(delays[0]) + len(delays[1])
-        described.append(
-            {
-                "sender": target.sender,
-                "receiver": target.receiver,
-                "forward_delay_ns": summary(delays[0]),
-                "reverse_delay_ns": summary(delays[1]),
-                "samples": own_received,
-                "lost": own_sent - own_received,
-            }
-        )
-        sent, received = sent + own_sent, received + own_received
-    return described, sent, received
+        measured = described(target, *delays, sent=own_sent)
+        found.append(measured)
+        sent, received = sent + own_sent, received + len(delays[0]) + len(delays[1])
+    return found, sent, received

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 from howdah.agent.calibration.delay import Probes
 from howdah.agent.calibration.udp import PROBE_PORT, open_receiver
@@ -17,11 +16,12 @@ from howdah.linux.netlink.qdisc import change_qdisc
 from howdah.plan.jitter import Jitter, jitter_events
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.plan.step import PlacedQueue
+from howdah.record.calibration import DrawnDelays
 
 _MARGIN_NS = 50 * MS
 
 
-def measure_jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[dict[str, Any]]:
+def measure_jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[DrawnDelays]:
     """The entry ``jitter`` of calibration-*.json, one of each target and way, times from the first packet on. The lines
     are changed as the plan's timeline changes them, and back."""
     _apply(jitter_events(plan.timeline, 0), namespaces)
@@ -39,7 +39,7 @@ def _apply(lines: Iterable[PlacedQueue], namespaces: dict[str, Namespace]) -> No
 
 def _measured(
     jitter: Jitter, target: CalibrationTarget, namespaces: dict[str, Namespace], loop: Loop
-) -> list[dict[str, Any]]:
+) -> list[DrawnDelays]:
     (near, near_address), (far, far_address) = target.ends
     sockets = [
         open_receiver(namespaces[host], address, PROBE_PORT)
@@ -61,13 +61,13 @@ def _measured(
         came = dict(probes.arrived_ns())
         begin = probes.sent_ns[0]
         found.append(
-            {
-                "sender": target.sender,
-                "receiver": target.receiver,
-                "way": name,
-                "sent_ns": [time_ns - begin for time_ns in probes.sent_ns],
-                "came_ns": [came[number] - begin if number in came else None for number in range(jitter.packets)],
-            }
+            DrawnDelays(
+                target.sender,
+                target.receiver,
+                name,
+                sent_ns=[time_ns - begin for time_ns in probes.sent_ns],
+                came_ns=[came[number] - begin if number in came else None for number in range(jitter.packets)],
+            )
         )
     for each in sockets:
         each.close()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-from typing import Any
 
 from howdah.agent.calibration.udp import NUMBER, SAMPLED_PORT, arrivals, open_receiver, open_sender
 from howdah.agent.loop import Loop
@@ -13,6 +12,7 @@ from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
+from howdah.record.calibration import PolicerTrain
 
 _MARGIN_NS = 50 * MS
 
@@ -23,7 +23,7 @@ def fill(policer: Policer | None, loop: Loop) -> None:
         loop.run_until(now_ns() + policer.full_us * 1000)
 
 
-def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> dict[str, Any] | None:
+def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> PolicerTrain | None:
     """The entry ``policer`` of calibration-*.json, times from the first frame on; None where it is not measured."""
     policer, calibration = plan.path.policer, plan.calibration
     if policer is None or not policer.packets:
@@ -56,15 +56,15 @@ def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) ->
     return described(sent, passed)
 
 
-def described(sent_ns: list[int], passed: set[int]) -> dict[str, Any]:
+def described(sent_ns: list[int], passed: set[int]) -> PolicerTrain:
     """``sent_ns`` are when frames were sent, by number."""
     first = next((number for number in range(len(sent_ns)) if number not in passed), None)
     after = [] if first is None else [number for number in sorted(passed) if number > first]
-    return {
-        "sent": len(sent_ns),
-        "passed": len(passed),
-        "first_dropped": first,
-        "first_dropped_ns": None if first is None else sent_ns[first],
-        "passed_after": len(after),
-        "passed_after_ns": [sent_ns[after[0]], sent_ns[after[-1]]] if after else None,
-    }
+    return PolicerTrain(
+        sent=len(sent_ns),
+        passed=len(passed),
+        first_dropped=first,
+        first_dropped_ns=None if first is None else sent_ns[first],
+        passed_after=len(after),
+        passed_after_ns=[sent_ns[after[0]], sent_ns[after[-1]]] if after else None,
+    )

@@ -7,7 +7,6 @@ import errno
 import os
 import socket
 import struct
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
@@ -19,6 +18,7 @@ from howdah.agent.traffic.segments import Segments, segments_of
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 _TCP_CONGESTION = 13
 ON_BOTH_ENDS = ("dctcp",)  # its ECN is agreed on only with a peer that has it too; else it falls back to dctcp-reno
@@ -201,13 +201,13 @@ class ConnectedFlow(FlowDriver):
             self._segments = segments_of(self._sender)
             self._algorithm_used = _algorithm_of(self._sender)
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         """The flow's entry in agent.json. ``end_ns`` is when the receiver got the last byte."""
         source, sink = self._states()
         error = self._error or sink.error or (source.error if not self._stopped else None)
         if error is None and self._start_ns is not None and self._connected_ns is None:
             error = "not connected before the end of the run"
-        record = self._record(
+        return self._record(
             epoch_ns,
             connected_ns=self._connected_ns,
             end_ns=sink.last_ns,
@@ -216,5 +216,5 @@ class ConnectedFlow(FlowDriver):
             segments=(self._segments.sent, self._segments.retransmitted) if self._segments else (None, None),
             complete=sink.done and error is None and sink.bytes == (self.description.size_bytes or source.bytes),
             error=error,
+            kernel_algorithm=self._algorithm_used,
         )
-        return {**record, "kernel_algorithm": self._algorithm_used}

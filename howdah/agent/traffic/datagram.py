@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
@@ -14,6 +13,7 @@ from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 _RECEIVE_BUFFER_BYTES = 1 << 20
 
@@ -105,7 +105,7 @@ class DatagramFlow(FlowDriver):
         self._receiver.close()
         self._sender = self._receiver = None
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         """The flow's entry in agent.json; ``complete`` if no datagram was lost."""
         received, last_ns = self._received
         return self._record(

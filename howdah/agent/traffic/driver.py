@@ -8,7 +8,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
@@ -17,6 +17,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 
 class FlowDriver(ABC):
@@ -77,7 +78,7 @@ class FlowDriver(ABC):
         """Keep the final state and reset what is open, so that the network falls silent."""
 
     @abstractmethod
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         """The flow's entry in agent.json; see ``_record``."""
 
     def _record(
@@ -91,7 +92,8 @@ class FlowDriver(ABC):
         complete: bool,
         error: str | None,
         segments: tuple[int | None, int | None] = (None, None),
-    ) -> dict[str, Any]:
+        kernel_algorithm: str | None = None,
+    ) -> FlowRecord:
         """What every entry has. ``end_ns`` is when the receiver got the last byte; ``segments`` are sent and
         retransmitted ones of the sender's socket, None where nobody counted them."""
 
@@ -99,21 +101,22 @@ class FlowDriver(ABC):
             return None if time_ns is None else time_ns - epoch_ns
 
         sent, retransmitted = segments
-        return {
-            "id": self.description.id,
-            "sender_cookie": self._sender_cookie,
-            "receiver_cookie": self._receiver_cookie,
-            "source_port": self.description.source_port,
-            "start_ns": relative(self._start_ns),
-            "connected_ns": relative(connected_ns),
-            "end_ns": relative(end_ns),
-            "bytes_sent": bytes_sent,
-            "bytes_received": bytes_received,
-            "segments_sent": sent,
-            "segments_retransmitted": retransmitted,
-            "complete": complete,
-            "error": error,
-        }
+        return FlowRecord(
+            id=self.description.id,
+            sender_cookie=self._sender_cookie,
+            receiver_cookie=self._receiver_cookie,
+            source_port=self.description.source_port,
+            start_ns=relative(self._start_ns),
+            connected_ns=relative(connected_ns),
+            end_ns=relative(end_ns),
+            bytes_sent=bytes_sent,
+            bytes_received=bytes_received,
+            segments_sent=sent,
+            segments_retransmitted=retransmitted,
+            complete=complete,
+            error=error,
+            kernel_algorithm=kernel_algorithm,
+        )
 
     def _spawn(self, host: str, command: list[str], output: Path) -> subprocess.Popen[bytes]:
         """Start a program in a host's namespace, with /dev/null as its input and a file as its output.

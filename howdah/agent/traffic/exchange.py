@@ -7,8 +7,8 @@ import json
 import os
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.endpoint import Transferred
@@ -19,6 +19,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
 from howdah.plan.traffic import Exchange
+from howdah.record.agent import FlowRecord, TransactionRecord
 
 Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of a request, of the first and last byte of its answer; bytes
 
@@ -114,15 +115,18 @@ class ExchangeFlow(GeneratedFlow):
         self._source = ExchangeEndpoint("source", exchange, self._file)
         self._sink = ExchangeEndpoint("sink", exchange, self._file)
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         found = super().record(epoch_ns)
         made = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []
-        names = ("start_ns", "first_ns", "end_ns")
         transactions = [
-            {**{name: at - epoch_ns for name, at in zip(names, times, strict=True)}, "body_bytes": size}
-            for *times, size in made
+            TransactionRecord(
+                # Connecting belongs to the first one.
+                start_ns=start_ns - epoch_ns if number or found.start_ns is None else found.start_ns,
+                first_ns=first_ns - epoch_ns,
+                end_ns=end_ns - epoch_ns,
+                body_bytes=size,
+            )
+            for number, (start_ns, first_ns, end_ns, size) in enumerate(made)
         ]
-        if transactions:
-            transactions[0]["start_ns"] = found["start_ns"]  # connecting belongs to the first one
-        whole = found["bytes_received"] == self.description.size_bytes
-        return {**found, "transactions": transactions, "complete": found["complete"] and whole}
+        whole = found.bytes_received == self.description.size_bytes
+        return replace(found, transactions=transactions, complete=found.complete and whole)

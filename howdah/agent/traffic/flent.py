@@ -7,8 +7,8 @@ flent has for it. The test's own file is kept and that one entry of it changed, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
@@ -16,6 +16,7 @@ from howdah.agent.traffic.iperf3 import Iperf3Flow
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 _TEST = Path("/usr/share/flent/flent/tests/tcp_nup.conf")
 _PROGRAMS = Path("/tmp/howdah-flent")
@@ -96,20 +97,20 @@ class FlentFlow(Iperf3Flow):
         """The server would go on to listen; it is ended with the run."""
         return self._start_ns is None or self._client is None or self._client.poll() is not None
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         status = self._client.poll() if self._client is not None else None
         written = sorted(self._data.glob("*.flent.gz"))
         error = None
         if self._start_ns is not None and (status != 0 or not written):
             error = f"flent ended with status {status}: {self._said()}"
         received = received_bytes(self._text("server"))
-        return {
-            **super().record(epoch_ns),
-            "bytes_sent": received,
-            "bytes_received": received,
-            "complete": error is None and self._end_ns is not None,
-            "error": error,
-        }
+        return replace(
+            super().record(epoch_ns),
+            bytes_sent=received,
+            bytes_received=received,
+            complete=error is None and self._end_ns is not None,
+            error=error,
+        )
 
     def _said(self) -> str:
         return self._text("client").strip()[-300:]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+from dataclasses import replace
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
@@ -15,6 +15,7 @@ from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.diag import SocketState
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 # TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
 _ACKNOWLEDGED = (5, 6, 7)  # FIN_WAIT2, TIME_WAIT, CLOSE
@@ -95,16 +96,14 @@ class HalfFlow(ConnectedFlow):
     def _is_complete(self) -> bool:
         return self._is_acknowledged() if self._sends else super()._is_complete()
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         """As of a whole flow, where this end knows; ``end`` says which it is."""
         _source, sink = self._states()
-        record = {**super().record(epoch_ns), "end": "sender" if self._sends else "receiver"}
+        record = super().record(epoch_ns)
         if self._sends:
-            record["complete"] = self._fin_acknowledged and record["error"] is None
-            record["end_ns"] = None
-        else:
-            record["complete"] = sink.done and record["error"] is None
-        return record
+            whole = self._fin_acknowledged and record.error is None
+            return replace(record, end="sender", complete=whole, end_ns=None)
+        return replace(record, end="receiver", complete=sink.done and record.error is None)
 
 
 class HalfIperf3Flow(Iperf3Flow):
@@ -127,6 +126,8 @@ class HalfIperf3Flow(Iperf3Flow):
     def _socket(self, host: str, endpoint: DiagEndpoint) -> SocketState | None:
         return super()._socket(host, endpoint) if host in self._namespaces else None
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
-        record = {**super().record(epoch_ns), "end": "sender" if self._sends else "receiver"}
-        return record if self._sends else {**record, "error": None, "complete": True}
+    def record(self, epoch_ns: int) -> FlowRecord:
+        record = super().record(epoch_ns)
+        return (
+            replace(record, end="sender") if self._sends else replace(record, end="receiver", error=None, complete=True)
+        )

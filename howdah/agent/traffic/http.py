@@ -6,14 +6,13 @@ from __future__ import annotations
 import signal
 import struct
 import subprocess
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.algorithm import choose_algorithm
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.http_client import Transaction, client_command, complaints, parse_transactions
+from howdah.agent.traffic.http_client import client_command, complaints, parse_transactions
 from howdah.agent.traffic.http_server import HttpServer
 from howdah.agent.traffic.segments import Segments, segments_in
 from howdah.linux.clock import MS, SECOND, now_ns
@@ -31,6 +30,7 @@ from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.message import Message, NetlinkError, parse_attributes
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord, TransactionRecord
 
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
@@ -142,7 +142,7 @@ class HttpFlow(FlowDriver):
             self._client.wait()
         self._server.close()
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         """The flow's entry in agent.json: bytes are those of the objects (of one that was cut off, all that was
         acknowledged); times of ``transactions`` count from the epoch."""
         flow = self.description
@@ -150,14 +150,10 @@ class HttpFlow(FlowDriver):
         said = path.read_text(errors="replace") if path.exists() else ""
         made = parse_transactions(said, self._http.every_us)
         start_ns = None if self._start_ns is None else self._start_ns - epoch_ns
-        received = sum(item.body_bytes for item in made)
+        received = sum(item.body_bytes or 0 for item in made)
         error = self._error(made, said)
         complete = error is None and received == flow.size_bytes and len(made) == self._http.requests
         segments = self._counted.segments
-        transactions = []
-        for item in made if start_ns is not None else []:
-            shifted = {name: value + (start_ns or 0) for name, value in asdict(item).items() if name.endswith("_ns")}
-            transactions.append({**asdict(item), **shifted})
         made_ns = (made[0].connected_ns, made[-1].end_ns) if made and start_ns is not None else None
         first_ns, last_ns = made_ns or (None, None)
         asked_ns = self._start_ns or 0
@@ -170,21 +166,27 @@ class HttpFlow(FlowDriver):
             segments=(segments.sent, segments.retransmitted) if segments else (None, None),
             complete=complete,
             error=error,
+            kernel_algorithm=self._counted.algorithm,
         )
-        return {**record, "kernel_algorithm": self._counted.algorithm, "transactions": transactions}
+        return replace(record, transactions=[] if start_ns is None else [_later(item, start_ns) for item in made])
 
-    def _error(self, made: list[Transaction], said: str) -> str | None:
+    def _error(self, made: list[TransactionRecord], said: str) -> str | None:
         """What went wrong, if anything did that is not the end of the flow's time."""
         if self._start_ns is None or self._client is None:
             return None
         wanted = self.description.kernel_algorithm
         if self._counted.algorithm not in (None, wanted):
             return f"the server's socket used {self._counted.algorithm} instead of {wanted}"
-        if sum(item.connects for item in made) > 1:
+        if sum(item.connects or 0 for item in made) > 1:
             return "the connection was not kept: curl made another one"
         if self._client.returncode and not self._stopped:
             return f"curl ended with status {self._client.returncode}: {complaints(said)}"
         return None
+
+
+def _later(item: TransactionRecord, start_ns: int) -> TransactionRecord:
+    times = {name: value + start_ns for name, value in vars(item).items() if name.endswith("_ns")}
+    return replace(item, **times)
 
 
 def counted(answer: Message) -> Counted:

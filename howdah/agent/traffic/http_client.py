@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from howdah.agent.traffic.http_server import OBJECT
 from howdah.plan.plan import Flow
+from howdah.record.agent import TransactionRecord
 
 _MARK = "transaction"
 # To standard error, which is not buffered: what a client that was ended had done is then known.
@@ -16,20 +16,6 @@ _FORMAT = (
     "%{time_connect} %{time_starttransfer} %{time_total}\\n"
 )
 _DAY_US = 86_400_000_000
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """One request and its answer. Times in ns from the start of the connection: of the request (the first: of the
-    connection), of the first byte of the answer, of the last. ``connects`` is how many connections were made for it."""
-
-    start_ns: int
-    first_ns: int
-    end_ns: int
-    body_bytes: int
-    status: int
-    connects: int
-    connected_ns: int
 
 
 def client_command(flow: Flow) -> list[str]:
@@ -46,16 +32,20 @@ def client_command(flow: Flow) -> list[str]:
     return [*command, url if http.requests == 1 else f"{url}#[1-{http.requests}]"]
 
 
-def parse_transactions(text: str, every_us: int | None) -> list[Transaction]:
-    """What --write-out made, in order. curl gives times from the start of each request; the next one begins when the
-    last has ended, or ``every_us`` after it began where that is later."""
-    found: list[Transaction] = []
+def parse_transactions(text: str, every_us: int | None) -> list[TransactionRecord]:
+    """What --write-out made, in order, times from the start of the connection.
+
+    curl gives times from the start of each request; the next one begins when the last has ended, or ``every_us`` after
+    it began where that is later.
+    """
+    found: list[TransactionRecord] = []
     start_ns = 0
     for fields in _lines(text):
         status, size, connects = (int(field) for field in fields[:3])
         connected, first, total = (round(float(field) * 1e9) for field in fields[3:6])
         end_ns = start_ns + total
-        found.append(Transaction(start_ns, start_ns + first, end_ns, size, status, connects, start_ns + connected))
+        times = start_ns, end_ns, start_ns + connected, start_ns + first
+        found.append(TransactionRecord(*times, size, status, connects))
         start_ns = end_ns if every_us is None else max(end_ns, start_ns + every_us * 1000)
     return found
 

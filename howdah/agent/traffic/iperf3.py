@@ -25,6 +25,7 @@ from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.message import NetlinkError
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 _POLLS_PER_RTT = 10
 _SHORTEST_POLL_NS, _LONGEST_POLL_NS = 1_000_000, 10_000_000
@@ -179,7 +180,7 @@ class Iperf3Flow(FlowDriver):
         if self._size_bytes:
             sent_file(self.description).unlink(missing_ok=True)
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         client = self._result("client")
         end = client.get("end", {})
         error = client.get("error")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 import time
-from typing import Any
+from dataclasses import replace
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
@@ -21,6 +21,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow
+from howdah.record.agent import FlowRecord
 
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
@@ -238,11 +239,12 @@ class ProgramFlow(FlowDriver):
         for end in (self._client, self._server):
             end.kill()
 
-    def record(self, epoch_ns: int) -> dict[str, Any]:
+    def record(self, epoch_ns: int) -> FlowRecord:
         """The flow's entry in agent.json; bytes of UDP are payload, from the counters of the hosts' interfaces."""
         sent, received = self._bytes()
         error = self._error()
         size = self.description.size_bytes
+        ports = (self._port, self._client_port) if self._from_server else (self._client_port, self._port)
         record = self._record(
             epoch_ns,
             connected_ns=self._connected_ns,
@@ -252,13 +254,15 @@ class ProgramFlow(FlowDriver):
             segments=(self._segments.sent, self._segments.retransmitted) if self._segments else (None, None),
             complete=error is None and self._end_ns is not None and (size is None or received >= size),
             error=error,
+            kernel_algorithm=self._algorithm if self._is_tcp else None,
         )
-        sides = ("source_port", "destination_port") if self._from_server else ("destination_port", "source_port")
-        record |= dict(zip(sides, (self._port, self._client_port), strict=True))
-        programs = {end: process.record() for end, process in self._ends.items()}
-        used = self._algorithm if self._is_tcp else None
-        offset_ns = time.clock_gettime_ns(time.CLOCK_REALTIME) - now_ns()
-        return {**record, "kernel_algorithm": used, "programs": programs, "realtime_offset_ns": offset_ns}
+        return replace(
+            record,
+            programs={end: process.record() for end, process in self._ends.items()},
+            realtime_offset_ns=time.clock_gettime_ns(time.CLOCK_REALTIME) - now_ns(),
+            source_port=ports[0],
+            destination_port=ports[1],
+        )
 
     def _bytes(self) -> tuple[int, int]:
         if self._is_tcp:

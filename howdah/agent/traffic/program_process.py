@@ -7,12 +7,12 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.traffic.running import tell_running
 from howdah.linux.namespace import Namespace
 from howdah.plan.traffic import ProgramEnd
+from howdah.record.agent import ProgramRecord
 
 _SHARED = Path("/howdah/in/program")  # files of the profile, by flow and end
 _PLACE = Path("/tmp/howdah-program")
@@ -156,7 +156,7 @@ class ProgramProcess:
                 return f": {' / '.join(lines)[-_TAIL_CHARACTERS:]}"
         return ": it said nothing"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> ProgramRecord:
         """For agent.json."""
         status = None if self.process is None else self.process.poll()
-        return {"command": self._command, "status": status, "told_to_end": self._told}
+        return ProgramRecord(self._command, status, self._told)

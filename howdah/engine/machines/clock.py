@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from howdah.errors import RunFailedError
-from howdah.record.clock import Correction
+from howdah.record.clock import Correction, MachineClock, Offset
 
 # By how much two clocks may run apart while one is asked: a crystal's error and a rough calibration of it.
 _DRIFT = 200e-6
@@ -43,20 +42,6 @@ class ClockSample:
     received_ns: int
 
 
-@dataclass(frozen=True)
-class Offset:
-    """``offset_ns`` = the machine's clock - ours, to ``uncertainty_ns`` either way, when the machine's said ``at_ns``.
-
-    ``round_trip_ns`` is the shortest one.
-    """
-
-    offset_ns: int
-    uncertainty_ns: int
-    at_ns: int
-    round_trip_ns: int
-    samples: int
-
-
 def estimate(samples: Sequence[ClockSample], machine: str) -> Offset:
     """Raises RunFailedError where no offset fits all samples: the clock was set meanwhile."""
     middle = samples[len(samples) // 2].told_ns
@@ -81,14 +66,8 @@ def correction(before: Offset, after: Offset, epoch_ns: int) -> Correction:
     return Correction(gain, before.at_ns - epoch_ns)
 
 
-def described(before: Offset, after: Offset, epoch_ns: int) -> dict[str, Any]:
+def described(before: Offset, after: Offset, epoch_ns: int) -> MachineClock:
     """A machine's entry in clock.json."""
     found = correction(before, after, epoch_ns)
-    return {
-        "epoch_monotonic_ns": epoch_ns,
-        "before": asdict(before),
-        "after": asdict(after),
-        "gain": found.gain,
-        "right_ns": found.right_ns,
-        "uncertainty_ns": max(before.uncertainty_ns, after.uncertainty_ns),
-    }
+    uncertainty_ns = max(before.uncertainty_ns, after.uncertainty_ns)
+    return MachineClock(epoch_ns, before, after, found.gain, found.right_ns, uncertainty_ns)

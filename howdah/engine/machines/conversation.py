@@ -13,10 +13,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from howdah.engine.machines.clock import ClockSample, Offset, Ours, estimate
+from howdah.agent.session import SessionQuestion, SessionWord
+from howdah.codec import decoded, encoded
+from howdah.engine.machines.clock import ClockSample, Ours, estimate
 from howdah.errors import RunFailedError
+from howdah.record.agent import AgentFailure
+from howdah.record.clock import Offset
 from howdah.record.console import console_tail
 
 _READ_BYTES = 65536
@@ -24,7 +28,7 @@ _ANSWER_S = 20.0  # a machine that takes longer to tell its time is no machine t
 _ENDS_S = 30.0
 _LOOK_S = 1.0
 
-Listener = Callable[[str, dict[str, Any]], None]  # machine, what it says beside what is waited for
+Listener = Callable[[str, SessionWord], None]  # machine, what it says beside what is waited for
 
 
 class AgentConversation:
@@ -39,7 +43,7 @@ class AgentConversation:
         self._says: IO[bytes] = process.stdout
         os.set_blocking(self._says.fileno(), False)
         self._unread = b""
-        self._said: deque[dict[str, Any]] = deque()
+        self._said: deque[SessionWord] = deque()
         self._ended = False
         self._errors = threading.Thread(target=_copy, args=(process.stderr, console), daemon=True)
         self._errors.start()
@@ -48,9 +52,9 @@ class AgentConversation:
     def descriptor(self) -> int:
         return self._says.fileno()
 
-    def ask(self, kind: str, **values: Any) -> None:
+    def ask(self, asked: SessionQuestion) -> None:
         """Raises RunFailedError when nobody listens."""
-        line = json.dumps({"ask": kind, **values}, separators=(",", ":")) + "\n"
+        line = json.dumps(encoded(asked), separators=(",", ":")) + "\n"
         try:
             self._asks.write(line.encode())
             self._asks.flush()
@@ -58,7 +62,7 @@ class AgentConversation:
             raise self.failed("its agent ended") from None
 
     def read(self) -> None:
-        """Take what is there. A line that is not JSON is not the agent's, and becomes the reason of the failure."""
+        """Take what is there. A line that is no such word is not the agent's, and becomes the reason of the failure."""
         try:
             data = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
@@ -67,11 +71,11 @@ class AgentConversation:
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             try:
-                self._said.append(json.loads(line))
-            except ValueError:
+                self._said.append(decoded(SessionWord, json.loads(line)))
+            except (AttributeError, TypeError, ValueError):
                 raise self.failed(f"said {line[:200].decode(errors='replace')!r}") from None
 
-    def next(self) -> dict[str, Any] | None:
+    def next(self) -> SessionWord | None:
         """What was said next; None where there is nothing. Raises RunFailedError after the last word."""
         if self._said:
             return self._said.popleft()
@@ -94,7 +98,7 @@ class AgentConversation:
             selector.register(self.descriptor, selectors.EVENT_READ)
             for number in range(samples):
                 sent = ours.now_ns()
-                self.ask("clock", number=number)
+                self.ask(SessionQuestion("clock", number=number))
                 found.append(self._sample(selector, number, sent, ours))
         return estimate(found, self.machine)
 
@@ -105,8 +109,8 @@ class AgentConversation:
             received = ours.now_ns()
             self.read()
             while (message := self.next()) is not None:
-                if message["say"] == "clock" and message["number"] == number:
-                    return ClockSample(sent_ns, int(message["monotonic_ns"]), received)
+                if message.say == "clock" and message.number == number:
+                    return ClockSample(sent_ns, message.monotonic_ns, received)
 
     def end(self) -> None:
         """Close the agent's input, on which it gives everything back, and see it end; kill ssh if it does not."""
@@ -130,12 +134,12 @@ def _copy(source: IO[bytes], target: Path) -> None:
 
 def hear_all(
     conversations: Sequence[AgentConversation], kind: str, limit_s: float, listen: Listener
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, SessionWord]:
     """Wait until every agent has said ``kind``; return what each said. Other words go to ``listen``.
 
     Raises RunFailedError when one fails (says ``done`` and not ok, or ends) or the time is over.
     """
-    heard: dict[str, dict[str, Any]] = {}
+    heard: dict[str, SessionWord] = {}
     deadline = time.monotonic() + limit_s
     with selectors.DefaultSelector() as selector:
         for conversation in conversations:
@@ -154,20 +158,19 @@ def hear_all(
             selector.select(min(rest, _LOOK_S))
 
 
-def _hear(conversation: AgentConversation, kind: str, heard: dict[str, dict[str, Any]], listen: Listener) -> None:
+def _hear(conversation: AgentConversation, kind: str, heard: dict[str, SessionWord], listen: Listener) -> None:
     """What one agent has said up to ``kind``; what it says after that waits for whoever listens next."""
     conversation.read()
     while (message := conversation.next()) is not None:
         _check(conversation, message)
-        if message["say"] == kind:
+        if message.say == kind:
             heard[conversation.machine] = message
             return
         listen(conversation.machine, message)
 
 
-def _check(conversation: AgentConversation, message: dict[str, Any]) -> None:
-    if message["say"] == "done" and not message["ok"]:
-        error = message.get("error") or {}
-        operation = error.get("operation")
-        during = f" during {json.dumps(operation)}" if operation else ""
-        raise conversation.failed(f"the agent stopped{during}: {error.get('message', 'no reason given')}")
+def _check(conversation: AgentConversation, message: SessionWord) -> None:
+    if message.say == "done" and not message.ok:
+        error = message.error or AgentFailure()
+        during = f" during {json.dumps(error.operation)}" if error.operation else ""
+        raise conversation.failed(f"the agent stopped{during}: {error.message or 'no reason given'}")

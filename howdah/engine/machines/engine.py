@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any
 
+from howdah.agent.session import SessionQuestion, SessionWord
+from howdah.codec import encoded
 from howdah.engine import share
 from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
-from howdah.engine.machines.clock import Offset, Ours, described
+from howdah.engine.machines.clock import Ours, described
 from howdah.engine.machines.conversation import AgentConversation, hear_all
 from howdah.engine.machines.machine import RunFleet, RunMachine
 from howdah.engine.machines.merge import merge
@@ -23,7 +25,8 @@ from howdah.engine.machines.priority import preferred
 from howdah.engine.machines.slice import cut
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import Plan
-from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT
+from howdah.record.agent import AgentRecord
+from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT, ClockRecord, Offset
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin, ModuleOrigin
 
@@ -136,7 +139,7 @@ class _Session:
         self._places: dict[str, str] = {}
         self._code = f"{_CODE}-{share.agent_key('mininet')}"
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> ClockRecord:
         """The content of clock.json. Raises RunFailedError; what the machines recorded until then is kept."""
         with ExitStack() as stack:
             stack.callback(self._remove)
@@ -148,7 +151,7 @@ class _Session:
                     clocks = self._converse(conversations)
             finally:
                 self._fetch()
-        write_json(self._directory.raw / CLOCK_FILE, clocks)
+        write_json(self._directory.raw / CLOCK_FILE, encoded(clocks))
         return clocks
 
     def _deliver(self, machine: RunMachine) -> None:
@@ -201,10 +204,12 @@ class _Session:
             except BaseException:
                 for conversation in conversations:
                     with contextlib.suppress(RunFailedError):
-                        conversation.ask("stop", why="another machine failed, or the run was interrupted")
+                        conversation.ask(
+                            SessionQuestion("stop", why="another machine failed, or the run was interrupted")
+                        )
                 raise
 
-    def _converse(self, conversations: list[AgentConversation]) -> dict[str, Any]:
+    def _converse(self, conversations: list[AgentConversation]) -> ClockRecord:
         self._hear(conversations, "hello", _HELLO_S)
         self._hear(conversations, "ready", _READY_S + self._ours.real_s(_SETUP_S))
         before = self._offsets(conversations)
@@ -214,28 +219,28 @@ class _Session:
         epochs = {name: epoch_ns + offset.offset_ns for name, offset in before.items()}
         with preferred(self._machines.values(), self._note):
             for conversation in conversations:
-                conversation.ask("start", epoch_monotonic_ns=epochs[conversation.machine])
+                conversation.ask(SessionQuestion("start", epoch_monotonic_ns=epochs[conversation.machine]))
             self._note(f"epoch {epoch_ns}: {epochs}")
             limit_s = self._plan.real_time_limit_s + _LEAD_NS / 1e9
             self._hear(conversations, "done", self._ours.real_s(limit_s))
         after = self._offsets(conversations)
         for conversation in conversations:
-            conversation.ask("end")
-        return {
-            "format": CLOCK_FORMAT,
-            "reference": "CLOCK_MONOTONIC of the machine that ran the engine, divided by dilation",
-            "dilation": self._ours.dilation,
-            "epoch_ns": epoch_ns,
-            "machines": {name: described(before[name], after[name], epochs[name]) for name in before},
-        }
+            conversation.ask(SessionQuestion("end"))
+        return ClockRecord(
+            CLOCK_FORMAT,
+            "CLOCK_MONOTONIC of the machine that ran the engine, divided by dilation",
+            dilation=self._ours.dilation,
+            epoch_ns=epoch_ns,
+            machines={name: described(before[name], after[name], epochs[name]) for name in before},
+        )
 
     def _hear(self, conversations: list[AgentConversation], kind: str, limit_s: float) -> None:
         self._note(f"waiting until all are {kind}")
         hear_all(conversations, kind, limit_s, self._listen)
 
-    def _listen(self, machine: str, message: dict[str, Any]) -> None:
-        if message["say"] == "progress" and machine == next(iter(self._machines)):
-            self._progress(str(message["phase"]), int(message["time_us"]), int(message["of_us"]))
+    def _listen(self, machine: str, message: SessionWord) -> None:
+        if message.say == "progress" and machine == next(iter(self._machines)):
+            self._progress(message.phase, message.time_us, message.of_us)
 
     def _offsets(self, conversations: list[AgentConversation]) -> dict[str, Offset]:
         found = {
@@ -274,21 +279,21 @@ def _report(
     fleet: RunFleet,
     placement: Placement,
     machines: Mapping[str, RunMachine],
-    agent: dict[str, Any],
-    clocks: dict[str, Any],
+    agent: AgentRecord,
+    clocks: ClockRecord,
     wall_s: float,
 ) -> EngineReport:
     told = {
         name: {
             "role": machines[name].role,
             "hosts": placement.nodes(name),
-            "kernel_release": record["kernel_release"],
-            "kernel_version": record["kernel_version"],
+            "kernel_release": record.kernel_release,
+            "kernel_version": record.kernel_version,
             "accelerator": machines[name].accelerator,
-            "clock": clocks["machines"][name],
-            "modules": {module: value["srcversion"] for module, value in (record["modules"] or {}).items()},
+            "clock": encoded(clocks.machines[name]),
+            "modules": {module: value.srcversion for module, value in (record.modules or {}).items()},
         }
-        for name, record in agent["machines"].items()
+        for name, record in (agent.machines or {}).items()
     }
     return EngineReport(
         engine=EngineOrigin(
@@ -299,13 +304,11 @@ def _report(
             machines=told,
         ),
         kernel=KernelOrigin(
-            release=agent["kernel_release"], image_sha256=None, config_sha256=None, source=agent["kernel_version"]
+            release=agent.kernel_release, image_sha256=None, config_sha256=None, source=agent.kernel_version
         ),
         guest_tree=None,
         modules={
-            name: ModuleOrigin(
-                srcversion=value["srcversion"], source="the machine's own", parameters=value["parameters"]
-            )
-            for name, value in agent["modules"].items()
+            name: ModuleOrigin(srcversion=value.srcversion, source="the machine's own", parameters=value.parameters)
+            for name, value in (agent.modules or {}).items()
         },
     )

@@ -9,128 +9,151 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TypeVar, cast
 
-from howdah.errors import RunFailedError
+from howdah.codec import encoded
+from howdah.errors import RecordError, RunFailedError
 from howdah.linux.accounting import Accounting, CounterState
 from howdah.plan.plan import Plan
-from howdah.record.clock import Correction, correction_of
+from howdah.record.agent import AgentRecord, FlowRecord, KernelRecord, MemoryRecord, Phase
+from howdah.record.calibration import CalibrationRecord, EchoRecord
+from howdah.record.clock import ClockRecord, Correction
 from howdah.record.directory import write_json
+from howdah.record.model import checked
+from howdah.record.trace import TraceAccount
 
-_TIMES = ("start_ns", "connected_ns", "end_ns")
-_FROM_RECEIVER = ("receiver_cookie", "end_ns", "bytes_received")
-_ACCOUNT = ("entries", "unread", "overrun", "dropped_events", "commit_overrun", "bytes_lost")
+_Kind = TypeVar("_Kind")
+_Item = TypeVar("_Item")
 
 
-def merge(raw: Path, plan: Plan, clocks: dict[str, Any]) -> dict[str, Any]:
+def merge(raw: Path, plan: Plan, clocks: ClockRecord) -> AgentRecord:
     """Write agent.json, accounting.json, calibration-*.json and the accounts of tracepoints; return the first.
 
-    ``clocks`` is clock.json. Raises RunFailedError where a machine left no record.
+    Raises RunFailedError where a machine left no record.
     """
-    machines = clocks["machines"]
-    agents = {name: read_part(raw / name / "agent.json") for name in machines}
-    corrections = {name: correction_of(entry) for name, entry in machines.items()}
-    agent = merge_agents(plan, agents, corrections, int(clocks["epoch_ns"]))
-    write_json(raw / "agent.json", agent)
+    machines = clocks.machines
+    agents = {name: read_part(AgentRecord, raw / name / "agent.json") for name in machines}
+    corrections = {name: entry.correction for name, entry in machines.items()}
+    agent = merge_agents(plan, agents, corrections, clocks.epoch_ns)
+    write_json(raw / "agent.json", encoded(agent))
     states = [read_accounting(raw / name) for name in machines]
     write_json(raw / "accounting.json", merge_accounting(states))
     for stage in ("before", "after"):
-        measured = [read_part(path) for name in machines if (path := raw / name / f"calibration-{stage}.json").exists()]
-        trips = [read_part(path) for name in machines if (path := raw / name / f"echo-{stage}.json").exists()]
+        measured = found_parts(CalibrationRecord, raw, machines, f"calibration-{stage}.json")
         if measured:
-            write_json(raw / f"calibration-{stage}.json", merge_calibration(measured[0], trips))
-    for account in ("trace.json", "slow_start.json"):
-        found = [read_part(path) for name in machines if (path := raw / name / account).exists()]
-        if found:
-            write_json(raw / account, merge_accounts(found))
+            trips = found_parts(EchoRecord, raw, machines, f"echo-{stage}.json")
+            together = replace(measured[0], round_trips=[trip for part in trips for trip in part.round_trips])
+            write_json(raw / f"calibration-{stage}.json", encoded(together))
+    merge_accounts(raw, machines)
     for name, correction in corrections.items():
-        bring_up(raw, name, machines[name]["epoch_monotonic_ns"], int(clocks["epoch_ns"]), correction)
+        bring_up(raw, name, machines[name].epoch_monotonic_ns, clocks.epoch_ns, correction)
     return agent
 
 
 def read_accounting(part: Path) -> Accounting:
     """Raises RunFailedError where a part left none."""
-    return cast("Accounting", read_part(part / "accounting.json"))
+    return cast("Accounting", _read(part / "accounting.json"))
 
 
-def read_part(path: Path) -> dict[str, Any]:
+def read_part(kind: type[_Kind], path: Path) -> _Kind:
     """A record of one part of a run. Raises RunFailedError where it cannot be read or is none."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return checked(kind, _read(path), path)
+    except RecordError as error:
+        raise RunFailedError(f"is not a record: {error.what}", where=str(path)) from error
+
+
+def _read(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunFailedError(f"cannot be read: {error}", where=str(path)) from error
-    if not isinstance(value, dict):
-        raise RunFailedError("is not a record", where=str(path))
-    return value
+
+
+def found_parts(kind: type[_Kind], raw: Path, names: Iterable[str], file: str) -> list[_Kind]:
+    """Of the parts that wrote such a file."""
+    return [read_part(kind, path) for name in names if (path := raw / name / file).exists()]
 
 
 def merge_agents(
-    plan: Plan, agents: Mapping[str, dict[str, Any]], corrections: Mapping[str, Correction], epoch_ns: int
-) -> dict[str, Any]:
+    plan: Plan, agents: Mapping[str, AgentRecord], corrections: Mapping[str, Correction], epoch_ns: int
+) -> AgentRecord:
     """One agent.json; what is of a kernel is of the first sender's, and of every machine below ``machines``."""
     first = _machine_of(agents, plan.flows[0].sender if plan.flows else plan.hosts[0].name)
-    main = agents[first]
-    return {
-        "format": main["format"],
-        "status": "ok" if all(agent["status"] == "ok" for agent in agents.values()) else "error",
-        "error": next((agent["error"] for agent in agents.values() if agent["error"]), None),
-        **{name: main.get(name) for name in ("kernel_release", "kernel_version", "hertz", "available_algorithms")},
-        **{name: main[name] for name in ("run", "seed", "boot_parameters") if name in main},
-        "epoch_monotonic_ns": epoch_ns,
-        "phases": _phases(agents, corrections),
-        "flows": [_flow(flow.id, flow.size_bytes, agents, corrections) for flow in plan.flows],
-        "operations_wall_us": max(int(agent.get("operations_wall_us", 0)) for agent in agents.values()),
-        "tools": {name: text for agent in agents.values() for name, text in (agent.get("tools") or {}).items()},
-        "sysctls": _sysctls(agents, first),
-        "qdiscs": _by_node(agents, "qdiscs"),
-        "links": _by_node(agents, "links"),
-        "routes": _by_node(agents, "routes"),
-        "modules": {name: value for agent in [*agents.values(), main] for name, value in agent["modules"].items()},
-        "algorithms": {
-            name: value for agent in [*agents.values(), main] for name, value in (agent.get("algorithms") or {}).items()
-        },
-        "memory": _memory(agents),
-        "machines": {name: _machine(agent) for name, agent in agents.items()},
-    }
+    main, every = agents[first], list(agents.values())
+    return AgentRecord(
+        format=main.format,
+        status="ok" if all(agent.status == "ok" for agent in every) else "error",
+        error=next((agent.error for agent in every if agent.error), None),
+        kernel_release=main.kernel_release,
+        kernel_version=main.kernel_version,
+        hertz=main.hertz,
+        available_algorithms=main.available_algorithms,
+        run=main.run,
+        seed=main.seed,
+        boot_parameters=main.boot_parameters,
+        epoch_monotonic_ns=epoch_ns,
+        phases=_phases(agents, corrections),
+        flows=[_flow(flow.id, flow.size_bytes, agents, corrections) for flow in plan.flows],
+        operations_wall_us=max(agent.operations_wall_us or 0 for agent in every),
+        tools=_together(every, lambda agent: agent.tools),
+        sysctls=_sysctls(agents, first),
+        qdiscs=_together(every, lambda agent: agent.qdiscs),
+        links=_together(every, lambda agent: agent.links),
+        routes=_together(every, lambda agent: agent.routes),
+        modules=_together([*every, main], lambda agent: agent.modules),
+        algorithms=_together([*every, main], lambda agent: agent.algorithms),
+        memory=_memory(every),
+        machines={name: _machine(agent) for name, agent in agents.items()},
+    )
 
 
-def _machine_of(agents: Mapping[str, dict[str, Any]], node: str) -> str:
-    return next(name for name, agent in agents.items() if node in agent["part"])
+def _machine_of(agents: Mapping[str, AgentRecord], node: str) -> str:
+    return next(name for name, agent in agents.items() if node in (agent.part or ()))
 
 
-def _machine(agent: dict[str, Any]) -> dict[str, Any]:
-    names = ("kernel_release", "kernel_version", "part", "modules", "memory", "processor", "kernel_log")
-    boot = {name: agent[name] for name in ("boot_parameters",) if name in agent}
-    return {name: agent.get(name) for name in names} | boot
+def _machine(agent: AgentRecord) -> KernelRecord:
+    return KernelRecord(**{field.name: getattr(agent, field.name) for field in fields(KernelRecord)})
 
 
-def _phases(agents: Mapping[str, dict[str, Any]], corrections: Mapping[str, Correction]) -> list[dict[str, str | int]]:
+def _together(
+    agents: Iterable[AgentRecord], told: Callable[[AgentRecord], Mapping[str, _Item] | None]
+) -> dict[str, _Item]:
+    """What each tells by name; of one name the last has its say."""
+    return {name: item for agent in agents for name, item in (told(agent) or {}).items()}
+
+
+def _phases(agents: Mapping[str, AgentRecord], corrections: Mapping[str, Correction]) -> list[Phase]:
     """From when the first machine began a phase to when the last one ended it."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Phase] = {}
     for name, agent in agents.items():
-        for phase in agent["phases"]:
-            begin, end = (corrections[name].apply(int(phase[at])) for at in ("start_ns", "end_ns"))
-            known = found.setdefault(phase["phase"], {**phase, "start_ns": begin, "end_ns": end})
-            known["start_ns"], known["end_ns"] = min(known["start_ns"], begin), max(known["end_ns"], end)
-            known["wall_us"] = max(known["wall_us"], phase["wall_us"])
+        for phase in agent.phases:
+            begin, end = (corrections[name].apply(at) for at in (phase.start_ns, phase.end_ns))
+            known = found.get(phase.phase) or replace(phase, start_ns=begin, end_ns=end)
+            found[phase.phase] = replace(
+                known,
+                start_ns=min(known.start_ns, begin),
+                end_ns=max(known.end_ns, end),
+                wall_us=max(known.wall_us or 0, phase.wall_us or 0),
+            )
     return list(found.values())
 
 
 def _flow(
     flow: int,
     size_bytes: int | None,
-    agents: Mapping[str, dict[str, Any]],
+    agents: Mapping[str, AgentRecord],
     corrections: Mapping[str, Correction],
-) -> dict[str, Any]:
+) -> FlowRecord:
     """Of a whole flow; a machine with both of its ends reported it alone."""
-    ends: dict[str, dict[str, Any]] = {}
+    ends: dict[str, FlowRecord] = {}
     for name, agent in agents.items():
-        for record in agent["flows"]:
-            if record["id"] == flow:
-                times = {at: corrections[name].apply(int(record[at])) for at in _TIMES if record.get(at) is not None}
-                ends[record.get("end", "both")] = {**record, **times}
+        for record in agent.flows:
+            if record.id == flow:
+                ends[record.end or "both"] = _moved(record, corrections[name])
     if "both" in ends:
         return ends["both"]
     if ends.keys() != {"sender", "receiver"}:
@@ -139,39 +162,50 @@ def _flow(
     return join_ends(ends["sender"], ends["receiver"], size_bytes)
 
 
-def join_ends(sender: dict[str, Any], receiver: dict[str, Any], size_bytes: int | None) -> dict[str, Any]:
+def _moved(record: FlowRecord, correction: Correction) -> FlowRecord:
+    """With its times in the experiment's."""
+
+    def moved(time_ns: int | None) -> int | None:
+        return None if time_ns is None else correction.apply(time_ns)
+
+    times = moved(record.start_ns), moved(record.connected_ns), moved(record.end_ns)
+    return replace(record, start_ns=times[0], connected_ns=times[1], end_ns=times[2])
+
+
+def join_ends(sender: FlowRecord, receiver: FlowRecord, size_bytes: int | None) -> FlowRecord:
     """The record of a flow from those of its ends (howdah/agent/traffic/half.py), in one clock.
 
     It is complete if the receiver read its end and got what was asked for or, without a size, all that was sent.
     """
-    joined = {name: value for name, value in sender.items() if name != "end"}
-    if "segments_sent" not in sender:  # iperf3's client tells of both ends
-        return joined
-    joined |= {name: receiver[name] for name in _FROM_RECEIVER}
-    error = sender["error"] or receiver["error"]
+    if sender.segments_sent is None and sender.error is None:  # iperf3's client tells of both ends
+        return replace(sender, end=None)
+    error = sender.error or receiver.error
     # A receiver that was never reached says the same as the sender, and less.
-    whole = receiver["bytes_received"] == (size_bytes or sender["bytes_sent"])
-    return {**joined, "error": error, "complete": bool(receiver["complete"]) and error is None and whole}
+    whole = receiver.bytes_received == (size_bytes or sender.bytes_sent)
+    return replace(
+        sender,
+        end=None,
+        receiver_cookie=receiver.receiver_cookie,
+        end_ns=receiver.end_ns,
+        bytes_received=receiver.bytes_received,
+        error=error,
+        complete=receiver.complete and error is None and whole,
+    )
 
 
-def _sysctls(agents: Mapping[str, dict[str, Any]], first: str) -> dict[str, dict[str, str]]:
+def _sysctls(agents: Mapping[str, AgentRecord], first: str) -> dict[str, dict[str, str]]:
     """``*`` is the first sender's kernel, ``*MACHINE`` that of each other."""
     found = {}
     for name, agent in agents.items():
-        for node, values in agent["sysctls"].items():
+        for node, values in (agent.sysctls or {}).items():
             found[node if node != "*" else "*" if name == first else f"*{name}"] = values
     return found
 
 
-def _by_node(agents: Mapping[str, dict[str, Any]], key: str) -> dict[str, Any]:
-    return {node: value for agent in agents.values() for node, value in agent.get(key, {}).items()}
-
-
-def _memory(agents: Mapping[str, dict[str, Any]]) -> dict[str, int | None]:
+def _memory(agents: Iterable[AgentRecord]) -> MemoryRecord:
     """Of the machine that had least left."""
-    known = [agent["memory"] for agent in agents.values() if agent.get("memory")]
-    least: dict[str, int | None] = min(known, key=lambda memory: memory["available_bytes_least"] or 0)
-    return least
+    known = [agent.memory for agent in agents if agent.memory]
+    return min(known, key=lambda memory: memory.available_bytes_least or 0)
 
 
 def merge_accounting(states: list[Accounting]) -> Accounting:
@@ -198,19 +232,24 @@ def sum_of(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: sum(int(part.get(name, 0)) for part in counters) for name in names}
 
 
-def merge_calibration(measured: dict[str, Any], trips: list[dict[str, Any]]) -> dict[str, Any]:
-    """The emulator's measurements, with the round trips of the hosts on the other machines."""
-    return {**measured, "round_trips": [trip for part in trips for trip in part["round_trips"]]}
+def merge_accounts(raw: Path, names: Iterable[str]) -> None:
+    """Write trace.json and slow_start.json of several machines. The files they name are below raw/MACHINE/."""
+    for file in ("trace.json", "slow_start.json"):
+        if found := found_parts(TraceAccount, raw, names, file):
+            write_json(raw / file, encoded(add_accounts(found)))
 
 
-def merge_accounts(accounts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of a tracepoint on several machines. The files it names are below raw/MACHINE/."""
-    return {
-        "subbuffer_bytes": accounts[0]["subbuffer_bytes"],
-        "clock": accounts[0]["clock"],
-        **{name: sum(int(account[name]) for account in accounts) for name in _ACCOUNT},
-        "cpus": [],
-    }
+def add_accounts(accounts: list[TraceAccount]) -> TraceAccount:
+    return replace(
+        accounts[0],
+        entries=sum(each.entries or 0 for each in accounts),
+        unread=sum(each.unread for each in accounts),
+        overrun=sum(each.overrun for each in accounts),
+        dropped_events=sum(each.dropped_events for each in accounts),
+        commit_overrun=sum(each.commit_overrun for each in accounts),
+        bytes_lost=sum(each.bytes_lost for each in accounts),
+        cpus=[],
+    )
 
 
 def bring_up(raw: Path, machine: str, own_epoch_ns: int, epoch_ns: int, correction: Correction) -> None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.build.modules import Module
 from howdah.engine.agent_record import check_agent
@@ -22,6 +21,7 @@ from howdah.engine.uml.together import boot_together
 from howdah.engine.uml.wire import shared_memory
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
+from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.run import EngineOrigin, EngineReport, ModuleOrigin, TreeOrigin
 
@@ -100,22 +100,20 @@ def run_parts(
     return _report(parts, endings, records)
 
 
-def _checked(directory: PartDirectory, name: str, ending: Ending) -> dict[str, Any]:
+def _checked(directory: PartDirectory, name: str, ending: Ending) -> AgentRecord:
     try:
         return check_agent(directory, ending)
     except RunFailedError as error:
         raise RunFailedError(f"{name}: {error.what}", where=error.where, hint=error.hint) from error
 
 
-def _report(
-    parts: list[KernelPart], endings: Mapping[str, Ending], records: Mapping[str, dict[str, Any]]
-) -> EngineReport:
+def _report(parts: list[KernelPart], endings: Mapping[str, Ending], records: Mapping[str, AgentRecord]) -> EngineReport:
     first = parts[0]
     bounds = endings[first.name].bounds
     modules: dict[str, ModuleOrigin] = {}
     for part in reversed(parts):  # what the first one loaded is told of under the plain name
-        loaded = records[part.name].get("modules") or {}
-        modules |= {module.name: module.described(loaded.get(module.name, {})) for module in part.modules}
+        loaded = records[part.name].modules or {}
+        modules |= {module.name: module.described(loaded.get(module.name)) for module in part.modules}
     return EngineReport(
         engine=EngineOrigin(
             name="uml",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from howdah.build.cache import Cache
@@ -26,6 +26,7 @@ from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.errors import HowdahError, ParameterError, RunFailedError, all_of
 from howdah.plan.plan import Plan
+from howdah.record.agent import ModuleRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.run import EngineOrigin, EngineReport, TreeOrigin
 
@@ -213,7 +214,7 @@ class UmlEngine:
             naming.name_samples(
                 directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache
             )
-        made = report(built, modules, ending, record.get("modules") or {})
+        made = report(built, modules, ending, record.modules or {})
         if stacks:
             made.stacks = {stack.name: stack.described() for stack in stacks}
         return made
@@ -236,7 +237,7 @@ def _place(error: HowdahError) -> str:
     return f"{error.where}: " if error.where else ""
 
 
-def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str, Any]) -> EngineReport:
+def report(built: Built, modules: list[Module], ending: Ending, loaded: Mapping[str, ModuleRecord]) -> EngineReport:
     """What run.json keeps about the engine; ``loaded`` is what the kernel said of the loaded modules."""
     return EngineReport(
         engine=EngineOrigin(
@@ -247,7 +248,7 @@ def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str
         ),
         kernel=described(built),
         guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
-        modules={module.name: module.described(loaded.get(module.name, {})) for module in modules},
+        modules={module.name: module.described(loaded.get(module.name)) for module in modules},
         confinement=ending.bounds.described() if ending.bounds else None,
     )
 

@@ -9,44 +9,52 @@ and the counters of its stack, comes from the kernel it lives in, and what route
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from howdah.agent.calibration.divided import evaluate
-from howdah.agent.wire_file import WIRE_FILE
-from howdah.engine.machines.merge import bring_up, merge_accounts, merge_agents, read_accounting, read_part, sum_of
+from howdah.agent.calibration.divided import EndsRecord, evaluate
+from howdah.codec import encoded
+from howdah.engine.machines.merge import (
+    bring_up,
+    found_parts,
+    merge_accounts,
+    merge_agents,
+    read_accounting,
+    read_part,
+    sum_of,
+)
 from howdah.linux.accounting import Accounting, CounterState, NodeCounters, Queue
 from howdah.plan.line import WIRE_HANDLE
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
-from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT, Correction
+from howdah.record.agent import AgentRecord
+from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT, ClockRecord, Correction, MachineClock
 from howdah.record.directory import write_json
+from howdah.record.wire import WIRE_FILE, KernelWires, WireRecord
 
 _U32 = 2**32
-_BY_NODE = ("sysctls", "qdiscs", "links", "routes")
+_Item = TypeVar("_Item")
 
 
-def merge(raw: Path, plan: Plan) -> dict[str, Any]:
+def merge(raw: Path, plan: Plan) -> AgentRecord:
     """Write agent.json, accounting.json, calibration-*.json, wire.json, clock.json and the accounts of tracepoints;
     return the first. Raises RunFailedError where a kernel left no record."""
     names = [part.name for part in plan.parts]
-    agents = {name: read_part(raw / name / "agent.json") for name in names}
+    agents = {name: read_part(AgentRecord, raw / name / "agent.json") for name in names}
     epoch_ns = plan.epoch_us * 1000
-    write_json(raw / CLOCK_FILE, _clocks(names, epoch_ns))
+    write_json(raw / CLOCK_FILE, encoded(_clocks(names, epoch_ns)))
     agent = merge_agents(plan, {name: _own(plan, name, agents[name]) for name in names}, _right(names), epoch_ns)
-    write_json(raw / "agent.json", agent)
+    write_json(raw / "agent.json", encoded(agent))
     states = {name: read_accounting(raw / name) for name in names}
     write_json(raw / "accounting.json", merge_accounting(plan, states))
     for stage in ("before", "after"):
-        paths = [raw / name / f"ends-{stage}.json" for name in names]
-        if all(path.exists() for path in paths):
-            write_json(raw / f"calibration-{stage}.json", evaluate(plan, [read_part(path) for path in paths]))
-    for account in ("trace.json", "slow_start.json"):
-        found = [read_part(path) for name in names if (path := raw / name / account).exists()]
-        if found:
-            write_json(raw / account, merge_accounts(found))
-    wires = {name: read_part(raw / name / WIRE_FILE)["wires"] for name in names}
-    write_json(raw / WIRE_FILE, {"format": 1, "parts": wires})
+        ends = found_parts(EndsRecord, raw, names, f"ends-{stage}.json")
+        if len(ends) == len(names):
+            write_json(raw / f"calibration-{stage}.json", encoded(evaluate(plan, ends)))
+    merge_accounts(raw, names)
+    wires = {name: read_part(KernelWires, raw / name / WIRE_FILE).wires for name in names}
+    write_json(raw / WIRE_FILE, encoded(WireRecord(1, wires)))
     for name in names:
         bring_up(raw, name, epoch_ns, epoch_ns, Correction())
     return agent
@@ -56,15 +64,10 @@ def _right(names: list[str]) -> dict[str, Correction]:
     return {name: Correction() for name in names}
 
 
-def _clocks(names: list[str], epoch_ns: int) -> dict[str, Any]:
+def _clocks(names: list[str], epoch_ns: int) -> ClockRecord:
     """All kernels have one clock: there is nothing to put right."""
-    machine = {"epoch_monotonic_ns": epoch_ns, "gain": 0.0, "right_ns": 0, "uncertainty_ns": 0}
-    return {
-        "format": CLOCK_FORMAT,
-        "reference": "the virtual time of all kernels",
-        "epoch_ns": epoch_ns,
-        "machines": dict.fromkeys(names, machine),
-    }
+    machines = dict.fromkeys(names, MachineClock(epoch_ns))
+    return ClockRecord(CLOCK_FORMAT, "the virtual time of all kernels", epoch_ns=epoch_ns, machines=machines)
 
 
 def _tells(plan: Plan, name: str) -> set[str]:
@@ -74,10 +77,15 @@ def _tells(plan: Plan, name: str) -> set[str]:
     return {*routers, *(host for part in plan.parts if part.name == name for host in part.hosts)}
 
 
-def _own(plan: Plan, name: str, agent: dict[str, Any]) -> dict[str, Any]:
+def _own(plan: Plan, name: str, agent: AgentRecord) -> AgentRecord:
     tells = _tells(plan, name) | {"*"}
-    own = {key: {node: item for node, item in (agent.get(key) or {}).items() if node in tells} for key in _BY_NODE}
-    return {**agent, **own}
+
+    def own(told: Mapping[str, _Item] | None) -> dict[str, _Item]:
+        return {node: item for node, item in (told or {}).items() if node in tells}
+
+    return replace(
+        agent, sysctls=own(agent.sysctls), qdiscs=own(agent.qdiscs), links=own(agent.links), routes=own(agent.routes)
+    )
 
 
 def merge_accounting(plan: Plan, states: Mapping[str, Accounting]) -> Accounting:

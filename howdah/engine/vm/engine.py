@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, all_of
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan
+from howdah.record.agent import ModuleRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin, TreeOrigin
 from howdah.scratch import scratch
@@ -205,7 +206,7 @@ class VmEngine:
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
         record = check_agent(directory, ending)
-        return _report(built, modules, speed, accelerator, ending.wall_s, record.get("modules") or {}, command)
+        return _report(built, modules, speed, accelerator, ending.wall_s, record.modules or {}, command)
 
 
 def _chosen(built: _Built, plan: Plan) -> list[Module]:
@@ -272,7 +273,7 @@ def _report(
     speed: Speed,
     accelerator: Accelerator,
     wall_s: float,
-    loaded: dict[str, Any],
+    loaded: Mapping[str, ModuleRecord],
     command: list[str],
 ) -> EngineReport:
     return EngineReport(
@@ -288,7 +289,7 @@ def _report(
         kernel=_kernel(built),
         guest_tree=TreeOrigin(sha256=built.tree.sha256, packages=built.tree.packages),
         modules={
-            module.name: module.described(loaded.get(module.name, {})).model_copy(
+            module.name: module.described(loaded.get(module.name)).model_copy(
                 update={"sha256": file_sha256(module.file)}
             )
             for module in modules

@@ -52,8 +52,8 @@ def add_filter(netlink: NetlinkSocket, index: int, dscp: int, queue: int) -> Non
     netlink.request(RTM_NEWTFILTER, filter_request(index, dscp, queue), NLM_F_CREATE | NLM_F_EXCL)
 
 
-def filters(netlink: NetlinkSocket, index: int) -> list[dict[str, int]]:
-    """``[{"dscp", "queue"}]`` of an interface that has clsact, by what the kernel says of its filters."""
+def filters(netlink: NetlinkSocket, index: int) -> list[tuple[int, int]]:
+    """DSCP and queue of each filter of an interface that has clsact, by what the kernel says of its filters."""
     found = []
     for message in netlink.dump(RTM_GETTFILTER, _TCMSG.pack(0, index, 0, _CLSACT_EGRESS, 0)):
         if message.kind != RTM_NEWTFILTER:
@@ -63,5 +63,5 @@ def filters(netlink: NetlinkSocket, index: int) -> list[dict[str, int]]:
         if len(selector) < _SELECTOR.size + _KEY.size or number is None:
             continue  # the table that holds the filters
         _mask, value, _at, _more = _KEY.unpack_from(selector, _SELECTOR.size)
-        found.append({"dscp": value >> _DSCP_SHIFT, "queue": int.from_bytes(number, "little")})
+        found.append((value >> _DSCP_SHIFT, int.from_bytes(number, "little")))
     return found

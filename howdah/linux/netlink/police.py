@@ -64,8 +64,8 @@ def add_policer(netlink: NetlinkSocket, index: int, rate_bits_per_second: int, b
     netlink.request(RTM_NEWTFILTER, police_request(index, rate_bits_per_second, burst_bytes), NLM_F_CREATE | NLM_F_EXCL)
 
 
-def parse_policer(payload: bytes) -> dict[str, int] | None:
-    """What an RTM_NEWTFILTER answer says of its policer; None of another filter."""
+def parse_policer(payload: bytes) -> tuple[int, int] | None:
+    """Bits a second and bytes at once that an RTM_NEWTFILTER answer says of its policer; None of another filter."""
     outer = parse_attributes(payload[_TCMSG.size :])
     options = parse_attributes(outer.get(_TCA_OPTIONS, b""))
     actions = parse_attributes(options.get(_MATCHALL_ACT, b"")) if outer.get(_TCA_KIND) == b"matchall\0" else {}
@@ -79,11 +79,11 @@ def parse_policer(payload: bytes) -> dict[str, int] | None:
     if _POLICE_RATE64 in found:
         rate = int.from_bytes(found[_POLICE_RATE64][:8], "little")
     burst_bytes = values[3] * TICK_NS * rate // 1_000_000_000
-    return {"rate_bits_per_second": rate * 8, "burst_bytes": burst_bytes}
+    return rate * 8, burst_bytes
 
 
-def policers(netlink: NetlinkSocket, index: int) -> list[dict[str, int]]:
-    """``[{"rate_bits_per_second", "burst_bytes"}]`` of an interface that has clsact, as the kernel says them."""
+def policers(netlink: NetlinkSocket, index: int) -> list[tuple[int, int]]:
+    """The same of each policer of an interface that has clsact, as the kernel says them."""
     answers = netlink.dump(RTM_GETTFILTER, _TCMSG.pack(0, index, 0, _CLSACT_EGRESS, 0))
     found = (parse_policer(message.payload) for message in answers if message.kind == RTM_NEWTFILTER)
     return [each for each in found if each is not None]
