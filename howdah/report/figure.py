@@ -15,17 +15,13 @@ from howdah.record.result import Experiment, Run
 from howdah.record.shown import shown_flows
 from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
-from howdah.report.codec import EncodedColumn, encode, encode_integers, scale_of
-from howdah.report.downsample import extremes
+from howdah.report.band import PageBands
+from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
 from howdah.report.event import ToldEvent, told_events
-from howdah.report.extent import shown_us
-from howdah.report.goodput import goodput_words
-from howdah.report.pageband import PageBands
-from howdah.report.palette import dashes
 from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, POINTS, SENT, SERIES, sequence_curves
-from howdah.report.source import Curve, Curves, Source
+from howdah.report.source import Curve, Curves, Source, goodput_words, shown_us
 from howdah.report.table import cause_text
-from howdah.report.variant import Variants
+from howdah.report.variant import Variants, dashes
 from howdah.series import drawn_series
 
 # What a page may spend, in coded values (about 1.6 characters each), so that a report stays within 2 to 3 MB.

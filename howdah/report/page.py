@@ -23,8 +23,6 @@ from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import without_exit
 from howdah.report.axis import ABSENT, RunAxis, axes
-from howdah.report.claim import answer, shown_claims
-from howdah.report.declared import declared_figures, without_data
 from howdah.report.difference import HEADERS, difference_rows, differences
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.dotplot import DotPlot, dot_plot
@@ -33,22 +31,20 @@ from howdah.report.event import told_runs
 from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
 from howdah.report.figure import page_data
 from howdah.report.found import found
-from howdah.report.kernelsaid import said_runs
-from howdah.report.many import is_many, sample, with_main_measures
 from howdah.report.origin import origins, value_text
 from howdah.report.overview import overview
-from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
 from howdah.report.plot.style import key
 from howdah.report.plot.swept import place_title, place_words
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
-from howdah.report.scriptdata import script_json
+from howdah.report.results import is_many, sample, with_main_measures
+from howdah.report.section import answer, declared_figures, said_runs, shown_claims, without_data
 from howdah.report.source import Source, Summary
 from howdah.report.subject import subjects
 from howdah.report.table import table
-from howdah.report.template import templates_of
+from howdah.report.template import script_json, templates_of
 from howdah.report.transfer import completion_table
-from howdah.report.variant import Variants
+from howdah.report.variant import Variants, dashes
 
 _MOST_REASONS = 4
 _MOST_DIFFERENCES = 600  # rows of a page

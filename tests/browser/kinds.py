@@ -38,7 +38,7 @@ from howdah.profile import load
 from howdah.publish.dashboard import write_page as write_live_page
 from howdah.publish.live_state import LiveState
 from howdah.publish.underway import Watch
-from howdah.report import many
+from howdah.report import results as many
 from howdah.report.build import report
 from howdah.report.compare import compare
 from howdah.report.plot import draw
