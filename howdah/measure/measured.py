@@ -31,8 +31,8 @@ from howdah.plan.policer import INGRESS_HANDLE
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.route import changing_rates, way
 from howdah.record import table as store
+from howdah.record.delivery import opportunities
 from howdah.record.directory import RunDirectory
-from howdah.record.opportunities import opportunities
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from howdah.errors import HowdahError, explain
 from howdah.nightly.commits import CommitSpan
-from howdah.nightly.junit import junit
-from howdah.nightly.ktap import ktap
+from howdah.nightly.junit import junit, ktap
 from howdah.nightly.mail import mail
 from howdah.nightly.night import Night
 from howdah.nightly.page import write_page

@@ -16,8 +16,7 @@ import numpy as np
 
 from howdah.plan.plan import Plan
 from howdah.record.result import Run
-from howdah.record.sample import Float64
-from howdah.record.shown import shown_flows
+from howdah.record.sample import Float64, shown_flows
 from howdah.report.axis import RunAxis
 from howdah.report.codec import encode, scale_of
 from howdah.report.source import Curves

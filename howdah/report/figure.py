@@ -12,7 +12,7 @@ from howdah.build.cache import Progress
 from howdah.number import delay, rate, size
 from howdah.plan.path import Path
 from howdah.record.result import Experiment, Run
-from howdah.record.shown import shown_flows
+from howdah.record.sample import shown_flows
 from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
 from howdah.report.band import PageBands

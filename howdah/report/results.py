@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from howdah.metric import known_metrics
-from howdah.record.brief import brief
-from howdah.record.result import Experiment, Run
+from howdah.record.result import Experiment, Run, brief
 from howdah.work.results import read_results, runs_of
 
 MOST_RUNS = 500  # of more, a page has statistics, and single runs when somebody asks for them

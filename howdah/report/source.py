@@ -25,8 +25,7 @@ from howdah.publish.query import Client, matchers
 from howdah.publish.summary import summary_metric
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run
-from howdah.record.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, step_ms
-from howdah.record.shown import shown_flows
+from howdah.record.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, shown_flows, step_ms
 from howdah.series import DrawnSeries, series_of
 
 # series name -> flow ("" for a series of the whole run) -> curve

@@ -26,8 +26,7 @@ from howdah.counterexample.session import SearchResult
 from howdah.counterexample.shrink import Simpler
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
-from howdah.explain.overlay import compared
-from howdah.explain.overlay_page import write_overlay
+from howdah.explain.overlay import compared, write_overlay
 from howdah.explain.page import write_page as write_explained
 from howdah.explain.points import of_section
 from howdah.explain.read import read_files

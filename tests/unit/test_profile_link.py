@@ -21,7 +21,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.link import OPPORTUNITY_BYTES, LinkTrace
-from howdah.record.opportunities import opportunities
+from howdah.record.delivery import opportunities
 from howdah.work.compiled import compile_plans
 
 HEAD = "howdah: 1\nname: link\nalgorithm: cubic\n"

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from howdah.command.main import main
-from howdah.record.brief import brief
-from howdah.record.result import Experiment
+from howdah.record.result import Experiment, brief
 from howdah.report import results as many
 from howdah.report.build import MANY, report
 from howdah.report.compare import compare

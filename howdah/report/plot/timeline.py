@@ -12,8 +12,7 @@ from howdah.number import significant
 from howdah.plan.path import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
 from howdah.record.result import Experiment, Run
-from howdah.record.sample import Float64, Int64, sample_run
-from howdah.record.shown import shown_flows
+from howdah.record.sample import Float64, Int64, sample_run, shown_flows
 from howdah.report.codec import extremes
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.limit import limit_lines
