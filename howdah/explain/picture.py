@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time-sequence pictures as inline SVG: of a flow what was sent, sent again, acknowledged, SACKed, and the receive window;
-of a leg between two taps when packets passed.
+"""Time-sequence pictures as inline SVG: of a flow what was sent, sent again, acknowledged, SACKed, and the receive
+window; of a leg the delays there and back, of packets that passed and those that were lost.
 """
 
 from __future__ import annotations

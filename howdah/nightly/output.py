@@ -14,7 +14,7 @@ from howdah.nightly.mail import mail
 from howdah.nightly.night import Night
 from howdah.nightly.page import write_page
 from howdah.nightly.series import families
-from howdah.publish.nights import SAMPLES, SUFFIX
+from howdah.publish.blocks import SAMPLES, SUFFIX
 from howdah.publish.openmetrics import openmetrics
 from howdah.record.directory import write_json
 

@@ -21,7 +21,7 @@ from howdah.measure.row import Sheet
 from howdah.measure.run import measure
 from howdah.metric import TABLE, UNITS, known_metrics, metric_of, unit_by_suffix
 from howdah.place import DOCS, PACKAGE, PROJECT
-from howdah.publish.summary import summary_metric
+from howdah.publish.metric import summary_metric
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 
 MEASURE = sorted((PACKAGE / "measure").glob("*.py"))
