@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from howdah.plan.plan import Plan
 from howdah.record.result import Run
 from howdah.record.sample import Float64, shown_flows
 from howdah.report.axis import RunAxis
-from howdah.report.codec import encode, scale_of
+from howdah.report.codec import EncodedColumn, encode, scale_of
 from howdah.report.source import Curves
 
 _SAME = 1e-9  # of the largest value: closer than that, repetitions are one line
@@ -100,6 +99,19 @@ class _Key:
     flow: str
 
 
+@dataclass(frozen=True)
+class CodedBand:
+    """Whose it is, of how many repetitions, its edges (first, step, count) and both sides."""
+
+    at: list[int]
+    series: str
+    flow: str
+    count: int
+    even: list[int]
+    low: EncodedColumn
+    high: EncodedColumn
+
+
 class PageBands:
     """Takes the curves of runs one run after another, so that no two need be in memory together."""
 
@@ -136,22 +148,13 @@ class PageBands:
         width = max(1, step_ms) * max(1, int(np.ceil(duration_ms / max(1, step_ms) / self._cells)))
         return np.arange(int(np.ceil(duration_ms / width)) + 1, dtype=np.float64) * np.float64(width)
 
-    def coded(self) -> list[dict[str, Any]]:
-        """Of each band whose it is, how many repetitions, its even edges (first, step, count) and both sides."""
+    def coded(self) -> list[CodedBand]:
         found = []
         for key, envelope in self._envelopes.items():
             band = envelope.band()
             if band is not None:
                 edges = self._edges[key]
-                found.append(
-                    {
-                        "at": list(key.at),
-                        "series": key.series,
-                        "flow": key.flow,
-                        "count": band.count,
-                        "even": [int(edges[0]), int(edges[1] - edges[0]), len(edges)],
-                        "low": encode(band.low, scale_of(band.high, 4_000)),
-                        "high": encode(band.high, scale_of(band.high, 4_000)),
-                    }
-                )
+                even = [int(edges[0]), int(edges[1] - edges[0]), len(edges)]
+                low, high = (encode(each, scale_of(band.high, 4_000)) for each in (band.low, band.high))
+                found.append(CodedBand(list(key.at), key.series, key.flow, band.count, even, low, high))
         return found

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from howdah import __version__
 from howdah.assets import UPLOT_VERSION, scripts, style
 from howdah.build.cache import Progress
+from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.number import duration, significant
 from howdah.place import REPORTS
@@ -115,7 +116,7 @@ def render(
     data = page_data(drawn, source, variants, across, tell)
     results = table(ordinary, summaries, variants)
     said = subjects(results)
-    linked = frozenset(run["name"] for run in data["runs"])
+    linked = frozenset(run.name for run in data.runs)
     claims = shown_claims(experiments)
     return _template().render(
         title=title,
@@ -135,7 +136,7 @@ def render(
         groups=[] if many else _groups(ordinary, variants),
         completion=completion_table([] if many else ordinary, least=_LEAST_TRANSFERS).used(),
         many=overview(summed, variants) if many else None,
-        curves_of=len(data["runs"]),
+        curves_of=len(data.runs),
         declared=declared_figures(experiments),
         without_data=without_data(experiments),
         table=results,
@@ -149,8 +150,8 @@ def render(
         variants=variants.all,
         dashes=dashes(),
         profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
-        figures=data["figures"],
-        data=script_json(data),
+        figures=data.figures,
+        data=script_json(encoded(data)),
         source=source.name,
         note=note,
         policy=" ".join(f"'{script.policy}'" for script in scripts()),
