@@ -17,7 +17,7 @@ from howdah.explain.points import FlowPoints, of_run, of_section
 from howdah.held import HeldBy
 from howdah.measure.measured import load
 from howdah.number import counted, delay, duration, rate, significant
-from howdah.profile.recorded import RecordedSection
+from howdah.profile.experiment import RecordedSection
 from howdah.record.result import Run
 from howdah.report.table import cause_text
 
