@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from howdah.build.secret import code
+from howdah.build.cache import code
 from howdah.foreign import open_foreign
 from howdah.publish.blocks import DIRECTORY, are_there, blocks_in, build_text
 from howdah.publish.prometheus import Prometheus
