@@ -12,8 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from howdah.build.cache import Progress
-from howdah.build.secret import code
+from howdah.build.cache import Progress, code
 from howdah.errors import HowdahError
 from howdah.foreign import files_below, open_foreign
 from howdah.place import PACKAGE
