@@ -21,6 +21,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.verdict import AFTER, BEFORE, Verdict
 from howdah.trait import traits
 from tests.guest import guest_run
+from tests.guest.remembered_run import key_of, recall, remember
 from tests.unit.simulated_run import make_simulated_run, simulated_plan
 
 SMALL = (
@@ -238,9 +239,26 @@ class Bench:
         measure(directory, plan)
         return directory
 
+    def carried_out(self, plan: Plan, broken: Plan, path: Path) -> RunDirectory:
+        """The same, of a guest that may have run in an earlier session. A run that its own plan passes is kept."""
+        if guest_run.NEWEST.endswith(broken.kernel):
+            guest_run.require_newest()
+        key = key_of(self.engine, broken)
+        directory = RunDirectory(path)
+        if not recall(key, path):
+            self.carry_out(broken, broken, path)
+            if judge(directory, broken).verdict == "pass":
+                remember(key, directory)
+            if plan == broken:
+                return directory
+        directory.plan.write_text(plan.to_json(), encoding="utf-8")
+        ingest(directory)
+        measure(directory, plan)
+        return directory
+
     def _in_guest(self, name: str) -> Honest:
         plan = self.plan(name)
-        directory = self.carry_out(plan, plan, self.root / name)
+        directory = self.carried_out(plan, plan, self.root / name)
         return Honest(plan, directory, judge(directory, plan))
 
     def _own_module(self) -> Honest:
