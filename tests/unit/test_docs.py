@@ -22,13 +22,11 @@ from tests.docs_site import ROOT, BrokenLinkError, gather, pages, targets
 from tests.readme import GOLDEN, README, REMEDY, block, of_golden, shown
 from tests.unit.recorded_run import make_recorded_experiment
 
-README_LINES = 130
 PICTURE_BYTES = 200_000
 
 
-def test_the_readme_is_short_and_its_picture_small() -> None:
+def test_the_picture_of_the_readme_is_small() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(readme.splitlines()) <= README_LINES
     (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", readme)
     assert 0 < (ROOT / picture).stat().st_size < PICTURE_BYTES
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports point down, as pyproject.toml's contract and docs/architecture.md say; one class for a name; short files."""
+"""Imports point down, as pyproject.toml's contract and docs/architecture.md say; one class for a name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.place import COLLECTORS, DOCS, MODULES, PACKAGE, PROJECT, REPORTS, TOPOLOGIES
+from howdah.place import COLLECTORS, DOCS, MODULES, PACKAGE, PROJECT, TOPOLOGIES
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
-LONGEST_FILE = 400
-LONGEST_FILE_OF_C = 440  # a plug-in and its cases are each one file
 LAYERS = [re.split(r"\s*:\s*", line) for line in CONTRACTS[0]["layers"]]
 _LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
@@ -107,16 +105,6 @@ def test_a_name_given_twice_is_found_with_both_places(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text("class Cell:\n    pass\n")
     places = [f"{tmp_path.name}/one.py:1", f"{tmp_path.name}/two.py:1"]
     assert _classes([tmp_path]) == {"Cell": places}
-
-
-def test_no_file_is_longer_than_a_reader_keeps_in_mind() -> None:
-    roots = (PACKAGE, COLLECTORS, TOPOLOGIES, MODULES, REPORTS / "js", REPORTS / "dashboard", PROJECT / "tests")
-    long = {}
-    for file in (file for root in roots for file in root.rglob("*") if file.suffix in (".py", ".js", ".c", ".h")):
-        lines = len(file.read_bytes().splitlines())
-        if lines > (LONGEST_FILE_OF_C if file.suffix in (".c", ".h") else LONGEST_FILE):
-            long[str(file.relative_to(PROJECT))] = lines
-    assert long == {}
 
 
 # Directories of a module that has several files.
