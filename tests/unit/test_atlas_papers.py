@@ -48,7 +48,7 @@ def test_profiles_make_the_runs_they_are_meant_to_and_the_quick_atlas_a_part_of_
 def test_an_entry_names_the_profiles_that_speak_of_it() -> None:
     spoken: dict[str, set[str]] = {}
     for name in NAMES:
-        for entry in names_of(profile(name).claims) | names_of(profile(name).figures):
+        for entry in names_of([*profile(name).claims, *profile(name).figures]):
             spoken.setdefault(entry, set()).add(name)
     entries = {entry.id: set(entry.section.profiles) for entry in read_catalogue().entries}
     assert {name: profiles for name, profiles in entries.items() if profiles} == spoken
