@@ -66,6 +66,11 @@ def again_environment() -> list[str]:
     ]
 
 
+def sooner(command: Sequence[str]) -> list[str]:
+    """The command with Mitogen: for playbooks that Ansible alone has run in another test."""
+    return ["env", *again_environment(), "sh", "-c", f'{AGAIN}again "$@"', "sh", *command]
+
+
 @dataclass(frozen=True)
 class Sandbox:
     """``out`` is /mnt inside, and outlives it."""

@@ -2,7 +2,7 @@
 """``python -m tests.readme EXPERIMENT``: what the README prints of its experiment, from the runs of ``make figures``.
 
 The block of the README and ``tests/golden/readme.json`` are written together. The file has the measures of every run
-behind the block, so that a test can make the block again without running anything (tests/unit/test_readme.py), and
+behind the block, so that a test can make the block again without running anything (tests/unit/test_docs.py), and
 another can compare a run that present code makes with them (tests/guest/test_readme.py).
 """
 

@@ -42,13 +42,22 @@ def _guest_wheel(place: Path) -> Path:
     return wheel
 
 
-def test_two_builds_of_the_wheel_have_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In two directories. For the second, modules, tools and agent are compiled anew, and all is packed anew."""
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, of what this machine has built."""
     require_engine()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
+        patch.setenv("HOWDAH_BUNDLE", "none")
+        return _guest_wheel(tmp_path_factory.mktemp("one"))
+
+
+def test_two_builds_of_the_wheel_have_the_same_bytes(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two directories. For the second, modules, tools and agent are compiled anew, and all is packed anew."""
     monkeypatch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
     monkeypatch.setenv("HOWDAH_BUNDLE", "none")
-    (tmp_path / "one").mkdir()
-    first = _guest_wheel(tmp_path / "one")
     built, cache = cache_root(), tmp_path / "cache"
     cache.mkdir()
     for kind in ("kernel", "tree"):
@@ -79,13 +88,14 @@ def _results(runs: Path) -> dict[str, str]:
     return {run.name: results_sha256(RunDirectory(run)) for run in sorted((runs / "quick").glob("*-r0-*"))}
 
 
-def test_a_root_without_anything_makes_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_without_anything_makes_the_same_runs(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No C library, compiler, apt or shell; read-only, noexec, a container's seccomp filter, a plain user."""
-    require_engine()
     _needs_namespaces()
     monkeypatch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
     howdah_wheel, _ = build(PROJECT, tmp_path / "dist")
-    install(howdah_wheel, tmp_path / "env", _guest_wheel(tmp_path))
+    install(howdah_wheel, tmp_path / "env", first)
     dependencies = Path(sysconfig.get_path("purelib"))
     site = tmp_path / "env" / dependencies.relative_to(sys.prefix)
     home = tmp_path / "home"

@@ -25,7 +25,7 @@ from tests.guest.signature import SIGNATURE
 pytestmark = pytest.mark.guest
 
 PAIRS = [("standard-cubic", "cubic-no-hystart"), ("standard", "reno")]
-RANDOM_LOSS = ("duration=120 s", "path.loss=0.02 %")
+RANDOM_LOSS = ("duration=60 s", "path.loss=0.02 %")
 # The buffer drops: first half a window, then one by one. A slower path fills it more often with fewer packets.
 OVERFLOW = ("duration=60 s", "path.rate=20 Mbit/s", "path.buffer=0.5 bdp")
 

@@ -28,7 +28,7 @@ BDP_PACKETS = RATE_BITS_PER_SECOND * RTT_S / 8 / FRAME_BYTES  # 842
 LONG_FAT = ("path.rate=400 Mbit/s", "path.rtt=240 ms", "duration=4 s")
 # The first flow fills the path; what the second one sees is the same queue, whatever its own algorithm is.
 SECOND = ("flows=[{algorithm: cubic}, {start: 3 s}]", "duration=6 s")
-LOSSES = ("duration=120 s", "path.loss=0.02 %")
+LOSSES = ("duration=60 s", "path.loss=0.02 %")
 # Timeouts begin slow start anew, with the smallest RTT forgotten.
 TIMEOUTS = ("duration=60 s", "path.loss=25 %")
 # Delays that vary lead to an exit by delay.
@@ -100,7 +100,7 @@ def assert_same_exit(mine: SlowStart, theirs: SlowStart, reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "records", "timeouts"),
-    [(LOSSES, 100_000, 0), (RESTLESS, 4_000, 0), (TIMEOUTS, 100, 1)],
+    [(LOSSES, 50_000, 0), (RESTLESS, 4_000, 0), (TIMEOUTS, 100, 1)],
     ids=["losses", "restless", "timeouts"],
 )
 def test_over_cubic_it_is_in_tree_cubic_ack_for_ack(

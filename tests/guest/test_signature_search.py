@@ -21,7 +21,7 @@ BIN_NS = 0.35 * RTT_NS
 WINDOW_NS = 3.5 * RTT_NS
 BDP_PACKETS = 842  # frames of 1514 bytes at 100 Mbit/s for 102 ms
 DEEP = "path.buffer=8000000 B"  # 6.3 BDP: the whole doubling fits
-GEO = ["path.rate=144 Mbit/s", "path.rtt=600 ms", "path.buffer=36 MB", "duration=20 s"]
+GEO = ["path.rate=144 Mbit/s", "path.rtt=600 ms", "path.buffer=36 MB", "duration=14 s"]
 UNTIL_DECISION = "duration=12 s"  # of a run in which nothing is looked at that comes later
 GEO_BITS_PER_SECOND = 144_000_000
 NOISE = (

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from howdah.plan.plan import Plan
 from howdah.plan.step import Event
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.liars.bench import Bench
 from tests.liars.breaking import Break, altered, named, options
 from tests.liars.doctor import change_column, doctored, rows
 from tests.liars.liar import Catch, RunLiar, check
+from tests.liars.paths import path_liar
 
 HONEST = "link"
 _LINK = named("qdisc", kind=TraceLink.kind)
@@ -28,11 +27,7 @@ _ANOTHER = check("during", "link left opportunities", "it follows another one")
 
 
 def _carried_out(name: str, lie: str, caught: Catch, broken: Break) -> RunLiar:
-    def make(bench: Bench, path: Path) -> tuple[RunDirectory, Plan]:
-        plan = bench.plan(HONEST)
-        return bench.carry_out(plan, broken(plan), path), plan
-
-    return RunLiar(name, "run", lie, caught, HONEST, make)
+    return path_liar(name, lie, caught, broken, about="run", honest=HONEST)
 
 
 def _other_gaps(change: Callable[[array[int]], array[int]]) -> Break:

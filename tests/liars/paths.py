@@ -46,7 +46,7 @@ def path_liar(
 ) -> RunLiar:
     def make(bench: Bench, path: Path) -> tuple[RunDirectory, Plan]:
         plan = bench.plan(honest)
-        return bench.carry_out(plan, broken(plan), path), plan
+        return bench.carry_out(plan, broken(plan), path, recalled=True), plan
 
     return RunLiar(name, about, lie, caught, honest, make, appears)
 

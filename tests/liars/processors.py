@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from pathlib import Path
 
 import numpy as np
 
@@ -13,20 +12,16 @@ from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.liars.bench import Bench
 from tests.liars.breaking import Break, options
 from tests.liars.doctor import Doctor, add, change_column, doctored, edit_account, rows
 from tests.liars.liar import Catch, RunLiar, check
+from tests.liars.paths import path_liar
 
 HONEST = "processor"
 
 
 def _carried_out(name: str, lie: str, caught: Catch, broken: Break) -> RunLiar:
-    def make(bench: Bench, path: Path) -> tuple[RunDirectory, Plan]:
-        plan = bench.plan(HONEST)
-        return bench.carry_out(plan, broken(plan), path), plan
-
-    return RunLiar(name, "run", lie, caught, HONEST, make)
+    return path_liar(name, lie, caught, broken, about="run", honest=HONEST)
 
 
 def _without(plan: Plan) -> Plan:

@@ -46,6 +46,8 @@ class Court:
             directory, plan = liar.make(self.bench, self.bench.root / f"liar-{liar.name}")
             with watched() as watch:
                 verdict = judge(directory, plan)
+            if (liar.caught.stage, liar.caught.name) in messages(verdict):
+                self.bench.keep(directory, plan)
             site = watch.site(liar.caught.stage, liar.caught.name, SITES)
             self._heard[liar.name] = Lied(directory, plan, verdict, site)
         return self._heard[liar.name]

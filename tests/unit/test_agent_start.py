@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent loads before it knows the plan: in a guest, each module of it costs more than most of a short run."""
+"""What the agent loads before it knows the plan, and what is kept of a kernel's command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+from howdah.agent.provenance import boot_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of the standard library, with all that each brings.
@@ -58,3 +60,10 @@ def test_what_hardly_a_run_uses_is_loaded_when_it_is_used() -> None:
     program = _LATER.replace("ROOT", repr(str(ROOT)))
     done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True)
     assert done.stdout == "inspect subprocess 0 (a) module\n", done.stderr
+
+
+def test_parameters_are_kept_and_nothing_else() -> None:
+    line = (
+        "mem=64M root=/home/somebody/x.y=z rootfstype=hostfs tcp_cubic.hystart=1 quiet tcp_cubic.hystart=0 a.b= init\n"
+    )
+    assert boot_parameters(line) == {"tcp_cubic.hystart": "0", "a.b": ""}

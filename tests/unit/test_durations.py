@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.bench.suite import suite_time
+from tests.compiled import import_tests
 from tests.durations import (
     _MAY_TAKE_S,
     ROOT,
@@ -94,3 +97,33 @@ def test_workers_begin_with_the_longest_and_the_end_names_it(tmp_path: Path) -> 
     said = next(number for number, line in enumerate(lines) if "the longest files" in line)
     assert lines[said + 1].endswith("test_slow.py")
     assert "3 passed" in lines[-1]
+
+
+PLACES = [ROOT / "tests" / "unit", ROOT / "tests" / "golden"]
+
+
+def imported(worker: int, workers: int) -> list[str]:
+    names: list[str] = []
+    import_tests(PLACES, worker, workers, names.append)
+    return names
+
+
+def test_each_worker_begins_with_its_own_share_of_the_same_files() -> None:
+    first, *others = [imported(worker, 3) for worker in range(3)]
+    assert "tests.unit.test_durations" in first
+    assert len(first) == len(set(first)) > 200
+    for number, names in enumerate(others, start=1):
+        begin = len(first) * number // 3
+        assert names == first[begin:] + first[:begin]
+
+
+@pytest.mark.parametrize("error", [ImportError("no such module"), SyntaxError("invalid"), pytest.skip.Exception("no")])
+def test_a_file_that_cannot_be_imported_is_left_to_the_collection(error: BaseException) -> None:
+    names: list[str] = []
+
+    def importing(name: str) -> None:
+        names.append(name)
+        raise error
+
+    import_tests(PLACES, 0, 1, importing)
+    assert names == imported(0, 1)

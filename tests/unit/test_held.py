@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can hold a flow back has a metric and words, and clauses carry their numbers."""
+"""What can hold a flow back has a metric, words and, where it is worth telling, a column."""
 
 from __future__ import annotations
 
 import pytest
 
 from howdah.held import HeldBy, held_words
+from howdah.measure.statistics import statistic
 from howdah.metric import known_metrics
+from howdah.report.source import Group, Summary
+from howdah.report.table import columns
 
 
 def test_every_kind_has_a_metric_and_words() -> None:
@@ -47,3 +50,23 @@ def test_a_clause_has_the_numbers_that_there_are(
 def test_there_is_no_other_kind() -> None:
     with pytest.raises(ValueError, match="gremlins"):
         held_words("gremlins", 0.5, {})
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "shown"),
+    [
+        ("held_pacing_share", [0.04], False),
+        ("held_pacing_share", [0.06], True),
+        ("held_pacing_share", [0.04, 0.06], True),  # in one row is enough
+        ("held_bandwidth_share", [0.9], False),
+        ("held_congestion_window_share", [0.9], False),
+        ("idle_restarts", [0], False),
+        ("idle_restarts", [3], True),
+        ("utilisation", [0.01], True),
+    ],
+)
+def test_a_column_is_there_if_a_row_is_notable(metric: str, values: list[float], shown: bool) -> None:
+    summary = Summary()
+    for number, value in enumerate(values):
+        summary.statistics[Group("e", "k", "", "cubic", str(number + 1)), metric] = statistic([value])
+    assert [column.name for column in columns([summary])] == [metric] * shown

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports point down, as pyproject.toml's contract and docs/architecture.md say; one class for a name; short files."""
+"""Imports point down, as pyproject.toml's contract and docs/architecture.md say; one class for a name."""
 
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -13,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.place import COLLECTORS, DOCS, MODULES, PACKAGE, PROJECT, REPORTS, TOPOLOGIES
+from howdah.place import COLLECTORS, DOCS, MODULES, PACKAGE, PROJECT, TOPOLOGIES
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
-LONGEST_FILE = 400
-LONGEST_FILE_OF_C = 440  # a plug-in and its cases are each one file
 LAYERS = [re.split(r"\s*:\s*", line) for line in CONTRACTS[0]["layers"]]
 _LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
@@ -108,11 +107,44 @@ def test_a_name_given_twice_is_found_with_both_places(tmp_path: Path) -> None:
     assert _classes([tmp_path]) == {"Cell": places}
 
 
-def test_no_file_is_longer_than_a_reader_keeps_in_mind() -> None:
-    roots = (PACKAGE, COLLECTORS, TOPOLOGIES, MODULES, REPORTS / "js", REPORTS / "dashboard", PROJECT / "tests")
-    long = {}
-    for file in (file for root in roots for file in root.rglob("*") if file.suffix in (".py", ".js", ".c", ".h")):
-        lines = len(file.read_bytes().splitlines())
-        if lines > (LONGEST_FILE_OF_C if file.suffix in (".c", ".h") else LONGEST_FILE):
-            long[str(file.relative_to(PROJECT))] = lines
-    assert long == {}
+# Directories of a module that has several files.
+DIRECTORIES = sorted({file.parent for file in MODULES.glob("*/*.c") if file.parent.name != "algorithms"})
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
+_FUNCTION = re.compile(r"^(?!static)\w[\w \t*]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+_VARIABLE = re.compile(
+    r"^(?!static|extern|return|goto|typedef)\w[\w \t*]*?\b(\w+)(?:\[\w+\])?(?: = [^;]*)?;", re.MULTILINE
+)
+
+
+def _needs(directory: Path) -> dict[str, set[str]]:
+    """For each file the others whose functions and variables it uses."""
+    texts = {file.name: _COMMENT.sub(" ", file.read_text(encoding="utf-8")) for file in sorted(directory.glob("*.c"))}
+    declared = " ".join(_COMMENT.sub(" ", file.read_text(encoding="utf-8")) for file in sorted(directory.glob("*.h")))
+    homes = {
+        name: file
+        for file, text in texts.items()
+        for name in (*_FUNCTION.findall(text), *_VARIABLE.findall(text))
+        if re.search(rf"\b{name}\b", declared)
+    }
+    needs: dict[str, set[str]] = defaultdict(set)
+    for file, text in texts.items():
+        for name, home in homes.items():
+            if home != file and re.search(rf"\b{name}\b(?! =)", text):
+                needs[file].add(home)
+    return needs
+
+
+@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: path.name)
+def test_no_two_files_of_a_module_need_each_other(directory: Path) -> None:
+    needs = _needs(directory)
+    assert needs, "the search finds what files use"
+    list(graphlib.TopologicalSorter(needs).static_order())  # raises CycleError with the files of a circle
+
+
+def test_a_circle_is_found_with_its_files(tmp_path: Path) -> None:
+    (tmp_path / "both.h").write_text("void first(void);\nvoid second(int a);\nextern struct thing *third;\n")
+    (tmp_path / "one.c").write_text("struct thing *third;\n\nvoid first(void)\n{\n\tsecond(1);\n}\n")
+    (tmp_path / "two.c").write_text("/* first() */\nvoid second(int a)\n{\n\tuse(third);\n}\n")
+    with pytest.raises(graphlib.CycleError, match="in a cycle") as found:
+        list(graphlib.TopologicalSorter(_needs(tmp_path)).static_order())
+    assert set(found.value.args[1]) == {"one.c", "two.c"}

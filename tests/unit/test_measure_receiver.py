@@ -199,3 +199,10 @@ def test_flows_that_are_not_measured_there_have_no_rows(tmp_path: Path, changes:
 def test_without_captures_there_are_no_rows(tmp_path: Path) -> None:
     assert measured(tmp_path, segments(CONVERSATION), pcap=()) == {}
     assert measured(tmp_path / "older", None) == {}, "of a version that made no table of captures"
+
+
+def test_a_flow_of_its_own_behaviour_says_so() -> None:
+    sheet = Sheet({"receiver": "windows-xp"}, {1: "freebsd-7"})
+    for flow in (0, 1, None):
+        sheet.add(flow, "retransmitted_packets", 3)
+    assert [row.plain(sheet.common)["receiver"] for row in sheet.rows] == ["windows-xp", "freebsd-7", "windows-xp"]

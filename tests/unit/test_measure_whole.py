@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,14 @@ import pyarrow as pa
 import pytest
 
 from howdah.measure import throughput
+from howdah.measure.exit import find_exit
+from howdah.measure.overshoot import LossEpisode
+from howdah.measure.recovery import early_loss_rows, losing_together, startup_retransmitted
+from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace, columns_of, trace_of
 from howdah.record.schema import TCP_PROBE
-from tests.unit.trace_factory import MS, MSS, make_flow
+from tests.unit.plan_factory import make_plan
+from tests.unit.trace_factory import MS, MSS, make_flow, make_info, make_measured, make_trace
 
 _SIZE = 10 * MSS
 _RECEIVED_NS = 30 * MS
@@ -66,3 +73,60 @@ def test_what_the_last_ack_did_is_not_guessed(what: str, early: FlowTrace) -> No
     assert early.acknowledged_bytes is None, what
     assert early.una_after[-1] == early.snd_una[-1]
     assert np.all(early.una_after < _SIZE)
+
+
+def one_ack_a_round(rounds: int = 8) -> FlowTrace:
+    """Record k at 40 (k + 1) ms begins round k; slow start is left at record 2."""
+    out = [10, 20, 40, 60, 50, 40, 40, 40][:rounds]
+    una, nxt, sent = [], [], 0
+    for packets in out:
+        una.append(sent)
+        sent += packets
+        nxt.append(sent)
+    threshold = [math.inf, math.inf, *[28.0] * (rounds - 2)]
+    return make_trace([40.0 * (index + 1) for index in range(rounds)], una, nxt, cwnd=out, ssthresh=threshold)
+
+
+def duplicates_at(time_ms: float, number: int, role: str = "measured") -> FlowTrace:
+    """Three duplicate ACKs, the first at ``time_ms``."""
+    return make_trace(
+        [time_ms - 40, time_ms, time_ms + 1, time_ms + 2, time_ms + 3, time_ms + 60],
+        una=[0, 20, 20, 20, 20, 60],
+        nxt=[40, 60, 60, 60, 60, 64],
+        flow=make_flow(id=number, role=role),
+    )
+
+
+def test_only_what_is_sent_again_until_two_rounds_after_the_exit_counts() -> None:
+    """The exit is at record 2 (120 ms), the start-up ends with record 5 (240 ms); the reading after that is at 250."""
+    trace = one_ack_a_round()
+    info = make_info([0, 100, 200, 250, 300, 400], total_retrans_packets=[0, 0, 3, 5, 40, 90])
+    assert startup_retransmitted(trace, info, find_exit(trace)) == 5
+    assert startup_retransmitted(trace, info, None) == 90
+    assert startup_retransmitted(trace, make_info([]), None) is None
+    assert startup_retransmitted(make_trace([], [], []), info, None) is None
+
+
+def test_flows_that_notice_a_loss_in_the_same_overflow_lose_together() -> None:
+    episode = LossEpisode(500 * MS, 600 * MS, 10, 10)
+    trace = duplicates_at(498, 1)
+    others = [duplicates_at(time, number) for number, time in enumerate([300, 420, 550, 700], start=2)]
+    # 40 ms of RTT and 50 ms of buffer before the episode: from 410 ms on.
+    assert losing_together(trace, episode, others, 50 * MS) == 2
+    assert losing_together(trace, episode, others, 0) == 1
+    ended = dataclasses.replace(others[2], stop_ns=450 * MS)
+    assert losing_together(trace, episode, [ended], 0) == 0
+
+
+def test_each_role_is_counted_apart_and_only_where_there_is_one() -> None:
+    traces = [duplicates_at(498, 1), duplicates_at(510, 2), duplicates_at(520, 3), duplicates_at(900, 4)]
+    plan = dataclasses.replace(make_plan(), flows=[trace.flow for trace in traces])
+    data = make_measured(traces, plan=plan)
+    sheet = Sheet({})
+    early_loss_rows(sheet, data, traces[0], None, LossEpisode(500 * MS, 600 * MS, 1, 1), 0)
+    values = {row.metric: row.value for row in sheet.rows}
+    assert values == {"startup_retransmitted_packets": None, "synchronous_losses_measured": 2}
+    quiet = Sheet({})
+    early_loss_rows(quiet, data, traces[0], None, None, 0)
+    assert quiet.rows[1].value is None
+    assert quiet.rows[1].why == "no loss episode"

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from howdah.machines.inventory import directory_of, write_inventory
 from howdah.machines.machine_set import load_machine_set
-from tests.playbook_sandbox import AGAIN, PLAYBOOKS, again_environment, ansible_program, sandbox_or_skip
+from tests.playbook_sandbox import AGAIN, PLAYBOOKS, again_environment, ansible_program, sandbox_or_skip, sooner
 from tests.prometheus_fixture import prometheus_or_skip
 
 ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
@@ -189,10 +189,10 @@ def test_an_emulator_forwards_between_its_links_and_a_missing_address_is_told(in
     sandbox = sandbox_or_skip(tmp_path)
     only = ("--limit", "middle", "--tags")
     script = '"$@" > /mnt/sysctls 2>&1; cp /etc/sysctl.d/90-howdah.conf /mnt/'
-    sandbox.run(["sh", "-c", script, "sh", *_playbook(inventory, "site.yml", *only, "sysctls")])
+    sandbox.run(["sh", "-c", script, "sh", *sooner(_playbook(inventory, "site.yml", *only, "sysctls"))])
     assert _counts((sandbox.out / "sysctls").read_text(), "middle")["failed"] == 0
     assert "net/ipv4/conf/lo/forwarding = 1" in (sandbox.out / "90-howdah.conf").read_text()
-    done = sandbox.run(_playbook(inventory, "site.yml", *only, "links"))
+    done = sandbox.run(sooner(_playbook(inventory, "site.yml", *only, "links")))
     assert done.returncode != 0
     assert "middle has no 10.10.1.2/24 on lo" in re.sub(r"\s+", " ", done.stdout + done.stderr)
 
@@ -214,7 +214,7 @@ def test_what_was_put_there_is_removed_with_the_machine_sets_key_and_no_other(in
     sandbox = sandbox_or_skip(tmp_path)
     home, key = tmp_path / "home", inventory.parent / "id_ed25519.pub"
     home.mkdir()
-    command = _playbook(inventory, "remove.yml", "--limit", "watch")
+    command = sooner(_playbook(inventory, "remove.yml", "--limit", "watch"))
     sandbox.run(["env", f"HOME={home}", f"KEY={key}", "sh", "-c", _REMOVED, "sh", *command])
     output = (sandbox.out / "removed").read_text()
     assert _counts(output, "watch")["failed"] == 0, output
@@ -231,7 +231,7 @@ def test_freebsd_in_check_mode_changes_what_differs_and_nothing_for_real(invento
     for name, text in _FREEBSD.items():
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
-    command = _playbook(inventory, "site.yml", "--limit", "beastie", "--check", "--diff")
+    command = sooner(_playbook(inventory, "site.yml", "--limit", "beastie", "--check", "--diff"))
     done = sandbox.run(["env", f"PATH={programs}:{os.environ['PATH']}", *command])
     counts = _counts(done.stdout, "beastie")
     assert counts["failed"] == 0, done.stdout

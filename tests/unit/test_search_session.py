@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,24 @@ class _Bench:
         return (self.root / "log").read_text().split()
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[_Bench, SearchResult]]:
+    """A search that found something, made once; tests copy its runs and go on from there."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = _Bench(tmp_path_factory.mktemp("searched"), patch)
+        made.world()
+        found = made.session().run()
+    yield made, found
+
+
+@pytest.fixture
+def finished(bench: _Bench, searched: tuple[_Bench, SearchResult]) -> _Bench:
+    """A bench in which that search has ended."""
+    shutil.copytree(searched[0].root / "runs", bench.root / "runs")
+    shutil.copy(searched[0].root / "log", bench.root / "log")
+    return bench
+
+
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Bench:
     made = _Bench(tmp_path, monkeypatch)
@@ -108,9 +127,8 @@ def _tried(found: SearchResult) -> list[tuple[dict[str, Any], float | None]]:
     return [(dict(each.candidate), each.score.value) for each in found.tried]
 
 
-def test_what_fails_is_found_made_simple_and_proven(bench: _Bench) -> None:
-    session = bench.session()
-    found = session.run()
+def test_what_fails_is_found_made_simple_and_proven(searched: tuple[_Bench, SearchResult]) -> None:
+    bench, found = searched
     assert found.simplest is not None
     assert found.proven is not None
     # Rate and buffer are as in the profile, and the other flow is gone. The round trip was that of a corner, 300 ms; it
@@ -121,7 +139,7 @@ def test_what_fails_is_found_made_simple_and_proven(bench: _Bench) -> None:
     assert found.proven.score.value == pytest.approx((0.5 - 0.1) / 0.5)
     assert [name for name, _ in found.neighbours] == ["path.rtt 104 ms", "path.rtt 106 ms"]
     assert all(each.score.found for _, each in found.neighbours)
-    profile = load(session.trials.directory / COUNTEREXAMPLE_NAME)
+    profile = load(bench.root / "runs/sought-search" / COUNTEREXAMPLE_NAME)
     assert profile.claims[0].id == "high"
     assert profile.search is None
     assert "Because." in profile.text
@@ -135,19 +153,20 @@ def test_what_is_simpler_and_near_is_within_the_constraints(bench: _Bench) -> No
     assert "path.rtt 199 ms" not in [name for name, _ in found.neighbours]
 
 
-def test_the_number_of_workers_changes_nothing(bench: _Bench) -> None:
-    one, two = bench.session(workers=1, runs="one").run(), bench.session(workers=2, runs="two").run()
+def test_the_number_of_workers_changes_nothing(bench: _Bench, searched: tuple[_Bench, SearchResult]) -> None:
+    one, two = bench.session(workers=1).run(), searched[1]
     assert _tried(one) == _tried(two)
     assert one.simplest == two.simplest
 
 
-def test_an_interrupted_search_goes_on_without_making_runs_again(bench: _Bench) -> None:
-    first = bench.session().run()
-    made = bench.made
+def test_an_interrupted_search_goes_on_without_making_runs_again(
+    finished: _Bench, searched: tuple[_Bench, SearchResult]
+) -> None:
+    made = finished.made
     assert max(Counter(made).values()) == 2  # repetitions of what is confirmed and proven
-    again = bench.session().run()
-    assert _tried(again) == _tried(first)
-    assert bench.made == made
+    again = finished.session().run()
+    assert _tried(again) == _tried(searched[1])
+    assert finished.made == made
 
 
 def test_a_claim_that_fails_as_the_profile_is_written_is_told_at_once(bench: _Bench) -> None:
@@ -181,8 +200,10 @@ def test_optuna_is_missed_before_the_first_run(bench: _Bench, monkeypatch: pytes
     assert not (bench.root / "log").exists()
 
 
-def test_what_another_search_found_is_not_shown_as_of_this_one(bench: _Bench) -> None:
-    found = bench.session().run()
+def test_what_another_search_found_is_not_shown_as_of_this_one(
+    finished: _Bench, searched: tuple[_Bench, SearchResult]
+) -> None:
+    bench, found = finished, searched[1]
     kept = bench.root / "runs/sought-search" / COUNTEREXAMPLE_NAME
     assert kept.exists()
     assert bench.session(overrides=["search.budget.candidates=24"]).run().tried[:16] == found.tried[:16]
@@ -259,7 +280,8 @@ def test_a_crash_that_does_not_come_again_is_dropped(bench: _Bench, monkeypatch:
     assert any("does not crash again" in each for each in found.dropped)
 
 
-def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_command_says_and_leaves(finished: _Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    bench = finished
     file = bench.root / "sought.yaml"
     file.write_text(PROFILE.replace("BOUND", "0.5"), encoding="utf-8")
     arguments = ["search", str(file), "--runs", str(bench.root / "runs"), "--corpus", str(bench.root / "corpus")]
