@@ -105,6 +105,7 @@ def _columns(algorithms: list[Algorithm]) -> tuple[list[str], list[str]]:
 
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
 _SMALL = 5  # the most fields of a section that is told in the table of the one that has it
+_PLACES = 4  # the most places of a section that its title has
 _ALIKE = 3  # the fewest rows of another section that are worth a reference
 
 
@@ -128,7 +129,8 @@ class _Sections:
                     choices.add(title)
                     lines += self._choice(title)
             elif paths[0] and not self._is_small(model):
-                lines += [f"## {', '.join(f'`{path}`' for path in paths)}", "", _text(model), ""]
+                shortest = sorted(paths, key=len)[: len(paths) if len(paths) <= _PLACES else 2]
+                lines += [f"## {', '.join(f'`{path}`' for path in shortest)}", "", _text(model), ""]
                 same, rows = self._unlike(paths[0], self._rows(model, ""))
                 lines += [same, ""] if same else []
                 lines += [*_HEADER, *rows, ""] if rows else []
