@@ -21,11 +21,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howdah.build.secret import code
+from howdah.build.cache import code
 from howdah.errors import HowdahError
 from howdah.library.axis import types_in
-from howdah.library.result import ROWS, Types
-from howdah.library.stacked import of_runs, stacked
+from howdah.library.result import ROWS, Types, of_runs, stacked
 from howdah.metric import known_metrics
 from howdah.record.axis import Scalar
 from howdah.record.directory import writing_name

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from howdah.default import DEFAULT_ENGINE, DEFAULT_KERNEL
 from howdah.profile.case import Cases
 from howdah.profile.collect import CollectSection
-from howdah.profile.end import ReceiverSection, SenderSection
+from howdah.profile.end import HostSection, ReceiverName, ReceiverSection, SenderSection
 from howdah.profile.field import (
     AlgorithmName,
     Bytes,
@@ -31,12 +31,10 @@ from howdah.profile.field import (
     fixed,
 )
 from howdah.profile.group import GroupSection
-from howdah.profile.host import HostSection
 from howdah.profile.machine import MachineSection, MachinesSection
 from howdah.profile.module_section import ModuleSection
 from howdah.profile.ns2 import Ns2Section
 from howdah.profile.path import PathSection
-from howdah.profile.receiver import ReceiverName
 from howdah.profile.traffic import TrafficSection
 from howdah.quantity import Span
 

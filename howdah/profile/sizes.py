@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from pydantic import Field, model_validator
 
 from howdah.profile.field import Bytes, FieldError, Section, Text, fixed
-from howdah.profile.published_sizes import PUBLISHED_SIZES
+from howdah.profile.size_table import PUBLISHED_SIZES
 
 MOST_SIZES = 1000
 _LEAST_PART = 1e-6  # of a distribution, within least and most

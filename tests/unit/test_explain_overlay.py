@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.explain.overlay import CURVES, Overlay, compared, told
-from howdah.explain.overlay_page import write_overlay
+from howdah.explain.overlay import CURVES, Overlay, compared, told, write_overlay
 from howdah.explain.points import FlowPoints, of_section
 from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
 from howdah.number import duration
 from howdah.profile import load
-from howdah.profile.recorded import RecordedSection
+from howdah.profile.experiment import RecordedSection
 from tests.explain.damage import pcap
 from tests.explain.made import HEADERS, MSS, transfer
 from tests.explain.made import Path as Drawn
