@@ -70,11 +70,11 @@ def page() -> str:
         "A `modules` entry takes the place of what is in this table: with `tcp_cubic.c`, `cubic` is that file's.",
         "",
     ]
-    lines += ["## Receivers", "", "| name | | what it is |", "|---|---|---|"]
+    lines += ["## Receivers", "| name | | what it is |", "|---|---|---|"]
     for receiver in RECEIVERS.values():
         lines.append(f"| `{receiver.name}` | {'emulated' if receiver.emulated else ''} | {receiver.summary} |")
     lines += ["", "Sections are those of the HyStart paper; [receivers.md](receivers.md) has the details.", ""]
-    lines += [f"## {TITLE}", "", "The message about a profile that asks for one of these names what comes nearest.", ""]
+    lines += [f"## {TITLE}", "The message about a profile that asks for one of these names what comes nearest.", ""]
     lines += ["| there is no | nearest |", "|---|---|"]
     lines += [f"| {row.what} | {row.nearest} |" for row in unsayable_table()]
     lines.append("")
@@ -83,7 +83,7 @@ def page() -> str:
 
 def _algorithms() -> list[str]:
     """A row for each algorithm, or for both of a pair that differ in their congestion avoidance alone."""
-    lines = ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
+    lines = ["## Algorithms", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
     told: set[str] = set()
     for algorithm in ALGORITHMS.values():
         alike = ALGORITHMS.get(f"{algorithm.name}-cubic")
@@ -120,7 +120,7 @@ class _Sections:
         self._told: list[tuple[str, set[str]]] = []
 
     def lines(self) -> list[str]:
-        lines = ["## The profile", "", *_HEADER, *self._rows(Scenario, ""), ""]
+        lines = ["## The profile", *_HEADER, *self._rows(Scenario, ""), ""]
         choices: set[str] = set()
         for model, paths in self._places.items():
             if issubclass(model, QueueSection | HostQueueSection):
@@ -130,7 +130,7 @@ class _Sections:
                     lines += self._choice(title)
             elif paths[0] and not self._is_small(model):
                 shortest = sorted(paths, key=len)[: len(paths) if len(paths) <= _PLACES else 2]
-                lines += [f"## {', '.join(f'`{path}`' for path in shortest)}", "", _text(model), ""]
+                lines += [f"## {', '.join(f'`{path}`' for path in shortest)}", _text(model), ""]
                 same, rows = self._unlike(paths[0], self._rows(model, ""))
                 lines += [same, ""] if same else []
                 lines += [*_HEADER, *rows, ""] if rows else []
@@ -184,7 +184,7 @@ class _Sections:
             if name != "`kind`":
                 rows.append(f"| {name} | {', '.join(which)} | {rest}")
         header = ["| field | kinds | value | default | meaning |", "|---|---|---|---|---|"]
-        return [f"## `{title}`", "", *texts, "", *header, *rows, ""]
+        return [f"## `{title}`", *texts, "", *header, *rows, ""]
 
 
 def _number(found: tuple[str, list[str]]) -> int:
