@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
-from howdah.algorithm import ALGORITHMS, Algorithm
+from howdah.algorithm import ALGORITHMS, PLUG_INS, Algorithm
 from howdah.compact import compact_json
 from howdah.generated import docs_of, keep_current
 from howdah.profile.field import QUANTITIES
@@ -63,17 +64,7 @@ def page() -> str:
     """The reference page, Markdown."""
     lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
-    lines += ["", *_Sections().lines(), *_algorithms()]
-    lines += [
-        "",
-        "A name not in this table must be declared under `algorithms`, or be what a `modules` entry registers.",
-        "A `modules` entry takes the place of what is in this table: with `tcp_cubic.c`, `cubic` is that file's.",
-        "",
-    ]
-    lines += ["## Receivers", "| name | | what it is |", "|---|---|---|"]
-    for receiver in RECEIVERS.values():
-        lines.append(f"| `{receiver.name}` | {'emulated' if receiver.emulated else ''} | {receiver.summary} |")
-    lines += ["", "Sections are those of the HyStart paper; [receivers.md](receivers.md) has the details.", ""]
+    lines += ["", *_Sections().lines(), *_names()]
     lines += [f"## {TITLE}", "The message about a profile that asks for one of these names what comes nearest.", ""]
     lines += ["| there is no | nearest |", "|---|---|"]
     lines += [f"| {row.what} | {row.nearest} |" for row in unsayable_table()]
@@ -81,28 +72,41 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _algorithms() -> list[str]:
-    """A row for each algorithm, or for both of a pair that differ in their congestion avoidance alone."""
-    lines = ["## Algorithms", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
-    told: set[str] = set()
-    for algorithm in ALGORITHMS.values():
-        alike = ALGORITHMS.get(f"{algorithm.name}-cubic")
-        both, summary = [algorithm], algorithm.summary
-        start = summary.removesuffix("then reno")
-        if alike and alike.parameters == algorithm.parameters and alike.summary == f"{start}then cubic":
-            both, summary = [algorithm, alike], f"{start}then reno or cubic"
-        if algorithm.name not in told:
-            names, kernels = (", ".join(f"`{word}`" for word in words) for words in _columns(both))
-            parameters = ", ".join(f"`{algorithm.module}.{key}={value}`" for key, value in algorithm.parameters.items())
-            lines.append(f"| {names} | {kernels} | {parameters} | {summary} |")
-        told |= {one.name for one in both}
-    return lines
+def _names() -> list[str]:
+    """Algorithms with the kernel's name and parameters where these differ, and receivers; their own pages describe
+    them."""
+    over_reno = [one for plug_in in PLUG_INS for one in plug_in.algorithms() if one.base == "reno"]
+    own = {one.name for plug_in in PLUG_INS for one in plug_in.algorithms()}
+    tree = [one for one in ALGORITHMS.values() if one.name not in own]
+    return [
+        "## Algorithms and receivers",
+        "The kernel's own algorithms are:",
+        *_wrapped(map(_named, tree)),
+        "",
+        "[Those of this project](algorithms.md) are, with the kernel's name and their parameters:",
+        *_wrapped(map(_named, over_reno)),
+        "",
+        "These are over Reno's congestion avoidance, and each with `-cubic` behind its name is over CUBIC's.",
+        "Any other name must be declared under `algorithms`, or be what a `modules` entry registers.",
+        "A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cubic` is that file's.",
+        "",
+        "[Receivers](receivers.md) are:",
+        *_wrapped(f"`{receiver.name}`" for receiver in RECEIVERS.values()),
+        "",
+    ]
 
 
-def _columns(algorithms: list[Algorithm]) -> tuple[list[str], list[str]]:
-    return [one.name for one in algorithms], list(dict.fromkeys(one.kernel for one in algorithms))
+def _named(algorithm: Algorithm) -> str:
+    parts = [] if algorithm.kernel == algorithm.name else [algorithm.kernel]
+    parts += [f"{algorithm.module}.{key}={value}" for key, value in algorithm.parameters.items()]
+    return f"`{algorithm.name}`" + (f" ({', '.join(f'`{part}`' for part in parts)})" if parts else "")
 
 
+def _wrapped(names: Iterable[str]) -> list[str]:
+    return textwrap.wrap(", ".join(names) + ".", _COLUMNS, break_on_hyphens=False, break_long_words=False)
+
+
+_COLUMNS = 120
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
 _SMALL = 5  # the most fields of a section that is told in the table of the one that has it
 _PLACES = 4  # the most places of a section that its title has
@@ -137,10 +141,11 @@ class _Sections:
         return lines
 
     def _is_small(self, model: type[BaseModel]) -> bool:
-        """Whether a section has few fields and one place, and its fields are plain or small as well."""
+        """Whether a section has few fields below one other, and its fields are plain or small as well."""
+        places = self._places[model]
         return (
-            len(self._places[model]) == 1
-            and len(fields := fields_of(model, whole=True)) <= _SMALL
+            len({path.rpartition(".")[0] for path in places}) == 1
+            and len(places) * len(fields := fields_of(model, whole=True)) <= _SMALL
             and "\n" not in _text(model)
             and all(inner is None or self._is_small(inner) for inner in (_inner(info)[1] for _, info in fields))
         )
@@ -264,7 +269,7 @@ def _value(schema: dict[str, Any]) -> str:
         return f"`{schema['const']}`"
     if "enum" in schema:
         if schema["enum"] == list(RECEIVERS):
-            return "a [receiver](#receivers)"
+            return "a [receiver](receivers.md)"
         return ", ".join(f"`{item}`" for item in schema["enum"])
     kind = schema.get("type")
     if kind == "array" and "items" in schema:
