@@ -35,9 +35,9 @@ def metric_list(above: str) -> str:
     """A row for each metric that neither ``above`` nor the page of processor time has, and those of which more or less
     is worse."""
     further = [
-        metric
-        for metric in known_metrics().values()
-        if f"`{metric.name}`" not in above and not metric.name.startswith(_PROCESSOR_TIME)
+        each
+        for each in known_metrics().values()
+        if f"`{each.name}`" not in above and not each.name.startswith(_PROCESSOR_TIME)
     ]
     families: dict[tuple[str, str, str], list[Metric]] = {}
     for each in further:
