@@ -109,6 +109,7 @@ def _wrapped(names: Iterable[str]) -> list[str]:
 _COLUMNS = 120
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
 _SMALL = 5  # the most fields of a section that is told in the table of the one that has it
+_SHORT = 250  # the most characters of its text
 _PLACES = 4  # the most places of a section that its title has
 _ALIKE = 3  # the fewest rows of another section that are worth a reference
 
@@ -146,7 +147,8 @@ class _Sections:
         return (
             len({path.rpartition(".")[0] for path in places}) == 1
             and len(places) * len(fields := fields_of(model, whole=True)) <= _SMALL
-            and "\n" not in _text(model)
+            and len(text := _text(model)) <= _SHORT
+            and "\n\n" not in text
             and all(inner is None or self._is_small(inner) for inner in (_inner(info)[1] for _, info in fields))
         )
 
@@ -219,8 +221,9 @@ def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
 
 
 def _further(model: type[BaseModel]) -> str:
-    """What a section's text says behind its first sentence, which is the meaning of its field."""
-    return _text(model).partition(". ")[2]
+    """What a section's text says beyond the meaning of its field: of a line, what follows the first sentence."""
+    text = _text(model)
+    return text.replace("\n", " ") if "\n" in text else text.partition(". ")[2]
 
 
 def _text(model: type[BaseModel]) -> str:
