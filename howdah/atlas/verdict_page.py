@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``docs/atlas-verdicts.md``: each entry with its verdict before and now, what is unexplained, what is not measured."""
+"""``docs/atlas-verdicts.md``: the entries by their verdicts, what is unexplained, what is not measured."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from howdah.atlas.catalogue import ATLAS, Catalogue, Entry, read_catalogue
+from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import UNEXPLAINED
 from howdah.atlas.chapter import published_of, read_chapters
 from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.published import rows_of
-from howdah.atlas.source import items_of, section_of
-from howdah.atlas.verdict import WORDS, claims_text, count_words, entry_verdict, word, words_text
+from howdah.atlas.verdict import WORDS, claims_text, entry_verdict, word, words_text
 from howdah.claim.finding import UNSUPPORTED
 from howdah.errors import HowdahError
 from howdah.generated import keep_current
 from howdah.number import counted
 from howdah.place import DOCS, PROFILES
-from howdah.profile.field import Section
 from howdah.record.claims import ClaimRow
 
 PAGE_NAME = "atlas-verdicts.md"
@@ -27,14 +25,6 @@ BEGIN = "<!-- Made by `make references` from the published results: do not edit 
 _NONE = "–"
 
 Rows = Mapping[str, ClaimRow]  # published claims by profile/claim
-
-
-class BeforeSection(Section):
-    """What an entry had: its verdict, and how many of its claims had each."""
-
-    id: str
-    verdict: str
-    claims: dict[str, int]
 
 
 def verdict_of(entry: Entry, rows: Rows) -> str:
@@ -48,20 +38,14 @@ def claims_of(entry: Entry, rows: Rows) -> list[str]:
     return [row.verdict for row in rows.values() if entry.id in row.entries]
 
 
-def read_before(file: Path = ATLAS / "before.yaml") -> dict[str, BeforeSection]:
-    """The verdicts of the entries before they were read to the letter. Raises ProfileError with file and line."""
-    sections = [section_of(BeforeSection, *item) for item in items_of(file)]
-    return {section.id: section for section in sections}
-
-
-def verdict_table(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeSection]) -> str:
+def verdict_table(catalogue: Catalogue, rows: Rows) -> str:
     """Everything below ``BEGIN``."""
     verdicts = words_text(verdict_of(entry, rows) for entry in catalogue.entries)
     parts = [
         "## Every entry\n",
         f"{len(catalogue.entries)} entries: {verdicts}.",
         f"{claims_text([row.verdict for row in rows.values()])}.\n",
-        *_entries(catalogue, rows, before),
+        *_entries(catalogue, rows),
         "\n## Unexplained\n",
         *_unexplained(catalogue),
         "\n## Not measurable here\n",
@@ -70,24 +54,11 @@ def verdict_table(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeS
     return "\n".join(parts) + "\n"
 
 
-def _entries(catalogue: Catalogue, rows: Rows, before: Mapping[str, BeforeSection]) -> list[str]:
-    words = list(dict.fromkeys(each.word for verdict, each in WORDS.items() if verdict not in ("invalid", NOT_RUN)))
-    lines = _head(["entry", "before", "now", *words])
+def _entries(catalogue: Catalogue, rows: Rows) -> list[str]:
+    by_word: dict[str, list[str]] = {each.word: [] for each in WORDS.values()}
     for entry in catalogue.entries:
-        earlier = before.get(entry.id)
-        then = word(earlier.verdict) if earlier else "no entry"
-        now = word(verdict_of(entry, rows))
-        had = count_words(key for key, number in earlier.claims.items() for _ in range(number)) if earlier else {}
-        has = count_words(claims_of(entry, rows))
-        numbers = [_change(had.get(each, 0), has.get(each, 0), is_new=earlier is None) for each in words]
-        lines.append(_row([entry.id, then, now if now == then else f"**{now}**", *numbers]))
-    return lines
-
-
-def _change(then: int, now: int, *, is_new: bool) -> str:
-    if is_new or then == now:
-        return str(now or "")
-    return f"{then} → {now}"
+        by_word[word(verdict_of(entry, rows))].append(entry.id)
+    return _head(["verdict", "entries"]) + [_row([each, ", ".join(ids)]) for each, ids in by_word.items() if ids]
 
 
 def _unexplained(catalogue: Catalogue) -> list[str]:
@@ -105,10 +76,13 @@ def _unexplained(catalogue: Catalogue) -> list[str]:
 
 
 def _not_measurable(catalogue: Catalogue, rows: Rows) -> list[str]:
-    """Entries without a measurement, then claims that have a reason and no number."""
+    """Entries without a measurement, then claims that have a reason and no number; those of one reason together."""
     entries = [(entry.id, entry.section.reason) for entry in catalogue.entries if entry.section.reason]
     claims = [(f"`{name}`", row.why) for name, row in rows.items() if row.verdict == UNSUPPORTED]
-    return _head(["entry or claim", "why"]) + [_row(list(each)) for each in (*entries, *claims)]
+    by_reason: dict[str, list[str]] = {}
+    for name, why in (*entries, *claims):
+        by_reason.setdefault(why, []).append(name)
+    return _head(["entry or claim", "why"]) + [_row([", ".join(names), why]) for why, names in by_reason.items()]
 
 
 def _head(cells: list[str]) -> list[str]:
@@ -125,7 +99,7 @@ def page(text: str) -> str:
     if not begin:
         raise HowdahError(f"{PAGE_NAME} lacks the mark above its tables: {BEGIN}")
     rows = rows_of(published_of(read_chapters(PROFILES / "atlas", Path("runs"), quick=False)))
-    return f"{head}{BEGIN}\n\n{verdict_table(read_catalogue(), rows, read_before())}"
+    return f"{head}{BEGIN}\n\n{verdict_table(read_catalogue(), rows)}"
 
 
 def main(arguments: list[str]) -> int:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from howdah.generated import between, docs_of, keep_current
@@ -14,9 +15,11 @@ from howdah.metric import TEXT, Metric, known_metrics
 PAGE_NAME = "measures.md"
 BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit below. -->"
 END = "<!-- Made by `make references`: end. -->"
+_PROCESSOR_TIME = "cpu_"
+_TOKEN = re.compile(r"\d+(?:\.\d+)?")  # in which metrics of one family differ
 _HEAD = """## Every metric
 
-These have no definition above.
+These have no definition above; [cpu.md](cpu.md) has those of processor time (`cpu_…`).
 `howdah list metrics` prints the meaning of every metric, and metrics.json has the unit in each row.
 The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause.
 """
@@ -29,15 +32,30 @@ Of a metric that is in neither row, no way is.
 
 
 def metric_list(above: str) -> str:
-    """A row for each metric that ``above`` does not name, and the metrics of which more or less is worse."""
-    further = [metric for metric in known_metrics().values() if f"`{metric.name}`" not in above]
-    rows = ["| metric | unit | meaning |", "|---|---|---|", *map(_row, further)]
+    """A row for each metric that neither ``above`` nor the page of processor time has, and those of which more or less
+    is worse."""
+    further = [
+        each
+        for each in known_metrics().values()
+        if f"`{each.name}`" not in above and not each.name.startswith(_PROCESSOR_TIME)
+    ]
+    families: dict[tuple[str, str, str], list[Metric]] = {}
+    for each in further:
+        alike = (_TOKEN.sub("#", each.name), _TOKEN.sub("#", each.meaning), each.unit)
+        families.setdefault(alike, []).append(each)
+    rows = ["| metric | unit | meaning |", "|---|---|---|", *map(_row, families.values())]
     return "\n".join([_HEAD, *rows, _WORSE, *(_worse(way) for way in ("more", "less"))])
 
 
-def _row(metric: Metric) -> str:
-    unit = "" if metric.unit == TEXT else metric.unit
-    return f"| `{metric.name}` | {unit} | {metric.meaning.replace('|', chr(92) + '|')} |"
+def _row(family: list[Metric]) -> str:
+    """Of metrics that differ in numbers alone."""
+    unit = "" if family[0].unit == TEXT else family[0].unit
+    names = ", ".join(f"`{metric.name}`" for metric in family)
+    varying = zip(*(_TOKEN.findall(metric.meaning) for metric in family), strict=True)
+    first, *others = _TOKEN.split(family[0].meaning)
+    told = (", ".join(dict.fromkeys(each)) for each in varying)
+    meaning = first + "".join(f"{token}{words}" for token, words in zip(told, others, strict=True))
+    return f"| {names} | {unit} | {meaning.replace('|', chr(92) + '|')} |"
 
 
 def _worse(way: str) -> str:

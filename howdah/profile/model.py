@@ -284,7 +284,7 @@ class Scenario(Section):
     engine: EngineName = Field(default=DEFAULT_ENGINE, description="what runs the plan")
     machine: MachineSection = Field(default_factory=MachineSection, description="the virtual machine of the vm engine")
     machines: MachinesSection = Field(
-        default_factory=MachinesSection, description="which of several machines take part"
+        default_factory=MachinesSection, description="where a role has several machines, which of them takes part"
     )
     ns2: Ns2Section = Field(default_factory=Ns2Section, description="the model of the ns2 engine")
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
-from howdah.algorithm import ALGORITHMS, Algorithm
+from howdah.algorithm import ALGORITHMS, PLUG_INS, Algorithm
 from howdah.compact import compact_json
 from howdah.generated import docs_of, keep_current
 from howdah.profile.field import QUANTITIES
@@ -63,48 +64,53 @@ def page() -> str:
     """The reference page, Markdown."""
     lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
-    lines += ["", *_Sections().lines(), *_algorithms()]
-    lines += [
-        "",
-        "A name not in this table must be declared under `algorithms`, or be what a `modules` entry registers.",
-        "A `modules` entry takes the place of what is in this table: with `tcp_cubic.c`, `cubic` is that file's.",
-        "",
-    ]
-    lines += ["## Receivers", "", "| name | | what it is |", "|---|---|---|"]
-    for receiver in RECEIVERS.values():
-        lines.append(f"| `{receiver.name}` | {'emulated' if receiver.emulated else ''} | {receiver.summary} |")
-    lines += ["", "Sections are those of the HyStart paper; [receivers.md](receivers.md) has the details.", ""]
-    lines += [f"## {TITLE}", "", "The message about a profile that asks for one of these names what comes nearest.", ""]
+    lines += ["", *_Sections().lines(), *_names()]
+    lines += [f"## {TITLE}", "The message about a profile that asks for one of these names what comes nearest.", ""]
     lines += ["| there is no | nearest |", "|---|---|"]
     lines += [f"| {row.what} | {row.nearest} |" for row in unsayable_table()]
     lines.append("")
     return "\n".join(lines)
 
 
-def _algorithms() -> list[str]:
-    """A row for each algorithm, or for both of a pair that differ in their congestion avoidance alone."""
-    lines = ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
-    told: set[str] = set()
-    for algorithm in ALGORITHMS.values():
-        alike = ALGORITHMS.get(f"{algorithm.name}-cubic")
-        both, summary = [algorithm], algorithm.summary
-        start = summary.removesuffix("then reno")
-        if alike and alike.parameters == algorithm.parameters and alike.summary == f"{start}then cubic":
-            both, summary = [algorithm, alike], f"{start}then reno or cubic"
-        if algorithm.name not in told:
-            names, kernels = (", ".join(f"`{word}`" for word in words) for words in _columns(both))
-            parameters = ", ".join(f"`{algorithm.module}.{key}={value}`" for key, value in algorithm.parameters.items())
-            lines.append(f"| {names} | {kernels} | {parameters} | {summary} |")
-        told |= {one.name for one in both}
-    return lines
+def _names() -> list[str]:
+    """Algorithms with the kernel's name and parameters where these differ, and receivers; their own pages describe
+    them."""
+    over_reno = [one for plug_in in PLUG_INS for one in plug_in.algorithms() if one.base == "reno"]
+    own = {one.name for plug_in in PLUG_INS for one in plug_in.algorithms()}
+    tree = [one for one in ALGORITHMS.values() if one.name not in own]
+    return [
+        "## Algorithms and receivers",
+        "The kernel's own algorithms are:",
+        *_wrapped(map(_named, tree)),
+        "",
+        "[Those of this project](algorithms.md) are, with the kernel's name and their parameters:",
+        *_wrapped(map(_named, over_reno)),
+        "",
+        "These are over Reno's congestion avoidance, and each with `-cubic` behind its name is over CUBIC's.",
+        "Any other name must be declared under `algorithms`, or be what a `modules` entry registers.",
+        "A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cubic` is that file's.",
+        "",
+        "[Receivers](receivers.md) are:",
+        *_wrapped(f"`{receiver.name}`" for receiver in RECEIVERS.values()),
+        "",
+    ]
 
 
-def _columns(algorithms: list[Algorithm]) -> tuple[list[str], list[str]]:
-    return [one.name for one in algorithms], list(dict.fromkeys(one.kernel for one in algorithms))
+def _named(algorithm: Algorithm) -> str:
+    parts = [] if algorithm.kernel == algorithm.name else [algorithm.kernel]
+    parts += [f"{algorithm.module}.{key}={value}" for key, value in algorithm.parameters.items()]
+    return f"`{algorithm.name}`" + (f" ({', '.join(f'`{part}`' for part in parts)})" if parts else "")
 
 
+def _wrapped(names: Iterable[str]) -> list[str]:
+    return textwrap.wrap(", ".join(names) + ".", _COLUMNS, break_on_hyphens=False, break_long_words=False)
+
+
+_COLUMNS = 120
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
 _SMALL = 5  # the most fields of a section that is told in the table of the one that has it
+_SHORT = 250  # the most characters of its text
+_PLACES = 4  # the most places of a section that its title has
 _ALIKE = 3  # the fewest rows of another section that are worth a reference
 
 
@@ -119,7 +125,7 @@ class _Sections:
         self._told: list[tuple[str, set[str]]] = []
 
     def lines(self) -> list[str]:
-        lines = ["## The profile", "", *_HEADER, *self._rows(Scenario, ""), ""]
+        lines = ["## The profile", *_HEADER, *self._rows(Scenario, ""), ""]
         choices: set[str] = set()
         for model, paths in self._places.items():
             if issubclass(model, QueueSection | HostQueueSection):
@@ -128,18 +134,21 @@ class _Sections:
                     choices.add(title)
                     lines += self._choice(title)
             elif paths[0] and not self._is_small(model):
-                lines += [f"## {', '.join(f'`{path}`' for path in paths)}", "", _text(model), ""]
+                shortest = sorted(paths, key=len)[: len(paths) if len(paths) <= _PLACES else 2]
+                lines += [f"## {', '.join(f'`{path}`' for path in shortest)}", _text(model), ""]
                 same, rows = self._unlike(paths[0], self._rows(model, ""))
                 lines += [same, ""] if same else []
                 lines += [*_HEADER, *rows, ""] if rows else []
         return lines
 
     def _is_small(self, model: type[BaseModel]) -> bool:
-        """Whether a section has few fields and one place, and its fields are plain or small as well."""
+        """Whether a section has few fields below one other, and its fields are plain or small as well."""
+        places = self._places[model]
         return (
-            len(self._places[model]) == 1
-            and len(fields := fields_of(model, whole=True)) <= _SMALL
-            and "\n" not in _text(model)
+            len({path.rpartition(".")[0] for path in places}) == 1
+            and len(places) * len(fields := fields_of(model, whole=True)) <= _SMALL
+            and len(text := _text(model)) <= _SHORT
+            and "\n\n" not in text
             and all(inner is None or self._is_small(inner) for inner in (_inner(info)[1] for _, info in fields))
         )
 
@@ -182,7 +191,7 @@ class _Sections:
             if name != "`kind`":
                 rows.append(f"| {name} | {', '.join(which)} | {rest}")
         header = ["| field | kinds | value | default | meaning |", "|---|---|---|---|---|"]
-        return [f"## `{title}`", "", *texts, "", *header, *rows, ""]
+        return [f"## `{title}`", *texts, "", *header, *rows, ""]
 
 
 def _number(found: tuple[str, list[str]]) -> int:
@@ -212,8 +221,9 @@ def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
 
 
 def _further(model: type[BaseModel]) -> str:
-    """What a section's text says behind its first sentence, which is the meaning of its field."""
-    return _text(model).partition(". ")[2]
+    """What a section's text says beyond the meaning of its field: of a line, what follows the first sentence."""
+    text = _text(model)
+    return text.replace("\n", " ") if "\n" in text else text.partition(". ")[2]
 
 
 def _text(model: type[BaseModel]) -> str:
@@ -262,7 +272,7 @@ def _value(schema: dict[str, Any]) -> str:
         return f"`{schema['const']}`"
     if "enum" in schema:
         if schema["enum"] == list(RECEIVERS):
-            return "a [receiver](#receivers)"
+            return "a [receiver](receivers.md)"
         return ", ".join(f"`{item}`" for item in schema["enum"])
     kind = schema.get("type")
     if kind == "array" and "items" in schema:

@@ -11,7 +11,6 @@ from howdah.place import PROJECT
 from howdah.record import agent, calibration, claims, run
 from howdah.record.index import ExperimentIndex, IndexedRun, ProfileSource
 
-_FEW = 4  # fields that are told without a table
 PAGE = PROJECT / "docs" / "data-format.md"
 # What a table is of, and its model; a section of the page for each file.
 _SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
@@ -92,23 +91,28 @@ _SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
 }
 
 
+_HEADER = "\n| field | what it is |\n|---|---|\n"
+
+
 def page(text: str) -> str:
     """The page with its section of each file as the models give it."""
-    for name, parts in _SECTIONS.items():
+    for name, ((words, model), *parts) in _SECTIONS.items():
         before, title, after = text.partition(f"\n## {name}\n")
         _, heading, rest = after.partition("\n## ")
-        tables = "\n".join(f"{words}\n{_told(model)}" for words, model in parts)
-        text = f"{before}{title}{tables}{heading}{rest}"
+        rows = _rows(model) + "".join(_part(*part) for part in parts)
+        text = f"{before}{title}{words}\n{_HEADER}{rows}{heading}{rest}"
     return text
 
 
-def _told(model: type) -> str:
+def _part(words: str, model: type) -> str:
+    """Rows of what a field of the file has, below a row that says which."""
+    return f"| | **{words.replace(chr(10), ' ')}** |\n{_rows(model)}"
+
+
+def _rows(model: type) -> str:
     inherited = {name for base in model.__bases__ for name in _descriptions(base)}
     told = {name: text for name, text in _descriptions(model).items() if name not in inherited}
-    if len(told) <= _FEW:
-        return "".join(f"`{name}`: {text}\n" for name, text in told.items())
-    rows = (f"| `{name}` | {text} |\n" for name, text in told.items())
-    return f"\n| field | what it is |\n|---|---|\n{''.join(rows)}"
+    return "".join(f"| `{name}` | {text} |\n" for name, text in told.items())
 
 
 def _descriptions(model: type) -> dict[str, str | None]:

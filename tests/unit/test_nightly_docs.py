@@ -27,6 +27,7 @@ from tests.nightly_factory import night, sheet, usual
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+EXAMPLES = ROOT / "docs" / "examples"
 
 
 def _blocks(kind: str) -> list[str]:
@@ -117,9 +118,8 @@ def test_the_units_are_ones_that_systemd_reads() -> None:
     service, timer = (configparser.ConfigParser(interpolation=None, strict=True) for _ in range(2))
     for parser in (service, timer):
         parser.optionxform = str  # type: ignore[assignment,method-assign]
-    first, second = _blocks("ini")
-    service.read_string(first)
-    timer.read_string(second)
+    service.read_string((EXAMPLES / "howdah-nightly.service").read_text(encoding="utf-8"))
+    timer.read_string((EXAMPLES / "howdah-nightly.timer").read_text(encoding="utf-8"))
     assert set(service.sections()) == {"Unit", "Service"}
     assert set(timer.sections()) == {"Unit", "Timer", "Install"}
     program, *arguments = shlex.split(service["Service"]["ExecStart"])
@@ -131,8 +131,7 @@ def test_the_units_are_ones_that_systemd_reads() -> None:
 
 
 def test_the_ci_job_runs_a_target_that_exists_and_keeps_what_a_night_leaves() -> None:
-    (example,) = [text for text in _blocks("yaml") if text.startswith("nightly:")]
-    job = YAML(typ="safe", pure=True).load(example)["nightly"]
+    job = YAML(typ="safe", pure=True).load(EXAMPLES / "gitlab-ci.yml")["nightly"]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (target,) = [line.removeprefix("make ") for line in job["script"]]
     assert re.search(rf"^{target}: ", makefile, re.MULTILINE)
