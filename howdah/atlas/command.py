@@ -36,16 +36,16 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
-from howdah.command.shape import Shape
 from howdah.errors import ExitCode, UsageError
 from howdah.layout import DEFAULT_WIDTH, fitted, glossary, terminal_width, write_stdout
 from howdah.number import counted
 from howdah.place import PROFILES
+from howdah.record.model import FilePart
 from howdah.report.plot import draw
 from howdah.work.display import Display
 
 
-class AtlasEntry(Shape):
+class AtlasEntry(FilePart):
     id: str
     kind: str
     paper: str
@@ -58,7 +58,7 @@ class AtlasEntry(Shape):
     claims: dict[str, int] = Field(description="its published claims by verdict")
 
 
-class AtlasTally(Shape):
+class AtlasTally(FilePart):
     """Published claims of one verdict and one cause."""
 
     verdict: str
@@ -68,14 +68,14 @@ class AtlasTally(Shape):
     claims: list[str] = Field(description="as profile/claim")
 
 
-class AtlasList(Shape):
+class AtlasList(FilePart):
     entries: list[AtlasEntry]
     claims: dict[str, int] = Field(description="all published claims by verdict")
     words: dict[str, int] = Field(description="the same by the words of the pages")
     causes: list[AtlasTally]
 
 
-class Atlas(Shape):
+class Atlas(FilePart):
     """index.json of the site."""
 
     site: str
@@ -93,7 +93,7 @@ class Atlas(Shape):
 
 RECORD = "atlas.json"
 # What it prints with ``--json``: version and shape.
-ANSWERS: dict[str, tuple[int, type[Shape]]] = {"atlas": (2, Atlas), "atlas-list": (1, AtlasList)}
+ANSWERS: dict[str, tuple[int, type[FilePart]]] = {"atlas": (2, Atlas), "atlas-list": (1, AtlasList)}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

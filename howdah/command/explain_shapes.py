@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from howdah.command.shape import Shape
+from howdah.record.model import FilePart
 
 
-class EstimateShape(Shape):
+class EstimateShape(FilePart):
     value: float | None = Field(description="null where the recording cannot tell; 'reason' says why")
     low: float | None = Field(description="null: open")
     high: float | None
@@ -18,7 +18,7 @@ class EstimateShape(Shape):
     reason: str | None
 
 
-class ExplainedExitShape(Shape):
+class ExplainedExitShape(FilePart):
     time_s: float = Field(description="since the first packet, at the sender")
     packets: EstimateShape
     round: int | None
@@ -26,12 +26,12 @@ class ExplainedExitShape(Shape):
     evidence: str
 
 
-class PolicerShape(Shape):
+class PolicerShape(FilePart):
     rate_bits_per_second: float
     burst_bytes: float
 
 
-class ExplainedFlow(Shape):
+class ExplainedFlow(FilePart):
     """One flow of a recording; docs/explain.md."""
 
     name: str
@@ -59,7 +59,7 @@ class ExplainedFlow(Shape):
     notes: list[str]
 
 
-class LegShape(Shape):
+class LegShape(FilePart):
     """From one tap to the next, in the direction of the data."""
 
     near: str = Field(description="the file of the tap nearer to the sender")
@@ -79,7 +79,7 @@ class LegShape(Shape):
     clock_skew_ppm: EstimateShape
 
 
-class JoinedShape(Shape):
+class JoinedShape(FilePart):
     """A connection that several taps saw, its files from the sender on."""
 
     name: str
@@ -87,7 +87,7 @@ class JoinedShape(Shape):
     legs: list[LegShape]
 
 
-class Explain(Shape):
+class Explain(FilePart):
     found: list[str] = Field(description="a sentence for each flow")
     flows: list[ExplainedFlow]
     joined: list[JoinedShape]

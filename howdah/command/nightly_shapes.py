@@ -7,41 +7,41 @@ from typing import Any
 
 from pydantic import Field
 
-from howdah.command.shape import Shape
+from howdah.record.model import FilePart
 
 
-class NightlyCell(Shape):
+class NightlyCell(FilePart):
     id: str
     experiment: str
     cell: str
     repetitions: int
 
 
-class NightlyList(Shape):
+class NightlyList(FilePart):
     suite: str
     cells: list[NightlyCell]
 
 
-class NightlyAccept(Shape):
+class NightlyAccept(FilePart):
     baseline: str
     experiments: list[str]
     not_built: list[str]
     runs_that_do_not_count: int
 
 
-class ShareShape(Shape):
+class ShareShape(FilePart):
     proven: float
     failed: float
 
 
-class PowerRow(Shape):
+class PowerRow(FilePart):
     kernel: str
     plant: str
     share: float
     found: list[ShareShape]
 
 
-class NightlyPower(Shape):
+class NightlyPower(FilePart):
     suite: str
     cells: int
     tests: int
@@ -53,7 +53,7 @@ class NightlyPower(Shape):
     left_out: list[str]
 
 
-class Nightly(Shape):
+class Nightly(FilePart):
     """night.json (docs/nightly.md)."""
 
     night: str
