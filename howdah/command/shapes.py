@@ -14,7 +14,6 @@ from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
 from howdah.command.build_shapes import Build, BundleSources, BundleWritten
-from howdah.command.explain_shapes import Explain
 from howdah.command.list_shapes import (
     ListAlgorithms,
     ListKernels,
@@ -27,6 +26,7 @@ from howdah.command.list_shapes import (
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
 from howdah.command.search_shapes import Search
 from howdah.compact import compact_json
+from howdah.explain.shown import Explain
 from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
 from howdah.hooks import CommandEntry

@@ -18,7 +18,7 @@ from howdah.explain.estimate import Estimate, absent
 from howdah.explain.explained import Explained
 from howdah.explain.read import Read
 from howdah.explain.seen import Seen
-from howdah.explain.shown import joined_json
+from howdah.explain.shown import EstimateShape, shown_joined
 from howdah.library.axis import EXPERIMENT, TEXT, table
 from howdah.library.result import Types, exit_measures
 from howdah.metric import known_metrics, unit_by_suffix
@@ -220,15 +220,15 @@ def sample_rows(read: Read) -> pa.Table:
 
 def leg_rows(read: Read) -> pa.Table:
     """Estimates have their ends in columns of their own, ``_low`` and ``_high``."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for each in read.joined:
-        for leg in joined_json(each)["legs"]:
-            row: dict[str, Any] = {EXPERIMENT: RECORDED, "run": leg["near"], FLOW_NAME: each.name}
-            row |= {name: leg[name] for name in _LEG_TEXTS}
+        for leg in shown_joined(each).legs:
+            row: dict[str, Any] = {EXPERIMENT: RECORDED, "run": leg.near, FLOW_NAME: each.name}
+            row |= {name: getattr(leg, name) for name in _LEG_TEXTS}
             for name in _LEG_NUMBERS:
-                value = leg[name]
-                if isinstance(value, dict):
-                    row |= {name: value["value"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
+                value = getattr(leg, name)
+                if isinstance(value, EstimateShape):
+                    row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
                 else:
                     row[name] = value
             rows.append(row)

@@ -61,9 +61,8 @@ _SOURCES = (
     "record/result.py",
     "record/sample.py",
     "publish/metric.py",
-    "publish/summary.py",
     "publish/openmetrics.py",
-    "publish/text.py",
+    "publish/exposition.py",
     "publish/blocks.py",
 )
 
