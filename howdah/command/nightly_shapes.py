@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import Field
-
+from howdah.nightly.night import NightFile
 from howdah.record.model import FilePart
 
 
-class NightlyCell(FilePart):
+class ListedCell(FilePart):
     id: str
     experiment: str
     cell: str
@@ -19,7 +16,7 @@ class NightlyCell(FilePart):
 
 class NightlyList(FilePart):
     suite: str
-    cells: list[NightlyCell]
+    cells: list[ListedCell]
 
 
 class NightlyAccept(FilePart):
@@ -53,16 +50,5 @@ class NightlyPower(FilePart):
     left_out: list[str]
 
 
-class Nightly(FilePart):
-    """night.json (docs/nightly.md)."""
-
+class Nightly(NightFile):
     night: str
-    suite: str
-    started: str
-    ended: str
-    wall_s: float
-    baseline: str
-    states: dict[str, int]
-    problems: list[str]
-    cells: list[dict[str, Any]]
-    range: dict[str, Any] | None = Field(default=None, description="of a night over a range of commits")
