@@ -7,9 +7,8 @@ those of runs have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from howdah.explain.shown import EstimateShape, shown_joined
 from howdah.library.axis import EXPERIMENT, TEXT, table
 from howdah.library.result import Types, exit_measures
 from howdah.metric import known_metrics, unit_by_suffix
-from howdah.record.axis import AXES, FLOW_NAME
+from howdah.record.axis import AXES, FLOW_NAME, Scalar
 
 RECORDED = "recorded"
 _ROUNDS = {"round": pa.int64(), "time_ns": pa.int64(), "inflight_packets": pa.float64(), "sent_packets": pa.float64()}
@@ -37,11 +36,11 @@ def axis_columns() -> Types:
     return {EXPERIMENT: TEXT, **dict.fromkeys(AXES, TEXT), "repetition": pa.int64()}
 
 
-def _axes_of(flow: Explained) -> dict[str, Any]:
+def _axes_of(flow: Explained) -> dict[str, Scalar]:
     return {EXPERIMENT: RECORDED, "run": flow.file, "algorithm": flow.algorithm[0] if flow.algorithm else None}
 
 
-def _rows_of(read: Read) -> Iterator[tuple[Explained, dict[str, Any]]]:
+def _rows_of(read: Read) -> Iterator[tuple[Explained, dict[str, Scalar]]]:
     for number, flow in enumerate(read.flows, 1):
         yield flow, {**_axes_of(flow), "flow": number, FLOW_NAME: flow.name}
 
@@ -50,7 +49,7 @@ def _types(more: Types) -> Types:
     return {**axis_columns(), "flow": pa.int16(), FLOW_NAME: TEXT, **more}
 
 
-def _table(rows: list[dict[str, Any]], more: Types) -> pa.Table:
+def _table(rows: Sequence[Mapping[str, Scalar]], more: Types) -> pa.Table:
     units = {name: unit.name for name in more if (unit := unit_by_suffix(name)) is not None}
     return table(rows, _types(more), units)
 
@@ -223,7 +222,7 @@ def leg_rows(read: Read) -> pa.Table:
     rows = []
     for each in read.joined:
         for leg in shown_joined(each).legs:
-            row: dict[str, Any] = {EXPERIMENT: RECORDED, "run": leg.near, FLOW_NAME: each.name}
+            row: dict[str, Scalar] = {EXPERIMENT: RECORDED, "run": leg.near, FLOW_NAME: each.name}
             row |= {name: getattr(leg, name) for name in _LEG_TEXTS}
             for name in _LEG_NUMBERS:
                 value = getattr(leg, name)

@@ -39,7 +39,7 @@ class StateOfExperiment:
 
 
 @dataclass(frozen=True)
-class FlowExit:
+class ExitState:
     after_start_s: float
     time_s: float
     cwnd_packets: float
@@ -52,7 +52,7 @@ class FlowState:
     acks: int
     cwnd_packets: float | None
     srtt_ms: float | None
-    exit: FlowExit | None
+    exit: ExitState | None
     step_s: float
     cwnd: list[float | None]
     srtt: list[float | None]
@@ -211,7 +211,7 @@ def _flow(each: FlowSoFar, trace: AckTrace, path: PlannedPath) -> FlowState:
         each.acks,
         each.cwnd_packets if each.acks else None,
         each.srtt_us / 1e3 if each.acks else None,
-        FlowExit(
+        ExitState(
             left.after_start_s,
             left.after_start_s + each.flow.start_us / 1e6,
             left.cwnd_packets,
