@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from collectors.collector import Surroundings
-    from howdah.command.shape import Shape
     from howdah.engine.engine import Engine
     from howdah.ingest.source import Context, SourceReport
     from howdah.measure.measured import Measured
     from howdah.metric import Metric
     from howdah.plan.plan import Plan
     from howdah.record.directory import RunDirectory
+    from howdah.record.model import FilePart
     from howdah.record.result import Run
     from howdah.record.verdict import Check
     from howdah.trait import Traits
@@ -141,7 +141,7 @@ class CommandEntry:
     says: str
     add_parser: Callable[[argparse._SubParsersAction[Any]], None]
     heading: str = ""
-    answers: Callable[[], Mapping[str, tuple[int, type[Shape]]]] = dict
+    answers: Callable[[], Mapping[str, tuple[int, type[FilePart]]]] = dict
 
 
 # Names that stand for several profiles, as ``howdah nightly --claims`` takes them: the profiles of each.

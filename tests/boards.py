@@ -35,12 +35,12 @@ def queries(*, of_sweep: bool = False) -> list[tuple[str, str]]:
     """Each with its panel, as Grafana sends it when all is chosen: of what is finished, or of a sweep that goes on."""
     found = []
     for board in boards():
-        if (board["uid"] == _SWEEP) != of_sweep:
+        if (board.uid == _SWEEP) != of_sweep:
             continue
-        for panel in board["panels"]:
+        for panel in board.grafana()["panels"]:
             for target in panel["targets"]:
                 query = target["expr"].replace("$__interval", _LONG)
-                found.append((f"{board['uid']}: {panel['title']}", re.sub(r"\$\w+", ".*", query)))
+                found.append((f"{board.uid}: {panel['title']}", re.sub(r"\$\w+", ".*", query)))
     return found
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
@@ -17,9 +16,9 @@ from howdah.atlas.chapter import check, chosen, published_of, read_chapters
 from howdah.atlas.finding import tell
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
-from howdah.atlas.site import write_index, write_site
+from howdah.atlas.site import AtlasIndex, write_index, write_site
 from howdah.atlas.summary import brief, summary
-from howdah.atlas.tally import tally
+from howdah.atlas.tally import ClaimTally, tally
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
 from howdah.atlas.verdict_page import Rows, claims_of, verdict_of
 from howdah.atlas.view import views
@@ -36,16 +35,16 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
-from howdah.command.shape import Shape
 from howdah.errors import ExitCode, UsageError
 from howdah.layout import DEFAULT_WIDTH, fitted, glossary, terminal_width, write_stdout
 from howdah.number import counted
 from howdah.place import PROFILES
+from howdah.record.model import FilePart
 from howdah.report.plot import draw
 from howdah.work.display import Display
 
 
-class AtlasEntry(Shape):
+class AtlasEntry(FilePart):
     id: str
     kind: str
     paper: str
@@ -58,42 +57,20 @@ class AtlasEntry(Shape):
     claims: dict[str, int] = Field(description="its published claims by verdict")
 
 
-class AtlasTally(Shape):
-    """Published claims of one verdict and one cause."""
-
-    verdict: str
-    word: str
-    cause: str = Field(description="empty where the verdict needs none")
-    number: int
-    claims: list[str] = Field(description="as profile/claim")
-
-
-class AtlasList(Shape):
+class AtlasList(FilePart):
     entries: list[AtlasEntry]
     claims: dict[str, int] = Field(description="all published claims by verdict")
     words: dict[str, int] = Field(description="the same by the words of the pages")
-    causes: list[AtlasTally]
+    causes: list[ClaimTally]
 
 
-class Atlas(Shape):
-    """index.json of the site."""
-
+class Atlas(AtlasIndex):
     site: str
-    quick: bool
-    created: str
-    verdicts: dict[str, int]
-    claims: dict[str, int]
-    words: dict[str, dict[str, int]] = Field(description="entries and claims, counted by the words of the pages")
-    causes: list[AtlasTally]
-    wall_s: float
-    core_s: float
-    simulated_s: float
-    entries: list[dict[str, Any]]
 
 
 RECORD = "atlas.json"
 # What it prints with ``--json``: version and shape.
-ANSWERS: dict[str, tuple[int, type[Shape]]] = {"atlas": (2, Atlas), "atlas-list": (1, AtlasList)}
+ANSWERS: dict[str, tuple[int, type[FilePart]]] = {"atlas": (2, Atlas), "atlas-list": (1, AtlasList)}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -180,10 +157,10 @@ def execute(options: argparse.Namespace) -> int:
     text = summary(shown, record, problems, quick=options.quick)
     (site / "summary.md").write_text(text, encoding="utf-8")
     if options.json:
-        answer("atlas", {"site": str(page), **data}, ANSWERS["atlas"][0])
+        answer("atlas", {"site": str(page), **data.plain()}, ANSWERS["atlas"][0])
     else:
         write_stdout(fitted(brief(shown, record, problems, page, quick=options.quick)))
-    return _exit_code(data["claims"], problems)
+    return _exit_code(data.claims, problems)
 
 
 def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
@@ -194,15 +171,15 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
     return ExitCode.DIFFERS if claims.get("fail") else 0
 
 
-def _listed(catalogue: Catalogue, rows: Rows) -> dict[str, Any]:
+def _listed(catalogue: Catalogue, rows: Rows) -> AtlasList:
     """The entries, and the verdicts and causes of all published claims."""
     verdicts = [row.verdict for row in rows.values()]
-    return {
-        "entries": [_row(entry, rows) for entry in catalogue.entries],
-        "claims": count(verdicts),
-        "words": count_words(verdicts),
-        "causes": [each.data for each in tally(rows.items(), catalogue.causes)],
-    }
+    return AtlasList(
+        entries=[_row(entry, rows) for entry in catalogue.entries],
+        claims=count(verdicts),
+        words=count_words(verdicts),
+        causes=tally(rows.items(), catalogue.causes),
+    )
 
 
 def _list(catalogue: Catalogue, rows: Rows, width: int) -> None:
@@ -218,8 +195,17 @@ def _list(catalogue: Catalogue, rows: Rows, width: int) -> None:
     write_stdout("\n".join(glossary(shown, width)) + "\n" + fitted(f"{claims_text(verdicts)}\n"))
 
 
-def _row(entry: Entry, rows: Rows) -> dict[str, Any]:
+def _row(entry: Entry, rows: Rows) -> AtlasEntry:
     section, verdict = entry.section, verdict_of(entry, rows)
-    row = {"id": entry.id, "kind": entry.kind, "paper": entry.paper.key, "where": section.where, "title": section.title}
-    found = {"central": section.central, "verdict": verdict, "word": word(verdict)}
-    return {**row, "profiles": section.profiles, **found, "claims": count(claims_of(entry, rows))}
+    return AtlasEntry(
+        id=entry.id,
+        kind=entry.kind,
+        paper=entry.paper.key,
+        where=section.where,
+        title=section.title,
+        profiles=section.profiles,
+        central=section.central,
+        verdict=verdict,
+        word=word(verdict),
+        claims=count(claims_of(entry, rows)),
+    )

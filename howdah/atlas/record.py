@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
+from howdah.codec import encoded
 from howdah.errors import RecordError
 from howdah.record.directory import read_json, write_json
-from howdah.record.provenance import machine, now, software
+from howdah.record.provenance import now
 
 FORMAT = 1
 
@@ -53,9 +53,6 @@ class Record:
     def simulated_s(self, *, quick: bool) -> float:
         return sum(sitting.simulated_s for sitting in self.of(quick=quick))
 
-    def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, "sittings": [asdict(sitting) for sitting in self.sittings]}
-
 
 def begin(quick: bool, workers: int) -> Sitting:
     return Sitting(started=now(), quick=quick, workers=workers)
@@ -78,10 +75,5 @@ def add(path: Path, sitting: Sitting) -> Record:
     """Add a sitting to the record at ``path`` and return it."""
     record = read_record(path)
     record.sittings.append(sitting)
-    write_json(path, record.to_json())
+    write_json(path, {"format": FORMAT, "sittings": encoded(record.sittings)})
     return record
-
-
-def provenance() -> dict[str, Any]:
-    """The software and the machine of this moment."""
-    return {"howdah": software().plain(), "host": machine().plain()}

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
+from pydantic import Field
 
 from howdah import __version__
 from howdah.assets import Script
 from howdah.atlas.catalogue import ATLAS, Catalogue
 from howdah.atlas.cause import CLASSES
 from howdah.atlas.finding import STATUSES, Findings
-from howdah.atlas.record import Record, provenance
+from howdah.atlas.record import Record
 from howdah.atlas.tally import ClaimTally, cause_of, tally
 from howdah.atlas.verdict import WORDS, claims_text, count, count_words, sentence, word
 from howdah.atlas.view import ClaimView, View, anchor_of
@@ -26,7 +26,9 @@ from howdah.errors import HowdahError, explain
 from howdah.number import counted, significant
 from howdah.place import REPORTS
 from howdah.record.directory import write_json
-from howdah.record.provenance import now
+from howdah.record.model import FilePart
+from howdah.record.provenance import machine, now, software
+from howdah.record.run import HostMachine, Software
 from howdah.report.origin import Fact
 from howdah.report.page import write
 from howdah.report.template import templates_of
@@ -229,66 +231,107 @@ def _duration(seconds: float) -> str:
 
 
 def _made_by() -> str:
-    software: dict[str, Any] = provenance()["howdah"]
-    revision = str(software.get("revision") or "")[:12]
-    changed = ", with changes that are not committed" if software.get("modified") else ""
+    mine = software()
+    revision = (mine.revision or "")[:12]
+    changed = ", with changes that are not committed" if mine.modified else ""
     return f"howdah {__version__}{f', revision {revision}' if revision else ''}{changed}"
 
 
 FORMAT = 2
 
 
-def index_data(views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:
-    """The whole index as plain values."""
-    return {
-        "format": FORMAT,
-        "created": now(),
-        "quick": quick,
-        **provenance(),
-        "verdicts": count(view.verdict for view in views),
-        "words": {
+class AtlasClaim(FilePart):
+    """A claim as claims.json has it, with the profile it comes from."""
+
+    profile: str
+    word: str
+    central: bool
+    cause: dict[str, str] | None = Field(description="why it is not reproduced: class, word, says")
+
+
+class IndexedEntry(FilePart):
+    id: str
+    kind: str
+    title: str
+    paper: str
+    where: str
+    page: str
+    verdict: str
+    word: str
+    reason: str | None
+    profiles: list[str]
+    published: list[str]
+    claims: list[AtlasClaim]
+
+
+class AtlasIndex(FilePart):
+    """index.json of the site."""
+
+    format: int
+    created: str
+    quick: bool
+    howdah: Software
+    host: HostMachine
+    verdicts: dict[str, int]
+    words: dict[str, dict[str, int]] = Field(description="entries and claims, counted by the words of the pages")
+    claims: dict[str, int]
+    causes: list[ClaimTally]
+    wall_s: float
+    core_s: float
+    simulated_s: float
+    entries: list[IndexedEntry]
+
+
+def index_data(views: list[View], record: Record, *, quick: bool) -> AtlasIndex:
+    return AtlasIndex(
+        format=FORMAT,
+        created=now(),
+        quick=quick,
+        howdah=software(),
+        host=machine(),
+        verdicts=count(view.verdict for view in views),
+        words={
             "entries": count_words(view.verdict for view in views),
             "claims": count_words(verdicts_of(views)),
         },
-        "claims": count(verdicts_of(views)),
-        "causes": [each.data for each in tally_of(views)],
-        "wall_s": round(record.wall_s(quick=quick), 1),
-        "core_s": round(record.core_s(quick=quick), 1),
-        "simulated_s": round(record.simulated_s(quick=quick), 1),
-        "entries": [_entry(view) for view in views],
-    }
+        claims=count(verdicts_of(views)),
+        causes=tally_of(views),
+        wall_s=round(record.wall_s(quick=quick), 1),
+        core_s=round(record.core_s(quick=quick), 1),
+        simulated_s=round(record.simulated_s(quick=quick), 1),
+        entries=[_entry(view) for view in views],
+    )
 
 
-def _entry(view: View) -> dict[str, Any]:
-    return {
-        "id": view.entry.id,
-        "kind": view.entry.kind,
-        "title": view.entry.section.title,
-        "paper": view.entry.paper.key,
-        "where": view.entry.section.where,
-        "page": view.entry.page,
-        "verdict": view.verdict,
-        "word": word(view.verdict),
-        "reason": view.entry.section.reason or None,
-        "profiles": view.entry.section.profiles,
-        "published": [chapter.name for chapter in view.chapters if chapter.published],
-        "claims": [_claim(claim) for claim in view.claims],
-    }
+def _entry(view: View) -> IndexedEntry:
+    return IndexedEntry(
+        id=view.entry.id,
+        kind=view.entry.kind,
+        title=view.entry.section.title,
+        paper=view.entry.paper.key,
+        where=view.entry.section.where,
+        page=view.entry.page,
+        verdict=view.verdict,
+        word=word(view.verdict),
+        reason=view.entry.section.reason or None,
+        profiles=view.entry.section.profiles,
+        published=[chapter.name for chapter in view.chapters if chapter.published],
+        claims=[_claim(claim) for claim in view.claims],
+    )
 
 
-def _claim(claim: ClaimView) -> dict[str, Any]:
-    """As claims.json has it, with the profile it comes from."""
-    cause = {"class": claim.cause.key, "word": claim.cause.word, "says": claim.cause.says} if claim.cause else None
-    return {
-        "profile": claim.profile,
-        "word": word(claim.verdict),
-        "central": claim.is_central,
-        "cause": cause,
+def _claim(claim: ClaimView) -> AtlasClaim:
+    why = claim.cause
+    return AtlasClaim(
+        profile=claim.profile,
+        word=word(claim.verdict),
+        central=claim.is_central,
+        cause={"class": why.key, "word": why.word, "says": why.says} if why else None,
         **claim.data.plain(),
-    }
+    )
 
 
-def write_index(site: Path, views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:
+def write_index(site: Path, views: list[View], record: Record, *, quick: bool) -> AtlasIndex:
     data = index_data(views, record, quick=quick)
-    write_json(site / "index.json", data)
+    write_json(site / "index.json", data.plain())
     return data

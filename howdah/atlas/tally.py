@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+
+from pydantic import Field
 
 from howdah.atlas.cause import CLASSES, NOT_LISTED, Cause
 from howdah.atlas.verdict import VERDICTS, word
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
 from howdah.record.claims import ClaimRow
+from howdah.record.model import FilePart
 
 _BY_CONTROL = "a control shows the mechanism"
 _ELSEWHERE = "holds elsewhere in what the paper leaves open"
@@ -27,18 +28,14 @@ _ORDER = [
 ]
 
 
-@dataclass(frozen=True)
-class ClaimTally:
-    """Claims of one verdict and one cause, as ``profile/claim``. ``cause`` is empty where a verdict needs none."""
+class ClaimTally(FilePart):
+    """Claims of one verdict and one cause."""
 
     verdict: str
     word: str
-    cause: str
-    claims: list[str]
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return {**asdict(self), "number": len(self.claims)}
+    cause: str = Field(description="empty where the verdict needs none")
+    claims: list[str] = Field(description="as profile/claim")
+    number: int
 
 
 def cause_of(row: ClaimRow, cause: Cause | None) -> str:
@@ -61,7 +58,8 @@ def tally(rows: Iterable[tuple[str, ClaimRow]], causes: Mapping[str, Cause]) -> 
     for name, row in rows:
         found.setdefault((row.verdict, cause_of(row, causes.get(name))), []).append(name)
     return [
-        ClaimTally(verdict, word(verdict), why, names) for (verdict, why), names in sorted(found.items(), key=_place)
+        ClaimTally(verdict=verdict, word=word(verdict), cause=why, claims=names, number=len(names))
+        for (verdict, why), names in sorted(found.items(), key=_place)
     ]
 
 

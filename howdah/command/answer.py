@@ -12,7 +12,10 @@ import json
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from howdah.record.model import FilePart
 
 SHAPE = "shape"
 VERSIONS = {
@@ -55,13 +58,14 @@ VERSIONS = {
 }
 
 
-def answer(name: str, value: Mapping[str, Any], version: int | None = None) -> None:
+def answer(name: str, value: Mapping[str, Any] | FilePart, version: int | None = None) -> None:
     """Print the object of a command. ``value`` holds no number that JSON lacks: those become null.
 
     ``version`` is that of a command which an extension adds; the others are in the table.
     """
+    said = value if isinstance(value, Mapping) else value.plain()
     shape = f"{name}/{VERSIONS[name] if version is None else version}"
-    _write(json.dumps({SHAPE: shape, **_plain(value)}, allow_nan=False))
+    _write(json.dumps({SHAPE: shape, **_plain(said)}, allow_nan=False))
 
 
 def tell(event: Mapping[str, Any]) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from howdah.command.shape import Shape
+from howdah.record.model import FilePart
 
 
-class Build(Shape):
+class Build(FilePart):
     built: dict[str, str] = Field(description="what, and where it is")
 
 
-class BundleWritten(Shape):
+class BundleWritten(FilePart):
     bundle: str = Field(description="the file, or the directory that was filled")
     digest: str = Field(description="SHA-256 of its bundle.json, which names all other files with theirs")
     bytes: int
 
 
-class BundleSources(Shape):
+class BundleSources(FilePart):
     bundle: str
     sources: str = Field(description="the directory that they were fetched into")
     missing: list[str] = Field(description="what the mirror has not, with apt's reason")

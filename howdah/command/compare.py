@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
     width = None if options.json else terminal_width()
     comparison = compare(paths, target, prometheus, options.algorithm, width)
     if options.json:
-        answer("compare", {"report": str(comparison.page), **comparison.data})
+        answer("compare", {"report": str(comparison.page), **comparison.data.plain()})
     else:
         write_stdout(f"{comparison.text}\nreport: {comparison.page}\n")
     return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from howdah.command.answer import answer
 from howdah.command.common import RESULTS, add_json_option
@@ -13,7 +12,7 @@ from howdah.command.parser import section
 from howdah.errors import UsageError
 from howdah.explain.page import write_page
 from howdah.explain.read import MOST_FLOWS, Read, read_files
-from howdah.explain.shown import as_json, joined_json
+from howdah.explain.shown import Explain, shown_flow, shown_joined
 from howdah.explain.words import sentence, text
 from howdah.layout import write_stdout
 from howdah.work.display import Display
@@ -55,12 +54,12 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _answer(read: Read, page: Path | None) -> dict[str, Any]:
-    return {
-        "found": [sentence(flow) for flow in read.flows],
-        "flows": [as_json(flow) for flow in read.flows],
-        "joined": [joined_json(each) for each in read.joined],
-        "problems": read.problems,
-        "others": read.others,
-        "page": str(page) if page is not None else None,
-    }
+def _answer(read: Read, page: Path | None) -> Explain:
+    return Explain(
+        found=[sentence(flow) for flow in read.flows],
+        flows=[shown_flow(flow) for flow in read.flows],
+        joined=[shown_joined(each) for each in read.joined],
+        problems=read.problems,
+        others=read.others,
+        page=str(page) if page is not None else None,
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from howdah.command.shape import Shape
+from howdah.record.model import FilePart
 
 
-class ProfileShape(Shape):
+class ProfileShape(FilePart):
     profile: str
     file: str = Field(description="below profiles/")
     group: str
@@ -17,11 +17,11 @@ class ProfileShape(Shape):
     description: str
 
 
-class ListProfiles(Shape):
+class ListProfiles(FilePart):
     profiles: list[ProfileShape]
 
 
-class AlgorithmShape(Shape):
+class AlgorithmShape(FilePart):
     algorithm: str
     kernel_name: str
     module: str | None
@@ -29,11 +29,11 @@ class AlgorithmShape(Shape):
     summary: str
 
 
-class ListAlgorithms(Shape):
+class ListAlgorithms(FilePart):
     algorithms: list[AlgorithmShape]
 
 
-class KernelShape(Shape):
+class KernelShape(FilePart):
     kernel: str
     release: str
     source: str
@@ -42,47 +42,47 @@ class KernelShape(Shape):
     directory: str
 
 
-class ListKernels(Shape):
+class ListKernels(FilePart):
     kernels: list[KernelShape]
 
 
-class ReceiverSource(Shape):
+class ReceiverSource(FilePart):
     title: str
     address: str | None
 
 
-class ReceiverShape(Shape):
+class ReceiverShape(FilePart):
     receiver: str
     emulated: bool
     summary: str
     sources: list[ReceiverSource]
 
 
-class ListReceivers(Shape):
+class ListReceivers(FilePart):
     receivers: list[ReceiverShape]
 
 
-class ListedMetric(Shape):
+class ListedMetric(FilePart):
     metric: str
     unit: str | None
     meaning: str
 
 
-class ListMetrics(Shape):
+class ListMetrics(FilePart):
     metrics: list[ListedMetric]
 
 
-class StackShape(Shape):
+class StackShape(FilePart):
     stack: str
     summary: str
     needs: list[str] = Field(description="programs that build it")
 
 
-class ListStacks(Shape):
+class ListStacks(FilePart):
     stacks: list[StackShape]
 
 
-class ListedRun(Shape):
+class ListedRun(FilePart):
     experiment: str
     run: str
     status: str
@@ -91,5 +91,5 @@ class ListedRun(Shape):
     changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is shown")
 
 
-class ListRuns(Shape):
+class ListRuns(FilePart):
     runs: list[ListedRun]

@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
 
 from howdah.cluster.opened import executor_at
+from howdah.codec import encoded
 from howdah.command.answer import answer
 from howdah.command.common import (
     add_cluster_options,
@@ -20,6 +20,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
+from howdah.command.nightly_shapes import ListedCell, NightlyList
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ExitCode, HowdahError, UsageError, nearest
 from howdah.extension import extensions
@@ -177,7 +178,7 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
     place = write_night(night)
     write_copies(night, options.ktap, options.mail)
     if options.json:
-        answer("nightly", {"night": str(place), **night.to_json()})
+        answer("nightly", {"night": str(place), **night.file().plain()})
     else:
         commits = night.span.text() if isinstance(night.span, CommitSpan) else ""
         write_stdout(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
@@ -326,29 +327,22 @@ def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.N
     """Print the table. Raises HowdahError where no cell of the suite has a baseline, whose spread it takes."""
     power = power_of(baseline, suite, wanted)
     if options.json:
-        answer("nightly-power", power.to_json())
+        answer("nightly-power", encoded(power))
     else:
         write_stdout(power.text() if terminal_width() is None else fitted(power.table()))
     return 0
 
 
 def _list(suite: Suite, wanted: Wanted, *, as_json: bool) -> None:
-    cells: list[dict[str, Any]] = []
-    for one in suite.series:
-        if one.name not in wanted:
-            continue
-        slugs = wanted[one.name]
-        cells += [
-            {"experiment": one.name, "cell": slug, "repetitions": one.profile.repetitions}
-            for slug in dict.fromkeys(slugs_of(one))
-            if slugs is None or slug in slugs
-        ]
+    cells = [
+        ListedCell(id=f"{one.name}/{slug}", experiment=one.name, cell=slug, repetitions=one.profile.repetitions)
+        for one in suite.series
+        if one.name in wanted
+        for slug in dict.fromkeys(slugs_of(one))
+        if (slugs := wanted[one.name]) is None or slug in slugs
+    ]
     if as_json:
-        answer("nightly-list", {"suite": suite.name, "cells": [{"id": _id(cell), **cell} for cell in cells]})
+        answer("nightly-list", NightlyList(suite=suite.name, cells=cells))
         return
     for cell in cells:
-        write_stdout(f"{_id(cell)}  {cell['repetitions']} repetitions\n")
-
-
-def _id(cell: dict[str, Any]) -> str:
-    return f"{cell['experiment']}/{cell['cell']}"
+        write_stdout(f"{cell.id}  {cell.repetitions} repetitions\n")

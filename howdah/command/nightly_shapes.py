@@ -3,45 +3,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import Field
-
-from howdah.command.shape import Shape
+from howdah.nightly.night import NightFile
+from howdah.record.model import FilePart
 
 
-class NightlyCell(Shape):
+class ListedCell(FilePart):
     id: str
     experiment: str
     cell: str
     repetitions: int
 
 
-class NightlyList(Shape):
+class NightlyList(FilePart):
     suite: str
-    cells: list[NightlyCell]
+    cells: list[ListedCell]
 
 
-class NightlyAccept(Shape):
+class NightlyAccept(FilePart):
     baseline: str
     experiments: list[str]
     not_built: list[str]
     runs_that_do_not_count: int
 
 
-class ShareShape(Shape):
+class ShareShape(FilePart):
     proven: float
     failed: float
 
 
-class PowerRow(Shape):
+class PowerRow(FilePart):
     kernel: str
     plant: str
     share: float
     found: list[ShareShape]
 
 
-class NightlyPower(Shape):
+class NightlyPower(FilePart):
     suite: str
     cells: int
     tests: int
@@ -53,16 +50,5 @@ class NightlyPower(Shape):
     left_out: list[str]
 
 
-class Nightly(Shape):
-    """night.json (docs/nightly.md)."""
-
+class Nightly(NightFile):
     night: str
-    suite: str
-    started: str
-    ended: str
-    wall_s: float
-    baseline: str
-    states: dict[str, int]
-    problems: list[str]
-    cells: list[dict[str, Any]]
-    range: dict[str, Any] | None = Field(default=None, description="of a night over a range of commits")

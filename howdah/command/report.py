@@ -48,8 +48,8 @@ def execute(options: argparse.Namespace) -> int:
         laid_over(path, shown, page=True)
     if options.json:
         claims = read_json(path / CLAIMS_NAME)["claims"] if (path / CLAIMS_NAME).exists() else []
-        found = result_data([shown])
-        answer("report", {"report": str(page), "experiment": str(path), **found, "claims": claims})
+        places = {"report": str(page), "experiment": str(path)}
+        answer("report", {**places, **result_data([shown]).plain(), "claims": claims})
     else:
         write_stdout(f"{page}\n")
     return 0

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
-from howdah.command.shape import Shape
+from howdah.record.model import FilePart
 
 
-class SearchRow(Shape):
+class SearchRow(FilePart):
     """A candidate of a search with its score."""
 
     values: dict[str, Any] = Field(description="field or variable of a step: value, as a profile has it")
@@ -33,7 +33,7 @@ class SearchNeighbour(SearchRow):
     change: str
 
 
-class Search(Shape):
+class Search(FilePart):
     """A search (docs/search.md)."""
 
     directory: str

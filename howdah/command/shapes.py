@@ -14,7 +14,6 @@ from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
 from howdah.command.build_shapes import Build, BundleSources, BundleWritten
-from howdah.command.explain_shapes import Explain
 from howdah.command.list_shapes import (
     ListAlgorithms,
     ListKernels,
@@ -25,21 +24,32 @@ from howdah.command.list_shapes import (
     ListStacks,
 )
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
-from howdah.command.result_shapes import Compare, ReportShape, Scalar
 from howdah.command.search_shapes import Search
-from howdah.command.shape import Shape
 from howdah.compact import compact_json
+from howdah.explain.shown import Explain
 from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
 from howdah.hooks import CommandEntry
 from howdah.plan.plan import Plan
+from howdah.record.axis import Scalar
 from howdah.record.claims import ClaimRow, OpenRow
 from howdah.record.index import ProfileSource
+from howdah.record.model import FilePart
+from howdah.report.tidy import ResultData
 
 Verdict = Literal["pass", "fail", "differs", "unsupported", "invalid"]
 
 
-class CellShape(Shape):
+class Compare(ResultData):
+    report: str = Field(description="path of the page")
+
+
+class ReportShape(Compare):
+    experiment: str
+    claims: list[ClaimRow] = Field(description="as in claims.json (docs/data-format.md)")
+
+
+class CellShape(FilePart):
     run: str
     algorithm: str
     repetition: int
@@ -48,7 +58,7 @@ class CellShape(Shape):
     verdict: str | None
 
 
-class TwinRunShape(Shape):
+class TwinRunShape(FilePart):
     """One run of a twin over the recorded flow."""
 
     run: str
@@ -57,12 +67,12 @@ class TwinRunShape(Shape):
     not_explained: list[str] = Field(description="what the run does otherwise, in sentences")
 
 
-class TwinShape(Shape):
+class TwinShape(FilePart):
     page: str | None
     runs: list[TwinRunShape] = Field(description="the nearest first")
 
 
-class RunShape(Shape):
+class RunShape(FilePart):
     """experiment.json, with the claims."""
 
     experiment: str
@@ -75,13 +85,13 @@ class RunShape(Shape):
     unknown: OpenRow | None = Field(description="as in claims.json (docs/data-format.md)")
 
 
-class PlanOf(Shape):
+class PlanOf(FilePart):
     runs: int = Field(description="of the profile; 'plans' has the first one, or all with --all")
     plans: list[dict[str, Any]] = Field(description="each as in plan.json")
     cautions: list[str] = Field(description="what the runs will not show, or show of something else")
 
 
-class ClaimsShape(Shape):
+class ClaimsShape(FilePart):
     """claims.json."""
 
     quick: bool
@@ -90,14 +100,14 @@ class ClaimsShape(Shape):
     claims: list[ClaimRow]
 
 
-class FindingShape(Shape):
+class FindingShape(FilePart):
     file: str
     what: str
     said: Any
     found: Any
 
 
-class Verified(Shape):
+class Verified(FilePart):
     path: str
     state: Literal["verified", "digests only", "differs", "unchecked"]
     checked: list[str]
@@ -108,19 +118,19 @@ class Verified(Shape):
     computed: bool
 
 
-class Verify(Shape):
+class Verify(FilePart):
     verified: bool
     reports: list[Verified]
 
 
-class DifferenceShape(Shape):
+class DifferenceShape(FilePart):
     file: str
     what: str
     said: Any
     found: Any
 
 
-class Rerun(Shape):
+class Rerun(FilePart):
     rerun: str
     verdict: str
     equal: bool
@@ -130,22 +140,22 @@ class Rerun(Shape):
     changed: dict[str, list[Any]]
 
 
-class Sign(Shape):
+class Sign(FilePart):
     signatures: list[str]
 
 
-class PassedOver(Shape):
+class PassedOver(FilePart):
     what: str
     where: str | None
 
 
-class Export(Shape):
+class Export(FilePart):
     format: str
     written: list[str]
     passed_over: list[PassedOver]
 
 
-class Pack(Shape):
+class Pack(FilePart):
     file: str
     bytes: int
     sha256: str
@@ -158,37 +168,37 @@ class Pack(Shape):
     left_out: list[str]
 
 
-class Unpack(Shape):
+class Unpack(FilePart):
     directory: str
     experiments: list[str]
     files: int
     bytes: int
 
 
-class New(Shape):
+class New(FilePart):
     profile: str
     name: str
     runs: int
     core_s: float
 
 
-class Figure(Shape):
+class Figure(FilePart):
     written: list[str]
     beside: list[str] = Field(description="captions, and with --data what is drawn as CSV")
     passed_over: dict[str, str]
 
 
-class FigureToDraw(Shape):
+class FigureToDraw(FilePart):
     figure: str
     shows: str
     problem: str | None
 
 
-class FigureList(Shape):
+class FigureList(FilePart):
     figures: list[FigureToDraw]
 
 
-class Scored(Shape):
+class Scored(FilePart):
     experiment: str
     kernel: str
     algorithm: str
@@ -202,12 +212,12 @@ class Scored(Shape):
     why: str
 
 
-class ScoreShape(Shape):
+class ScoreShape(FilePart):
     thresholds: str
     scores: list[Scored]
 
 
-class Checked(Shape):
+class Checked(FilePart):
     engine: str
     what: str
     status: Literal["ok", "missing", "note"]
@@ -215,18 +225,18 @@ class Checked(Shape):
     remedy: str | None
 
 
-class Doctor(Shape):
+class Doctor(FilePart):
     checks: list[Checked]
 
 
-class Bisect(Shape):
+class Bisect(FilePart):
     first_bad: str | None
     candidates: list[str]
     steps: list[dict[str, Any]]
     log: str
 
 
-class Validate(Shape):
+class Validate(FilePart):
     """The table of the validation (docs/validate.md)."""
 
     validation: str
@@ -237,12 +247,12 @@ class Validate(Shape):
     points: list[dict[str, Any]]
 
 
-class Machines(Shape):
+class Machines(FilePart):
     """Of 'howdah machines', by its action: what there is of it is in docs/json.md."""
 
 
-class Error(Shape):
-    class _Error(Shape):
+class Error(FilePart):
+    class _Error(FilePart):
         what: str
         where: str | None
         hint: str | None
@@ -250,9 +260,9 @@ class Error(Shape):
     error: _Error
 
 
-def _added() -> dict[str, tuple[int, type[Shape]]]:
+def _added() -> dict[str, tuple[int, type[FilePart]]]:
     """Of the commands that packages of howdah's own add."""
-    found: dict[str, tuple[int, type[Shape]]] = {}
+    found: dict[str, tuple[int, type[FilePart]]] = {}
     for each in extensions("commands").values():
         if each.is_own:
             entry: CommandEntry = each.load()
@@ -262,7 +272,7 @@ def _added() -> dict[str, tuple[int, type[Shape]]]:
 
 _ADDED = _added()
 ALL_VERSIONS = {**VERSIONS, **{name: version for name, (version, _shape) in _ADDED.items()}}
-SHAPES: dict[str, type[Shape]] = {
+SHAPES: dict[str, type[FilePart]] = {
     **{name: shape for name, (_version, shape) in _ADDED.items()},
     "bisect": Bisect,
     "search": Search,

@@ -13,7 +13,7 @@ from howdah.explain.course import SenderCourse, course
 from howdah.explain.delay import SENDER, RoundTrips, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
-from howdah.explain.path import SeenPath, path_of
+from howdah.explain.path import LossBy, SeenPath, path_of
 from howdah.explain.repairs import CUBIC, RENO, repairs_of
 from howdah.explain.seen import FILLS, LATE, Seen, look
 from howdah.explain.startup import StartUp, start_up
@@ -77,7 +77,7 @@ class Explained:
     spurious_packets: int | None
     late_packets: int | None
     lost_before_packets: int | None
-    loss_by: str | None
+    loss_by: LossBy | None
     loss_words: str
     timeouts: int | None
     receive_window_least_bytes: int | None

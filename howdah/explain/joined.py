@@ -17,7 +17,7 @@ from howdah.explain.clocks import Clocks, clocks_of
 from howdah.explain.delay import RoundTrips
 from howdah.explain.explained import Explained
 from howdah.explain.matched import Matched, match_acks, match_data
-from howdah.explain.path import POLICER, QUEUE, RANDOM
+from howdah.explain.path import POLICER, QUEUE, RANDOM, LossBy
 from howdah.explain.seen import Seen
 from howdah.number import counted, delay, significant
 
@@ -41,7 +41,7 @@ class Leg:
     data: Matched
     acks: Matched | None
     clocks: Clocks
-    loss_by: str | None
+    loss_by: LossBy | None
     loss_words: str
     bucket: Bucket | None
 
@@ -119,7 +119,7 @@ def _leg(near: Explained, far: Explained) -> Leg | None:
     return Leg(near.file, far.file, data, acks, clocks, by, words, bucket)
 
 
-def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[str | None, str, Bucket | None]:
+def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[LossBy | None, str, Bucket | None]:
     """What dropped packets between two taps: where the queue of the leg was as long as it ever was, a queue; at flat
     delay where a bucket of tokens was empty, a policer; at any delay and any rate, chance."""
     lost = np.flatnonzero(data.lost)

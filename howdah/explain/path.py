@@ -6,6 +6,7 @@ lost packets: a queue that was full, a policer, or neither.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 
@@ -19,7 +20,10 @@ from howdah.explain.thrown import thrown_away
 from howdah.ingest.source import Integers
 from howdah.number import counted
 
-QUEUE, POLICER, RANDOM = "queue", "policer", "random"
+LossBy = Literal["queue", "policer", "random"]
+QUEUE: Final = "queue"
+POLICER: Final = "policer"
+RANDOM: Final = "random"
 _GROWS, _MOST_PER_ACK = 1.3, 3.0
 _EMPTY, _FEW_ROUNDS, _STEADY = 0.5, 3, 0.02  # of the BDP; rounds; of the base round trip
 _FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
@@ -54,7 +58,7 @@ class SeenPath:
     delay_variation_ns: Estimate
     losses: int
     loss_share: float
-    loss_by: str | None
+    loss_by: LossBy | None
     loss_words: str
     payload_share: float
     policer: Bucket | None
@@ -170,9 +174,9 @@ def _levels(course: SenderCourse, trips: RoundTrips) -> tuple[Reals, Integers]:
 
 
 def _doubted(
-    by: str | None, words: str, levels: Reals, left: Integers, trips: RoundTrips, rate: Estimate, seen: Seen,
+    by: LossBy | None, words: str, levels: Reals, left: Integers, trips: RoundTrips, rate: Estimate, seen: Seen,
     course: SenderCourse,
-) -> tuple[str | None, str]:  # fmt: skip
+) -> tuple[LossBy | None, str]:  # fmt: skip
     """A delay like a full queue's is none where less was in flight than it holds: the way became longer, or something
     stood still. Nor do the last packets of a transfer tell, behind which nothing arrived."""
     base = trips.base_ns.value
@@ -225,7 +229,7 @@ def _per_ack(course: SenderCourse) -> float:
 
 def _dropper(
     levels: Reals, trips: RoundTrips, share: float, course: SenderCourse, path_ns: float
-) -> tuple[str | None, str]:
+) -> tuple[LossBy | None, str]:
     """What lost packets, by the queue in front of the losses. A queue drops when it is full, so at one level, and most
     of the time it holds less. A policer drops what is above its rate, and nothing below. Neither depends on chance."""
     if not levels.size:
@@ -262,7 +266,7 @@ def _at_any_level(levels: Reals, trips: RoundTrips) -> bool:
     return float((levels < _FAR_BELOW * most).mean()) >= _FAR_SHARE and int((levels >= _AT_IT * most).sum()) <= 1
 
 
-def _at_flat_delay(course: SenderCourse, base_ns: int, share: float) -> tuple[str | None, str]:
+def _at_flat_delay(course: SenderCourse, base_ns: int, share: float) -> tuple[LossBy | None, str]:
     """A policer, or chance: whether losses come only where the flow is at its fastest."""
     at = np.unique(np.maximum(course.again, 0))
     apart = at[np.concatenate([[True], np.diff(course.time_ns[at]) > base_ns])]

@@ -1,92 +1,182 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One explained flow as an object of JSON: docs/json.schema.json has its shape."""
+"""What ``howdah explain --json`` prints: explained flows, and connections that several taps saw."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from typing import Literal
+
+from pydantic import Field
 
 from howdah.explain.bucket import Bucket
+from howdah.explain.connection import Options
 from howdah.explain.estimate import Estimate
-from howdah.explain.explained import Explained
+from howdah.explain.explained import Explained, ExplainedExit
 from howdah.explain.joined import Joined, Leg
-
-_PLAIN = (
-    "name", "file", "source", "at", "duration_s", "data_bytes", "opener", "mss_bytes", "initial_window_packets",
-    "handshake_rtt_us", "goodput_bits_per_second", "growth", "round_flights_packets", "why_no_exit", "limit",
-    "retransmitted_packets", "spurious_packets", "late_packets", "lost_before_packets", "loss_by", "loss_words",
-    "timeouts",
-    "receive_window_least_bytes", "receive_window_most_bytes", "segments_per_ack", "paced", "algorithm",
-    "algorithm_words", "notes", "unknown",
-)  # fmt: skip
-_ESTIMATES = (
-    "base_rtt_us", "rate_bits_per_second", "sender_interface_bits_per_second", "buffer_bytes", "delay_variation_us",
-    "peak_packets", "overshoot_packets",
-)  # fmt: skip
+from howdah.explain.path import LossBy
+from howdah.record.model import FilePart
 
 
-def as_json(flow: Explained) -> dict[str, Any]:
-    found: dict[str, Any] = {name: getattr(flow, name) for name in _PLAIN}
-    found |= {name: _estimate(getattr(flow, name)) for name in _ESTIMATES}
-    found["policer"] = _policer(flow.policer)
-    found["options"] = {side: asdict(said) if said is not None else None for side, said in flow.options.items()}
-    leaves = flow.exit
-    found["exit"] = None if leaves is None else {
-        "time_s": leaves.time_s,
-        "packets": _estimate(leaves.packets),
-        "round": leaves.round,
-        "cause": leaves.cause,
-        "evidence": leaves.evidence,
-    }  # fmt: skip
-    holding = flow.holding
-    found["held"] = None if holding is None else {kind.metric: holding.share(kind) for kind in holding.seconds}
-    found["held_back_by"] = str(flow.held_back_by.value) if flow.held_back_by is not None else None
-    found["held_window_bytes"] = holding.window_bytes if holding is not None else None
-    return found
+class EstimateShape(FilePart):
+    value: float | None = Field(description="null where the recording cannot tell; 'reason' says why")
+    low: float | None = Field(description="null: open")
+    high: float | None
+    how: str | None
+    reason: str | None
 
 
-def _estimate(found: Estimate) -> dict[str, Any]:
-    return {
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "how": found.how or None,
-        "reason": found.reason or None,
+class ExplainedExitShape(FilePart):
+    time_s: float = Field(description="since the first packet, at the sender")
+    packets: EstimateShape
+    round: int | None
+    cause: str | None = Field(description="as exit_cause of metrics.json; null where nothing tells")
+    evidence: str
+
+
+class PolicerShape(FilePart):
+    rate_bits_per_second: float
+    burst_bytes: float
+
+
+class ExplainedFlow(FilePart):
+    """One flow of a recording; docs/explain.md."""
+
+    name: str
+    file: str
+    source: Literal["capture", "tcp_probe", "ss", "iperf3", "qlog"]
+    at: Literal["sender", "middle", "receiver"] | None
+    duration_s: float
+    data_bytes: int
+    opener: str | None
+    mss_bytes: int | None
+    initial_window_packets: int | None
+    handshake_rtt_us: float | None
+    goodput_bits_per_second: float
+    growth: float | None
+    round_flights_packets: list[float]
+    why_no_exit: str
+    limit: str | None = Field(description="what ended the growth without an exit: receive-window, application")
+    retransmitted_packets: int | None
+    spurious_packets: int | None
+    late_packets: int | None
+    lost_before_packets: int | None
+    loss_by: LossBy | None
+    loss_words: str
+    timeouts: int | None
+    receive_window_least_bytes: int | None
+    receive_window_most_bytes: int | None
+    segments_per_ack: float | None
+    paced: bool | None
+    algorithm: list[str] = Field(description="those that fit, the likeliest first")
+    algorithm_words: str
+    notes: list[str]
+    unknown: dict[str, str] = Field(description="what the recording cannot tell, and why")
+    base_rtt_us: EstimateShape
+    rate_bits_per_second: EstimateShape
+    sender_interface_bits_per_second: EstimateShape
+    buffer_bytes: EstimateShape
+    delay_variation_us: EstimateShape
+    peak_packets: EstimateShape
+    overshoot_packets: EstimateShape
+    policer: PolicerShape | None
+    options: dict[str, Options | None]
+    exit: ExplainedExitShape | None
+    held: dict[str, float] | None = Field(description="held_*_share of docs/measures.md")
+    held_back_by: str | None
+    held_window_bytes: float | None
+
+
+class LegShape(FilePart):
+    """From one tap to the next, in the direction of the data."""
+
+    near: str = Field(description="the file of the tap nearer to the sender")
+    far: str
+    packets: int = Field(description="that the near tap saw; offloaded segments count as what they hold")
+    lost_packets: int = Field(description="that the far tap did not see, and that were sent again")
+    unseen_packets: int = Field(description="that the far capture lacks though they arrived")
+    acks: int | None
+    lost_acks: int | None
+    loss_by: LossBy | None
+    loss_words: str
+    policer: PolicerShape | None
+    queue_most_us: float = Field(description="the largest one-way delay of the data beyond the least")
+    queue_back_most_us: float | None
+    one_way_us: EstimateShape
+    clock_offset_us: EstimateShape = Field(description="the far clock less the near one")
+    clock_skew_ppm: EstimateShape
+
+
+class JoinedShape(FilePart):
+    """A connection that several taps saw, its files from the sender on."""
+
+    name: str
+    files: list[str]
+    legs: list[LegShape]
+
+
+class Explain(FilePart):
+    found: list[str] = Field(description="a sentence for each flow")
+    flows: list[ExplainedFlow]
+    joined: list[JoinedShape]
+    problems: list[str] = Field(description="what is wrong with the files")
+    others: int = Field(description="connections that are not shown")
+    page: str | None
+
+
+def shown_flow(flow: Explained) -> ExplainedFlow:
+    own = {name: getattr(flow, name) for name in ExplainedFlow.model_fields if hasattr(flow, name)}
+    estimates = {name: _estimate(value) for name, value in own.items() if isinstance(value, Estimate)}
+    holding, held_by = flow.holding, flow.held_back_by
+    others = {
+        "policer": _policer(flow.policer),
+        "exit": _exit(flow.exit),
+        "held": None if holding is None else {kind.metric: holding.share(kind) for kind in holding.seconds},
+        "held_back_by": None if held_by is None else held_by.value,
+        "held_window_bytes": None if holding is None else holding.window_bytes,
     }
+    return ExplainedFlow(**(own | estimates | others))
 
 
-def joined_json(joined: Joined) -> dict[str, Any]:
+def _exit(left: ExplainedExit | None) -> ExplainedExitShape | None:
+    if left is None:
+        return None
+    packets = _estimate(left.packets)
+    return ExplainedExitShape(
+        time_s=left.time_s, packets=packets, round=left.round, cause=left.cause, evidence=left.evidence
+    )
+
+
+def _estimate(found: Estimate, per: float = 1.0) -> EstimateShape:
+    value, low, high = (None if each is None else each / per for each in (found.value, found.low, found.high))
+    return EstimateShape(value=value, low=low, high=high, how=found.how or None, reason=found.reason or None)
+
+
+def shown_joined(joined: Joined) -> JoinedShape:
     """One connection that several taps saw."""
-    return {"name": joined.name, "files": joined.files, "legs": [_leg(leg) for leg in joined.legs]}
+    return JoinedShape(name=joined.name, files=joined.files, legs=[_leg(leg) for leg in joined.legs])
 
 
-def _leg(leg: Leg) -> dict[str, Any]:
-    clocks, bucket = leg.clocks, leg.bucket
-    return {
-        "near": leg.near,
-        "far": leg.far,
-        "packets": int(leg.data.near_ns.size),
-        "lost_packets": leg.lost,
-        "unseen_packets": leg.data.unseen,
-        "acks": int(leg.acks.near_ns.size) if leg.acks is not None else None,
-        "lost_acks": leg.acks_lost,
-        "loss_by": leg.loss_by,
-        "loss_words": leg.loss_words,
-        "policer": _policer(bucket),
-        "queue_most_us": float(clocks.data_ns.max()) / 1e3,
-        "queue_back_most_us": float(clocks.ack_ns.max()) / 1e3 if clocks.ack_ns.size else None,
-        "one_way_us": _estimate(_us(clocks.data_least_ns)),
-        "clock_offset_us": _estimate(_us(clocks.offset_ns)),
-        "clock_skew_ppm": _estimate(clocks.skew_ppm),
-    }
+def _leg(leg: Leg) -> LegShape:
+    clocks = leg.clocks
+    return LegShape(
+        near=leg.near,
+        far=leg.far,
+        packets=int(leg.data.near_ns.size),
+        lost_packets=leg.lost,
+        unseen_packets=leg.data.unseen,
+        acks=int(leg.acks.near_ns.size) if leg.acks is not None else None,
+        lost_acks=leg.acks_lost,
+        loss_by=leg.loss_by,
+        loss_words=leg.loss_words,
+        policer=_policer(leg.bucket),
+        queue_most_us=float(clocks.data_ns.max()) / 1e3,
+        queue_back_most_us=float(clocks.ack_ns.max()) / 1e3 if clocks.ack_ns.size else None,
+        one_way_us=_estimate(clocks.data_least_ns, 1e3),
+        clock_offset_us=_estimate(clocks.offset_ns, 1e3),
+        clock_skew_ppm=_estimate(clocks.skew_ppm),
+    )
 
 
-def _policer(bucket: Bucket | None) -> dict[str, float] | None:
+def _policer(bucket: Bucket | None) -> PolicerShape | None:
     if bucket is None:
         return None
-    return {"rate_bits_per_second": bucket.rate_bits_per_second, "burst_bytes": bucket.burst_bytes}
-
-
-def _us(found: Estimate) -> Estimate:
-    value, low, high = (None if each is None else each / 1e3 for each in (found.value, found.low, found.high))
-    return Estimate(value, low, high, found.how, found.reason)
+    return PolicerShape(rate_bits_per_second=bucket.rate_bits_per_second, burst_bytes=bucket.burst_bytes)

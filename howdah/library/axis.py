@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -63,7 +63,9 @@ def column(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
     return pa.array(values, kind)
 
 
-def table(rows: list[dict[str, Any]], types: dict[str, pa.DataType], units: dict[str, str] | None = None) -> pa.Table:
+def table(
+    rows: Sequence[Mapping[str, Scalar]], types: dict[str, pa.DataType], units: dict[str, str] | None = None
+) -> pa.Table:
     """A table with the columns of ``types`` first, and then all others that a row has, in the order they are met."""
     names = dict.fromkeys([*types, *(name for row in rows for name in row)])
     fields, arrays = [], []

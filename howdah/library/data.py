@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError
-from howdah.library.completion import completion_table
-from howdah.library.difference import difference_table
+from howdah.library.compared import completion_table, difference_table
 from howdah.library.gathered import Gathered, axes_of_all, joined_table
 from howdah.library.rows import Rows, of_table, table_dataset, tables_there
 from howdah.record.result import Experiment, Run

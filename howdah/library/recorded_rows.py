@@ -7,9 +7,8 @@ those of runs have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +17,11 @@ from howdah.explain.estimate import Estimate, absent
 from howdah.explain.explained import Explained
 from howdah.explain.read import Read
 from howdah.explain.seen import Seen
-from howdah.explain.shown import joined_json
+from howdah.explain.shown import EstimateShape, shown_joined
 from howdah.library.axis import EXPERIMENT, TEXT, table
 from howdah.library.result import Types, exit_measures
 from howdah.metric import known_metrics, unit_by_suffix
-from howdah.record.axis import AXES, FLOW_NAME
+from howdah.record.axis import AXES, FLOW_NAME, Scalar
 
 RECORDED = "recorded"
 _ROUNDS = {"round": pa.int64(), "time_ns": pa.int64(), "inflight_packets": pa.float64(), "sent_packets": pa.float64()}
@@ -37,11 +36,11 @@ def axis_columns() -> Types:
     return {EXPERIMENT: TEXT, **dict.fromkeys(AXES, TEXT), "repetition": pa.int64()}
 
 
-def _axes_of(flow: Explained) -> dict[str, Any]:
+def _axes_of(flow: Explained) -> dict[str, Scalar]:
     return {EXPERIMENT: RECORDED, "run": flow.file, "algorithm": flow.algorithm[0] if flow.algorithm else None}
 
 
-def _rows_of(read: Read) -> Iterator[tuple[Explained, dict[str, Any]]]:
+def _rows_of(read: Read) -> Iterator[tuple[Explained, dict[str, Scalar]]]:
     for number, flow in enumerate(read.flows, 1):
         yield flow, {**_axes_of(flow), "flow": number, FLOW_NAME: flow.name}
 
@@ -50,7 +49,7 @@ def _types(more: Types) -> Types:
     return {**axis_columns(), "flow": pa.int16(), FLOW_NAME: TEXT, **more}
 
 
-def _table(rows: list[dict[str, Any]], more: Types) -> pa.Table:
+def _table(rows: Sequence[Mapping[str, Scalar]], more: Types) -> pa.Table:
     units = {name: unit.name for name in more if (unit := unit_by_suffix(name)) is not None}
     return table(rows, _types(more), units)
 
@@ -220,15 +219,15 @@ def sample_rows(read: Read) -> pa.Table:
 
 def leg_rows(read: Read) -> pa.Table:
     """Estimates have their ends in columns of their own, ``_low`` and ``_high``."""
-    rows: list[dict[str, Any]] = []
+    rows = []
     for each in read.joined:
-        for leg in joined_json(each)["legs"]:
-            row: dict[str, Any] = {EXPERIMENT: RECORDED, "run": leg["near"], FLOW_NAME: each.name}
-            row |= {name: leg[name] for name in _LEG_TEXTS}
+        for leg in shown_joined(each).legs:
+            row: dict[str, Scalar] = {EXPERIMENT: RECORDED, "run": leg.near, FLOW_NAME: each.name}
+            row |= {name: getattr(leg, name) for name in _LEG_TEXTS}
             for name in _LEG_NUMBERS:
-                value = leg[name]
-                if isinstance(value, dict):
-                    row |= {name: value["value"], f"{name}_low": value["low"], f"{name}_high": value["high"]}
+                value = getattr(leg, name)
+                if isinstance(value, EstimateShape):
+                    row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
                 else:
                     row[name] = value
             rows.append(row)

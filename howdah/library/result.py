@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from howdah.library.axis import EXPERIMENT, TEXT, own_axes, run_axes, table
 from howdah.metric import known_metrics, unit_by_suffix
-from howdah.record.axis import FLOW_NAME, Axes
+from howdah.record.axis import FLOW_NAME, Axes, Scalar
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 
@@ -30,7 +29,7 @@ _EXIT = "exit_"
 _WITH_EXITS = ("decision_time_s", "decision_cwnd_packets", "overshoot_packets", "retransmitted_packets")
 
 
-def _of_run(run: Run) -> dict[str, Any]:
+def _of_run(run: Run) -> dict[str, Scalar]:
     return {**own_axes(run), RUN: run.name}
 
 
@@ -39,7 +38,7 @@ def run_rows(runs: list[Run], axes: Types) -> pa.Table:
     rows = []
     for run in runs:
         said = run.provenance
-        row: dict[str, Any] = {
+        row: dict[str, Scalar] = {
             **_of_run(run),
             "status": run.status,
             "verdict": run.verdict_name,
@@ -86,7 +85,7 @@ def run_rows(runs: list[Run], axes: Types) -> pa.Table:
     return table(rows, types, units)
 
 
-def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Any]:
+def _of_measure(run: Run, axes: Axes, row: MetricRow) -> dict[str, Scalar]:
     """The axes of a row of metrics.json; those of a flow are the flow's."""
     number = row.flow
     flow = axes.flows.get(number) if isinstance(number, int) else None
@@ -116,7 +115,7 @@ def metric_rows(runs: list[Run], axes: Types) -> pa.Table:
     return pa.concat_tables(pieces, promote_options="default").unify_dictionaries().combine_chunks()
 
 
-def _measures(runs: list[Run]) -> Iterator[dict[str, Any]]:
+def _measures(runs: list[Run]) -> Iterator[dict[str, Scalar]]:
     for run in runs:
         own = run_axes(run)
         for row in itertools.chain(run.metrics, run.connections().rows()):
@@ -139,7 +138,7 @@ def exit_measures() -> list[str]:
 
 def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
     """A row for each flow that has a measure of its exit; a measure without a value is null."""
-    found: dict[tuple[str, int], dict[str, Any]] = {}
+    found: dict[tuple[str, int], dict[str, Scalar]] = {}
     metrics, names = known_metrics(), exit_measures()
     wanted = set(names)
     for run in runs:
@@ -159,7 +158,7 @@ def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
 
 def check_rows(runs: list[Run], axes: Types) -> pa.Table:
     """A row for each check; what was expected and measured is JSON, because its kind differs by check."""
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, Scalar]] = []
     for run in runs:
         own = _of_run(run)
         for check in run.checks:

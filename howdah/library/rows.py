@@ -129,8 +129,7 @@ class Rows:
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """A dictionary for each row; for small tables."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
+        return self.to_arrow().to_pylist()  # type: ignore[no-any-return]
 
     def batches(self) -> pa.RecordBatchReader:
         """The rows some thousands at a time: a reader never has all of them in memory.

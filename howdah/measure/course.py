@@ -60,17 +60,16 @@ def crossing_rows(
     the threshold near capacity", "detects the congestion point in less than 2 RTTs".)
     """
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     at_ns = None if decision is None else decision.time_ns
     share = None if at_ns is None else delivery_share(trace, capacity, at_ns)
     why = no_exit or "no ACK before, or a path that carried nothing"
-    sheet.add(flow.id, "exit_delivery_share", share, why, **name)
+    sheet.add(flow, "exit_delivery_share", share, why)
     full_s = time_to_share_s(trace, capacity) if len(trace) else None
     after = None
     if at_ns is not None and full_s is not None:
         after = ((at_ns - trace.start_ns) / SECOND_NS - full_s) * 1e6 / flow.rtt_us
     why = why if at_ns is None else "no RTT window reached 90 % of the fair capacity"
-    sheet.add(flow.id, "exit_after_capacity_rtts", after, why, **name)
+    sheet.add(flow, "exit_after_capacity_rtts", after, why)
 
 
 def exit_queue_row(
@@ -79,7 +78,7 @@ def exit_queue_row(
     """``exit_queue_bytes``: what the bottleneck's queue held, of all flows, at its last reading before the decision."""
     held = None if decision is None else backlog_bytes(bottleneck, decision.time_ns)
     why = no_exit or "the queue was not read before"
-    sheet.add(trace.flow.id, "exit_queue_bytes", held, why, algorithm=trace.flow.algorithm)
+    sheet.add(trace.flow, "exit_queue_bytes", held, why)
 
 
 # What a transfer of that size would have taken, had it ended there. The SEARCH slides plot this curve ("time to
@@ -99,13 +98,12 @@ def packet_throughput(goodput_bits_per_second: float | None, path: Path) -> floa
 def download_rows(sheet: Sheet, path: Path, trace: FlowTrace, goodput_bits_per_second: float | None) -> None:
     """``packet_throughput_bits_per_second`` and ``time_to_100_kb_s``, ``time_to_1_mb_s``, ``time_to_10_mb_s``."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     rate = packet_throughput(goodput_bits_per_second, path)
     why = "the flow was not active in the window" if len(trace) else NO_ACKS
-    sheet.add(flow.id, "packet_throughput_bits_per_second", rate, why, **name)
+    sheet.add(flow, "packet_throughput_bits_per_second", rate, why)
     for label, amount in AMOUNTS_BYTES.items():
         why = f"fewer than {amount} bytes were acknowledged" if len(trace) else NO_ACKS
-        sheet.add(flow.id, f"time_to_{label}_s", completion_time_s(trace, amount), why, **name)
+        sheet.add(flow, f"time_to_{label}_s", completion_time_s(trace, amount), why)
 
 
 # A round in which the window grows by less than this factor is no longer exponential growth: delayed ACKs without a
@@ -157,17 +155,16 @@ def growth_rows(
 ) -> None:
     """``round_growth``, ``exponential_growth_s``, and ``final_cwnd_packets`` and ``_bdp`` at ``end_ns``."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     why = "there was no whole round before the exit" if len(trace) else NO_ACKS
-    sheet.add(flow.id, "round_growth", round_growth(trace, found), why, **name)
+    sheet.add(flow, "round_growth", round_growth(trace, found), why)
     why = "there were not two rounds" if len(trace) else NO_ACKS
-    sheet.add(flow.id, "exponential_growth_s", exponential_growth_s(trace), why, **name)
+    sheet.add(flow, "exponential_growth_s", exponential_growth_s(trace), why)
     why = "no ACK before the end of the window" if len(trace) else NO_ACKS
     window = final_cwnd(trace, end_ns)
-    sheet.add(flow.id, "final_cwnd_packets", window, why, **name)
+    sheet.add(flow, "final_cwnd_packets", window, why)
     share = share_of_bdp(window, capacity, flow, path, end_ns)
     why = why if window is None else "the link carried nothing in the round trip before"
-    sheet.add(flow.id, "final_cwnd_bdp", share, why, **name)
+    sheet.add(flow, "final_cwnd_bdp", share, why)
 
 
 SAMPLES_PER_RTT = 20
@@ -207,4 +204,4 @@ def period_rows(sheet: Sheet, trace: FlowTrace, resent: Samples) -> None:
     good = good & sent_once(trace, resent)
     value = dominant_period_rtts(trace.time_ns[good], rtt[good], trace.flow.rtt_us)
     why = "too few RTT samples, or no peak between 1 and 10 round trips" if len(trace) else NO_ACKS
-    sheet.add(trace.flow.id, "rtt_period_rtts", value, why, algorithm=trace.flow.algorithm)
+    sheet.add(trace.flow, "rtt_period_rtts", value, why)

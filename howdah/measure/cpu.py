@@ -9,8 +9,7 @@ the time is the network's and of neither. docs/cpu.md says what follows from tha
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 import pyarrow as pa
 
@@ -104,7 +103,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
     samples = _samples(store.read(directory, "cpu"), plan)
     spans = {sample.begin_ns: sample.duration_ns for sample in samples}
     total_ns = sum(sample.cpu_ns for sample in samples)
-    why = account.get("why") or ("perf saw nothing while the flows ran" if not total_ns else None)
+    why = account.why or ("perf saw nothing while the flows ran" if not total_ns else None)
     simulated_ns = sum(spans.values())
 
     def add(metric: str, value: float | None, missing: str | None = None) -> None:
@@ -124,11 +123,11 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
         per_interval[sample.begin_ns] = per_interval.get(sample.begin_ns, 0) + sample.cpu_ns
     whole = [cpu_ns / spans[begin] for begin, cpu_ns in per_interval.items() if spans[begin] >= SECOND_NS // 2]
     add("cpu_peak_seconds_per_simulated_second", max(whole, default=None), None if whole else "no whole second")
-    unknown = account.get("inlined_why") and f"what is inlined where is not known ({account['inlined_why']})"
+    unknown = account.inlined_why and f"what is inlined where is not known ({account.inlined_why})"
     ends_ns = {"sender": time_of(SENDER), "receiver": time_of(RECEIVER)}
     for end, cpu_ns in ends_ns.items():
         add(f"cpu_{end}_seconds_per_simulated_second", cpu_ns / simulated_ns if simulated_ns else None, unknown)
-    functions = account.get("functions")  # of a stock kernel, of which nothing is known but its symbols
+    functions = account.functions
     if functions is not None:
         unknown = None
     copies = any(flow.sink_kind.copies for flow in plan.flows)
@@ -150,13 +149,24 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
         add(f"cpu_{end}_share_{name}", cpu_ns / of_ns if of_ns else None, nothing)
 
 
-def account_of(directory: RunDirectory) -> dict[str, Any]:
-    """What ingest says of the profile."""
+@dataclass(frozen=True)
+class CpuAccount:
+    """What ingest says of the profile; ``why`` says why there is none. ``functions`` are those of a stock kernel, of
+    which nothing is known but its symbols."""
+
+    why: str | None = None
+    inlined_why: str | None = None
+    functions: list[str] | None = None
+    stat: list[list[int]] = field(default_factory=list)
+    perf_period_ns: int | None = None
+
+
+def account_of(directory: RunDirectory) -> CpuAccount:
     try:
-        value = read_json(directory.ingested)["sources"]["cpu"]["counts"]
+        said = dict(read_json(directory.ingested)["sources"]["cpu"]["counts"])
     except (OSError, ValueError, KeyError, TypeError):
-        return {"why": "there is no profile"}
-    return dict(value)
+        return CpuAccount("there is no profile")
+    return CpuAccount(**{each.name: said[each.name] for each in fields(CpuAccount) if each.name in said})
 
 
 def _samples(table: pa.Table, plan: Plan) -> list[CpuSample]:

@@ -136,7 +136,6 @@ def estimate_rows(sheet: Sheet, trace: FlowTrace, events: list[SlowStartEvent]) 
     if not rates:
         return
     first = rates[0]
-    name = {"algorithm": trace.flow.algorithm}
-    sheet.add(trace.flow.id, "estimated_bits_per_second", reason(first.reason).quantity(first.quantity), **name)
+    sheet.add(trace.flow, "estimated_bits_per_second", reason(first.reason).quantity(first.quantity))
     why = "the estimate set no threshold"
-    sheet.add(trace.flow.id, "estimated_packets", first.ssthresh_packets, why, **name)
+    sheet.add(trace.flow, "estimated_packets", first.ssthresh_packets, why)

@@ -95,7 +95,6 @@ def _decided(found: Exit, decision: Decision, trace: FlowTrace) -> Exit:
 def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
     """The exit's rows, those of its module's events, and where two sources speak of it, their comparison."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     found, shown = startup.found, startup.exit
     if found is None or shown is None:
         for metric in (
@@ -108,27 +107,27 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
             "decision_cwnd_packets",
             "rollback_packets",
         ):
-            sheet.add(flow.id, metric, None, startup.why, **name)
+            sheet.add(flow, metric, None, startup.why)
     else:
         detected = _detection(data, trace, found)
         if startup.told is not None:
             left_by = told_cause(data.events[flow.id], startup.told)
         else:
             left_by = exit_cause(trace, found, detected, data.counters, data.info[flow.id])
-        sheet.add(flow.id, "exit_time_s", _seconds(trace, shown.time_ns), **name)
-        sheet.add(flow.id, "exit_cwnd_packets", shown.cwnd_packets, **name)
+        sheet.add(flow, "exit_time_s", _seconds(trace, shown.time_ns))
+        sheet.add(flow, "exit_cwnd_packets", shown.cwnd_packets)
         share = share_of_bdp(shown.cwnd_packets, data.capacity, flow, data.plan.path, shown.time_ns)
-        sheet.add(flow.id, "exit_cwnd_bdp", share, "the link carried nothing in the round trip before", **name)
+        sheet.add(flow, "exit_cwnd_bdp", share, "the link carried nothing in the round trip before")
         number = startup.told.round if startup.told and not len(trace) else _round(trace, shown)
-        sheet.add(flow.id, "exit_round", number, **name)
-        sheet.add(flow.id, "exit_cause", _decided_by(startup, left_by), **name)
+        sheet.add(flow, "exit_round", number)
+        sheet.add(flow, "exit_cause", _decided_by(startup, left_by))
         if startup.decision is not None:
             _decision_rows(sheet, trace, found, startup.decision, left_by)
         _detection_cross_check(sheet, trace, found, detected, left_by)
-    sheet.add(flow.id, "startup_left", None if startup.left is None else int(startup.left), startup.why, **name)
+    sheet.add(flow, "startup_left", None if startup.left is None else int(startup.left), startup.why)
     if startup.paced:
         gain = gains_of(data.info[flow.id]).largest
-        sheet.add(flow.id, "startup_gain", gain, "neither a gain nor a pacing rate was read", **name)
+        sheet.add(flow, "startup_gain", gain, "neither a gain nor a pacing rate was read")
     if tells(data.plan, flow) or data.events.get(flow.id):
         _event_rows(sheet, data, trace, startup)
         _told_cross_checks(sheet, data, trace, startup)
@@ -142,9 +141,8 @@ def _decided_by(startup: Startup, left_by: str) -> str:
 
 
 def _decision_rows(sheet: Sheet, trace: FlowTrace, found: Exit, decision: Decision, cause: str) -> None:
-    name = {"algorithm": trace.flow.algorithm}
-    sheet.add(trace.flow.id, "decision_time_s", (decision.time_ns - trace.start_ns) / SECOND_NS, **name)
-    sheet.add(trace.flow.id, "decision_cwnd_packets", decision.cwnd_packets, **name)
+    sheet.add(trace.flow, "decision_time_s", (decision.time_ns - trace.start_ns) / SECOND_NS)
+    sheet.add(trace.flow, "decision_cwnd_packets", decision.cwnd_packets)
     taken: int | None = decision.rollback_packets
     why = None
     if cause in CONGESTION and decision.time_ns < found.time_ns:  # it ended a drain
@@ -153,12 +151,12 @@ def _decision_rows(sheet: Sheet, trace: FlowTrace, found: Exit, decision: Decisi
         taken, why = None, f"TCP cut the window ({cause}), the algorithm took nothing back"
     elif cause == UNKNOWN and found.reduced:
         taken, why = None, "nothing says whether TCP or the algorithm cut the window"
-    sheet.add(trace.flow.id, "rollback_packets", taken, why, **name)
+    sheet.add(trace.flow, "rollback_packets", taken, why)
     if decision.drains:
-        sheet.add(trace.flow.id, "drain_end_time_s", _seconds(trace, found.time_ns), **name)
+        sheet.add(trace.flow, "drain_end_time_s", _seconds(trace, found.time_ns))
         last = found.cwnd_packets if cause in CONGESTION else decision.left_packets
-        sheet.add(trace.flow.id, "drain_end_cwnd_packets", last, **name)
-        sheet.add(trace.flow.id, "drain_end_cause", cause, **name)
+        sheet.add(trace.flow, "drain_end_cwnd_packets", last)
+        sheet.add(trace.flow, "drain_end_cause", cause)
 
 
 def _detection(data: Measured, trace: FlowTrace, found: Exit) -> Detection:
@@ -187,25 +185,24 @@ def _detection_cross_check(sheet: Sheet, trace: FlowTrace, found: Exit, detected
 def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
     """What the deciding number was, and how often the module reported what."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     events = data.events.get(flow.id, [])
     told = startup.told
     if told is not None and startup.decision is not None and startup.decision.event is not None:
         told = startup.decision.event
     if told is None:
         why = "the module reported no exit" if startup.traced else startup.why
-        sheet.add(flow.id, "exit_quantity", None, why, **name)
-        sheet.add(flow.id, "exit_threshold", None, why, **name)
+        sheet.add(flow, "exit_quantity", None, why)
+        sheet.add(flow, "exit_threshold", None, why)
     else:
         meaning = reason(told.reason)
         nothing = f"{told.reason} is compared with nothing"
         if told.quantity is None or (told.threshold is None and meaning.threshold_unit is not None):
             nothing = "what reports the exit does not report this number"
-        sheet.add(flow.id, "exit_quantity", meaning.quantity(told.quantity), nothing, unit=meaning.unit, **name)
+        sheet.add(flow, "exit_quantity", meaning.quantity(told.quantity), nothing, unit=meaning.unit)
         threshold = meaning.threshold(told.threshold)
-        sheet.add(flow.id, "exit_threshold", threshold, nothing, unit=meaning.threshold_unit or "", **name)
+        sheet.add(flow, "exit_threshold", threshold, nothing, unit=meaning.threshold_unit or "")
     for metric, event in (("exits", "exit"), ("phases", "phase"), ("resumes", "resume"), ("estimates", "estimate")):
-        sheet.add(flow.id, metric, count(events, event), **name)
+        sheet.add(flow, metric, count(events, event))
 
 
 def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:

@@ -7,13 +7,11 @@ shorter than the interval of the collectors is measured like any other.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from howdah.frame import IP_AND_UDP_BYTES
 from howdah.measure import throughput
-from howdah.measure.row import Sheet, Value
+from howdah.measure.row import GroupOf, Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.measure.transaction import group_transaction_rows, transaction_rows
 from howdah.plan.plan import Flow, Plan
@@ -53,25 +51,24 @@ def goodput_bits_per_second(record: FlowRecord) -> float | None:
 def connection_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
     """Measures of one connection of a measured group."""
     flow = trace.flow
-    name: dict[str, Any] = {"algorithm": flow.algorithm, "group": flow.group}
     time = completion_s(flow, record)
     if flow.size_bytes is not None:
         why = f"the connection did not complete its {flow.size_bytes} bytes"
-        sheet.add(flow.id, "completion_time_s", time, why, **name)
-        sheet.add(flow.id, "transfer_time_s", transfer_s(flow, record), why, **name)
+        sheet.add(flow, "completion_time_s", time, why)
+        sheet.add(flow, "transfer_time_s", transfer_s(flow, record), why)
         _compare(sheet, trace, flow.size_bytes, time)
     again = record.segments_retransmitted
-    sheet.add(flow.id, "retransmitted_packets", again, "the agent did not count segments", **name)
+    sheet.add(flow, "retransmitted_packets", again, "the agent did not count segments")
     sent = record.segments_sent
     share = None if again is None or not sent else again / sent
-    sheet.add(flow.id, "retransmission_ratio", share, "the agent did not count segments", **name)
+    sheet.add(flow, "retransmission_ratio", share, "the agent did not count segments")
     why = "no byte arrived"
-    sheet.add(flow.id, "goodput_bits_per_second", goodput_bits_per_second(record), why, **name)
-    transaction_rows(sheet, trace, record, **name)
+    sheet.add(flow, "goodput_bits_per_second", goodput_bits_per_second(record), why)
+    transaction_rows(sheet, trace, record)
     if is_large(flow, trace.mss_bytes):
         why = f"the connection did not complete its {flow.size_bytes} bytes"
-        sheet.add(flow.id, "large_completion_time_s", time, why, **name)
-        sheet.add(flow.id, "large_retransmission_ratio", share, "the agent did not count segments", **name)
+        sheet.add(flow, "large_completion_time_s", time, why)
+        sheet.add(flow, "large_retransmission_ratio", share, "the agent did not count segments")
 
 
 def _compare(sheet: Sheet, trace: FlowTrace, size_bytes: int, time_s: float | None) -> None:
@@ -126,10 +123,10 @@ def datagram_bits_per_second(plan: Plan, begin_ns: int, end_ns: int) -> float:
 
 def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[FlowRecord]) -> None:
     algorithms = {flow.algorithm for flow in flows}
-    name = {"algorithm": algorithms.pop(), "group": group, "role": flows[0].role}
+    of = GroupOf(group, algorithms.pop(), flows[0].role)
 
     def add(metric: str, value: Value, why: str) -> None:
-        sheet.add(None, metric, value, why, **name)
+        sheet.add(of, metric, value, why)
 
     add("connections", len(flows), "")
     sized = [flow for flow in flows if flow.size_bytes is not None]
@@ -181,11 +178,11 @@ def is_large(flow: Flow, mss_bytes: int) -> bool:
 def transfer_rows(sheet: Sheet, group: str, flow: Flow, times_s: list[float | None]) -> None:
     """``large_transfer_time_p25_s``, ``_median_s``, ``_p75_s``, ``_p90_s``: :func:`large_rows` without handshakes."""
     done = [time for time in times_s if time is not None]
-    name = {"algorithm": flow.algorithm, "group": group, "role": flow.role}
+    of = GroupOf(group, flow.algorithm, flow.role)
     for label, share in LARGE_QUANTILES.items() if times_s else ():
         value = float(np.quantile(done, share)) if done else None
         why = "no connection larger than the initial window was completed"
-        sheet.add(None, f"large_transfer_time_{label}_s", value, why, **name)
+        sheet.add(of, f"large_transfer_time_{label}_s", value, why)
 
 
 def large_rows(
@@ -204,18 +201,18 @@ def large_rows(
     """
     if not times_s:
         return
-    name = {"algorithm": algorithm, "group": group, "role": role}
+    of = GroupOf(group, algorithm, role)
     done = [time for time in times_s if time is not None]
-    sheet.add(None, "large_connections", len(times_s), **name)
+    sheet.add(of, "large_connections", len(times_s))
     for label, share in LARGE_QUANTILES.items():
         value = float(np.quantile(done, share)) if done else None
         why = "no connection larger than the initial window was completed"
-        sheet.add(None, f"large_completion_time_{label}_s", value, why, **name)
+        sheet.add(of, f"large_completion_time_{label}_s", value, why)
     within = sum(time <= SHORT_S for time in done) / len(times_s)
-    sheet.add(None, "large_within_1_s_share", within, **name)
+    sheet.add(of, "large_within_1_s_share", within)
     why = "the agent did not count segments of this group"
     clean = sum(again == 0 for _, again in counts) / len(counts) if counts else None
-    sheet.add(None, "large_retransmission_free_share", clean, why, **name)
+    sheet.add(of, "large_retransmission_free_share", clean, why)
     sent = sum(count for count, _ in counts)
     ratio = sum(again for _, again in counts) / sent if sent else None
-    sheet.add(None, "large_retransmission_ratio", ratio, why, **name)
+    sheet.add(of, "large_retransmission_ratio", ratio, why)

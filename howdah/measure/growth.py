@@ -95,6 +95,6 @@ def growth_end_rows(sheet: Sheet, trace: FlowTrace, capacity: FairCapacity, path
     why = why if len(trace) else why_nothing
     after_s = None if end is None else (end.time_ns - trace.start_ns) / SECOND_NS
     share = None if end is None else share_of_bdp(end.packets, capacity, flow, path, end.time_ns)
-    sheet.add(flow.id, "growth_end_s", after_s, why, algorithm=flow.algorithm)
+    sheet.add(flow, "growth_end_s", after_s, why)
     why = why if end is None else "the link carried nothing in the round trip before"
-    sheet.add(flow.id, "growth_end_bdp", share, why, algorithm=flow.algorithm)
+    sheet.add(flow, "growth_end_bdp", share, why)

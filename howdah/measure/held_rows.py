@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from howdah.measure.held import Holding, holding
 from howdah.measure.interval import receive_kinds, span_ns
 from howdah.measure.measured import Measured
 from howdah.measure.restart import Restart, restarts_of, window_cuts
-from howdah.measure.row import Sheet, Value
+from howdah.measure.row import GroupOf, Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.measure.transaction import thinks_ns
 from howdah.plan.plan import Flow
@@ -50,16 +49,15 @@ def held_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None
         return
     together = Together()
     collect(together, data, trace, FlowRecord(id=trace.flow.id))
-    name = {"algorithm": trace.flow.algorithm}
-    together_rows(sheet, trace.flow.id, together, **name)
+    together_rows(sheet, trace.flow, together)
     _compare(sheet, data, trace)
     why = "the flow did not leave slow start" if len(trace) else _NO_ACK
     info = data.info[trace.flow.id]
     limited_s = int(info["rwnd_limited_us"].max()) / 1e6 if info.has("rwnd_limited_us") else None
     untold = "tcp_info was not read, or does not tell it"
-    sheet.add(trace.flow.id, "receive_window_limited_s", limited_s, untold, **name)
+    sheet.add(trace.flow, "receive_window_limited_s", limited_s, untold)
     cuts = None if found is None else window_cuts(trace, found.time_ns)
-    sheet.add(trace.flow.id, "window_cuts", cuts, why, **name)
+    sheet.add(trace.flow, "window_cuts", cuts, why)
 
 
 def _compare(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
@@ -94,11 +92,11 @@ def collect(together: Together, data: Measured, trace: FlowTrace, record: FlowRe
     together.restarts += restarts_of(trace)
 
 
-def together_rows(sheet: Sheet, flow: int | None, together: Together, **name: Any) -> None:
+def together_rows(sheet: Sheet, of: Flow | GroupOf, together: Together) -> None:
     """The shares, ``held_back_by`` and ``held_back_share``, the windows, and the restarts."""
 
     def add(metric: str, value: Value, why: str) -> None:
-        sheet.add(flow, metric, value, why, **name)
+        sheet.add(of, metric, value, why)
 
     shares = _shares(together.holdings)
     for kind in HeldBy:

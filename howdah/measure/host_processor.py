@@ -71,7 +71,7 @@ def processor_host_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -
                 (f"{end}_drops_packets", _last(readings, "dropped_packets")),
                 (f"{end}_searched_packets", _last(readings, "searched_packets")),
             ):
-                sheet.add(flow.id, metric, value, _UNREAD, algorithm=flow.algorithm)
+                sheet.add(flow, metric, value, _UNREAD)
 
 
 def _last(found: Samples, name: str, *, most: bool = False) -> int | None:

@@ -7,8 +7,6 @@ paced over the first round trip; at the end of the recovery of its losses cwnd i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from howdah.measure.event import SlowStartEvent
@@ -56,23 +54,20 @@ def jump_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     if ended is None:
         return
     flow = trace.flow
-    name: dict[str, Any] = {"algorithm": flow.algorithm}
-    if flow.group is not None:
-        name["group"] = flow.group
     size = ended.quantity or 0  # modules tell every number
-    sheet.add(flow.id, "jump_packets", size, **name)
+    sheet.add(flow, "jump_packets", size)
     offered = offered_packets(data.info_receiver[flow.id], trace.start_ns, trace.mss_bytes)
-    sheet.add(flow.id, "offered_packets", offered, "tcp_info of the receiver was not read", **name)
+    sheet.add(flow, "offered_packets", offered, "tcp_info of the receiver was not read")
     lost = _first(events, "exit")
     spread = spread_rtts(trace, size) if lost is None or lost.reason not in ("loss", "rto") else None
-    sheet.add(flow.id, "jump_spread_rtts", spread, "a packet of the jump was lost", **name)
+    sheet.add(flow, "jump_spread_rtts", spread, "a packet of the jump was lost")
     retreat = _first(events, "retreat")
     if retreat is None or lost is None:
         return
-    sheet.add(flow.id, "retreat_packets", retreat.quantity, **name)
+    sheet.add(flow, "retreat_packets", retreat.quantity)
     again = again_packets(data.info[flow.id], lost.time_ns, retreat.time_ns)
     half = None if again is None else max((size - min(again, size)) // 2, LEAST_WINDOW_PACKETS)
-    sheet.add(flow.id, "jump_half_survived_packets", half, "tcp_info was not read", **name)
+    sheet.add(flow, "jump_half_survived_packets", half, "tcp_info was not read")
 
 
 def _first(events: list[SlowStartEvent], name: str) -> SlowStartEvent | None:

@@ -182,4 +182,4 @@ def limit_rows(sheet: Sheet, trace: FlowTrace, info: Samples) -> None:
     found = nothing_to_send(trace, info)
     why = "tcp_info was not read twice while the flow was to send"
     share = None if found is None else found.share
-    sheet.add(trace.flow.id, "nothing_to_send_share", share, why, algorithm=trace.flow.algorithm)
+    sheet.add(trace.flow, "nothing_to_send_share", share, why)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -34,23 +33,19 @@ def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path, capacity: FairCapac
     The time is from the flow's start (its handshake is in it) to the ACK after which the window holds the path; the
     bytes are all that had been sent when the next ACK came.
     """
-    name = {"algorithm": trace.flow.algorithm}
     record = opened_record(trace, path, capacity)
     why = "the window never held what the path does" if len(trace) else NO_ACKS
     time_s = None if record is None else (int(trace.time_ns[max(record - 1, 0)]) - trace.start_ns) / SECOND_NS
-    sheet.add(trace.flow.id, "window_open_time_s", time_s, why, **name)
+    sheet.add(trace.flow, "window_open_time_s", time_s, why)
     sent = None if record is None else int(trace.snd_nxt[record])
-    sheet.add(trace.flow.id, "window_open_sent_bytes", sent, why, **name)
+    sheet.add(trace.flow, "window_open_sent_bytes", sent, why)
 
 
 def extreme_rows(sheet: Sheet, trace: FlowTrace) -> None:
     """``least_cwnd_packets`` and ``largest_cwnd_packets`` of a flow, or of a connection of a group."""
     flow = trace.flow
-    name: dict[str, Any] = {"algorithm": flow.algorithm}
-    if flow.group is not None:
-        name["group"] = flow.group
     for metric, pick in (("least_cwnd_packets", np.min), ("largest_cwnd_packets", np.max)):
-        sheet.add(flow.id, metric, int(pick(trace.cwnd)) if len(trace) else None, NO_ACKS, **name)
+        sheet.add(flow, metric, int(pick(trace.cwnd)) if len(trace) else None, NO_ACKS)
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,6 @@ def reach_rows(sheet: Sheet, trace: FlowTrace, cwnd_packets: int | None) -> None
     if cwnd_packets is None:
         return
     found = reach(trace, cwnd_packets)
-    name = {"algorithm": trace.flow.algorithm}
     why = f"the window never was {cwnd_packets} packets"
-    sheet.add(trace.flow.id, "time_to_cwnd_s", found.time_s if found else None, why, **name)
-    sheet.add(trace.flow.id, "rounds_to_cwnd", found.rounds if found else None, why, **name)
+    sheet.add(trace.flow, "time_to_cwnd_s", found.time_s if found else None, why)
+    sheet.add(trace.flow, "rounds_to_cwnd", found.rounds if found else None, why)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from howdah.measure.capacity import share_of_bdp
 from howdah.measure.growth import GrowthEnd, growth_end, in_flight
 from howdah.measure.measured import Measured
-from howdah.measure.receiver import options_text
+from howdah.measure.receiver import first_syn
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
@@ -58,7 +58,7 @@ def own_stack_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
     segments, probe = store.read(directory, "segment"), store.read(directory, "tcp_probe")
     for flow in flows:
         trace = data.trace(flow)
-        add = partial(sheet.add, flow.id, algorithm=flow.algorithm)
+        add = partial(sheet.add, flow)
         add("sender_options", _options(segments, flow.id), "the sender's SYN is not in its capture")
         why = "no ACK of this flow was captured at its sender"
         there = len(trace) > 0
@@ -110,5 +110,5 @@ def _window(probe: pa.Table, flow: int) -> Integers:
 def _options(segments: pa.Table, flow: int) -> str | None:
     of_flow = pc.and_(pc.equal(segments["flow"], flow), pc.equal(segments["end"], "sender"))
     sent = pc.and_(pc.equal(segments["sent_by"], "sender"), pc.greater(pc.bit_wise_and(segments["flags"], _SYN), 0))
-    found = segments.filter(pc.and_(of_flow, sent)).slice(0, 1).to_pylist()
-    return options_text(found[0]) if found else None
+    syn = first_syn(segments.filter(pc.and_(of_flow, sent)))
+    return syn.text() if syn else None

@@ -9,14 +9,13 @@ next. All hosts are one machine: its load is that of sender, receiver, routers a
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from howdah.measure import overshoot
-from howdah.measure.cpu import KERNEL, NAMED, RECEIVER, SENDER, account_of, base_name
+from howdah.measure.cpu import KERNEL, NAMED, RECEIVER, SENDER, CpuAccount, account_of, base_name
 from howdah.measure.exit_rows import NO_ACKS, find_startup
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
@@ -108,12 +107,11 @@ def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
     account = account_of(directory)
     course = course_of(store.read(directory, "cpu")).between(0, data.plan.duration_us * 1000)
     time_ns = float(course.duration_ns.sum())
-    why = account.get("why") or (_NOTHING if not time_ns else None)
+    why = account.why or (_NOTHING if not time_ns else None)
     per_ns = 1 / (1 << (data.plan.processor_shift or 0))
 
     def add(metric: str, value: float | None) -> None:
-        more: dict[str, Any] = {"unsupported": True} if why else {}
-        sheet.add(None, metric, None if why else value, why, **more)
+        sheet.add(None, metric, None if why else value, why, unsupported=True if why else None)
 
     busy = course.busy_ns
     add("cpu_utilisation", busy.sum() / time_ns if time_ns else None)
@@ -167,15 +165,14 @@ def _recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, course: Cours
         ("cpu_recovery_receiver_share_tcp_data_queue", queue_ns, receiver_ns),
     ):
         reason = why or (None if of_ns else _NOTHING)
-        more: dict[str, Any] = {"unsupported": True} if missing else {}
         value = None if reason else share_ns / of_ns
-        sheet.add(flow.id, metric, value, reason, algorithm=flow.algorithm, **more)
+        sheet.add(flow, metric, value, reason, unsupported=True if missing else None)
 
 
-def _cross_checks(sheet: Sheet, directory: RunDirectory, course: Course, account: dict[str, Any]) -> None:
+def _cross_checks(sheet: Sheet, directory: RunDirectory, course: Course, account: CpuAccount) -> None:
     """The machine's load by the counter, by /proc/stat, and the kernel's share of the time by perf's samples."""
     used = float(course.busy_ns.sum() / course.duration_ns.sum())
-    stat = [reading for reading in account.get("stat", []) if course.begin_ns[0] <= reading[0] <= course.end_ns[-1]]
+    stat = [reading for reading in account.stat if course.begin_ns[0] <= reading[0] <= course.end_ns[-1]]
     if len(stat) >= 2:
         (_, idle_a, _), (_, idle_b, _) = stat[0], stat[-1]
         by_stat = 1 - (idle_b - idle_a) / (stat[-1][0] - stat[0][0])
@@ -190,7 +187,7 @@ def _cross_checks(sheet: Sheet, directory: RunDirectory, course: Course, account
         )
     samples = course_of(store.read(directory, "cpu_sample"))
     samples = samples.between(int(course.begin_ns[0]), int(course.end_ns[-1]))
-    period_ns = account.get("perf_period_ns")
+    period_ns = account.perf_period_ns
     if samples.begin_ns.size and period_ns:
         by_perf = float(samples.busy_ns.sum() / samples.duration_ns.sum())
         deviation = 3 * float(np.sqrt(used * samples.duration_ns.sum() / period_ns)) * period_ns

@@ -12,9 +12,8 @@ train, Lambda(N) from its first ACK to its last. Algorithm 1 of the paper takes 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,7 +67,7 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
         found = find_startup(data, trace).found
         exit_ns = trace.stop_ns if found is None else found.time_ns
         add = partial(_add, sheet, flow)
-        add("receiver_options", options_text(syn) if syn else None, "the receiver's SYN is not in its capture")
+        add("receiver_options", syn.text() if syn else None, "the receiver's SYN is not in its capture")
         ack_rows(add, seen)
         hole_rows(add, seen)
         window_rows(add, seen, trace, exit_ns, partial(bdp_packets, data.capacity, flow, plan.path))
@@ -76,32 +75,46 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
 
 
 def _add(sheet: Sheet, flow: Flow, name: str, value: Value, why: str) -> None:
-    sheet.add(flow.id, name, value, why, algorithm=flow.algorithm)
+    sheet.add(flow, name, value, why)
 
 
 def _is_measured(flow: Flow) -> bool:
     return flow.role != BACKGROUND and flow.group is None and flow.datagram_bytes is None
 
 
-def receivers_syn(table: pa.Table, flow: int) -> dict[str, Any] | None:
-    """The row of the receiver's own SYN in its capture."""
+@dataclass(frozen=True)
+class Syn:
+    """The options of a SYN."""
+
+    mss_bytes: int | None
+    window_scale_bits: int | None
+    sack_permitted: bool | None
+    time_stamps: bool | None
+
+    def text(self) -> str:
+        """``receiver_options``, as found on the wire: ``MSS 1460, window scale 7, SACK, time stamps``, or ``none``."""
+        words = [f"MSS {self.mss_bytes}"] if self.mss_bytes is not None else []
+        words += [f"window scale {self.window_scale_bits}"] if self.window_scale_bits is not None else []
+        words += ["SACK"] * bool(self.sack_permitted) + ["time stamps"] * bool(self.time_stamps)
+        return ", ".join(words) or "none"
+
+
+def first_syn(table: pa.Table) -> Syn | None:
+    """That of the first row."""
+    found = table.select([each.name for each in fields(Syn)]).slice(0, 1).to_pylist()
+    return Syn(**found[0]) if found else None
+
+
+def receivers_syn(table: pa.Table, flow: int) -> Syn | None:
+    """The receiver's own SYN in its capture."""
     of_flow = pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], _RECEIVER))
     sent = pc.and_(pc.equal(table["sent_by"], _RECEIVER), pc.greater(pc.bit_wise_and(table["flags"], _SYN), 0))
-    found: list[dict[str, Any]] = table.filter(pc.and_(of_flow, sent)).slice(0, 1).to_pylist()
-    return found[0] if found else None
+    return first_syn(table.filter(pc.and_(of_flow, sent)))
 
 
-def segment_bytes(syn: dict[str, Any] | None, path: Path) -> int:
+def segment_bytes(syn: Syn | None, path: Path) -> int:
     """Data in a full segment: without time stamps there is room for more."""
-    return path.mss_bytes if syn is None or syn["time_stamps"] else path.mss_bytes + _TIME_STAMPS_BYTES
-
-
-def options_text(row: dict[str, Any]) -> str:
-    """``receiver_options``, as found on the wire: ``MSS 1460, window scale 7, SACK, time stamps``, or ``none``."""
-    words = [f"MSS {row['mss_bytes']}"] if row["mss_bytes"] is not None else []
-    words += [f"window scale {row['window_scale_bits']}"] if row["window_scale_bits"] is not None else []
-    words += ["SACK"] * bool(row["sack_permitted"]) + ["time stamps"] * bool(row["time_stamps"])
-    return ", ".join(words) or "none"
+    return path.mss_bytes if syn is None or syn.time_stamps else path.mss_bytes + _TIME_STAMPS_BYTES
 
 
 def ack_rows(add: Add, seen: Conversation) -> None:

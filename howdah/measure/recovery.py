@@ -51,37 +51,35 @@ def recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, episode: LossE
     """``recovery_s``, ``repaired_per_rtt_packets``, ``timeouts``, ``first_timeout_s``, ``longest_blackout_s`` and
     ``long_blackout`` of a flow."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     no_loss = "no loss episode" if len(trace) else NO_ACKS
     lasted = None if episode is None else recovery_s(trace, episode)
-    sheet.add(flow.id, "recovery_s", lasted, no_loss, **name)
+    sheet.add(flow, "recovery_s", lasted, no_loss)
     repaired = None if episode is None else repaired_per_rtt(trace, episode)
     why = no_loss if episode is None else "tcp_info was not read, or the episode is shorter than a round trip"
-    sheet.add(flow.id, "repaired_per_rtt_packets", repaired, why, **name)
+    sheet.add(flow, "repaired_per_rtt_packets", repaired, why)
     _timeout_rows(sheet, data, trace)
     longest = longest_blackout_s(trace, data.capacity)
     why = NO_ACKS if not len(trace) else "no RTT window reached 10 % of the capacity: all of it was ramp"
-    sheet.add(flow.id, "longest_blackout_s", longest, why, **name)
+    sheet.add(flow, "longest_blackout_s", longest, why)
     long = None if longest is None else int(longest > LONG_BLACKOUT_S)
-    sheet.add(flow.id, "long_blackout", long, why, **name)
+    sheet.add(flow, "long_blackout", long, why)
 
 
 def _timeout_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     """From the counter TCPTimeouts of the sender's host; its time is that of the first reading that shows one."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     series = data.counters.series(flow.sender, _TIMEOUTS)
     alone = sum(other.sender == flow.sender for other in data.plan.flows) == 1
     if series is None or not alone:
         why = "the counters were not read" if series is None else "other flows of this host share its counters"
-        sheet.add(flow.id, "timeouts", None, why, **name)
-        sheet.add(flow.id, "first_timeout_s", None, why, **name)
+        sheet.add(flow, "timeouts", None, why)
+        sheet.add(flow, "first_timeout_s", None, why)
         return
-    sheet.add(flow.id, "timeouts", series.growth(trace.start_ns, trace.stop_ns), **name)
+    sheet.add(flow, "timeouts", series.growth(trace.start_ns, trace.stop_ns))
     before = series.value[0]
     shown = series.time_ns[(series.value > before) & (series.time_ns >= trace.start_ns)]
     first = (int(shown[0]) - trace.start_ns) / SECOND_NS if shown.size and shown[0] <= trace.stop_ns else None
-    sheet.add(flow.id, "first_timeout_s", first, "no timeout", **name)
+    sheet.add(flow, "first_timeout_s", first, "no timeout")
 
 
 def startup_retransmitted(trace: FlowTrace, info: Samples, found: Exit | None) -> int | None:
@@ -121,14 +119,13 @@ def early_loss_rows(
     """``startup_retransmitted_packets`` of a flow; with other flows on the bottleneck ``synchronous_losses_measured``
     and ``synchronous_losses_background``, of those roles that there are."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     again = startup_retransmitted(trace, data.info[flow.id], found)
     why = "tcp_info was not read" if len(trace) else NO_ACKS
-    sheet.add(flow.id, "startup_retransmitted_packets", again, why, **name)
+    sheet.add(flow, "startup_retransmitted_packets", again, why)
     others = [other for other in data.traces if other.flow.id != flow.id and crosses(data.plan, other.flow)]
     none = "no loss episode" if len(trace) else NO_ACKS
     for role in ("measured", BACKGROUND):
         mine = [other for other in others if (other.flow.role == BACKGROUND) == (role == BACKGROUND)]
         if mine:
             count = None if episode is None else losing_together(trace, episode, mine, drain_ns)
-            sheet.add(flow.id, f"synchronous_losses_{role}", count, none, **name)
+            sheet.add(flow, f"synchronous_losses_{role}", count, none)

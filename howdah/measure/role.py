@@ -34,8 +34,7 @@ def background_rows(sheet: Sheet, plan: Plan, trace: FlowTrace) -> None:
     begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
     rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
     why = "no ACK of this flow was traced, or it was not active in the window"
-    name = {"algorithm": trace.flow.algorithm, "role": BACKGROUND}
-    sheet.add(trace.flow.id, "background_goodput_bits_per_second", rate, why, **name)
+    sheet.add(trace.flow, "background_goodput_bits_per_second", rate, why, role=BACKGROUND)
 
 
 def role_rows(sheet: Sheet, plan: Plan, crossing: list[FlowTrace], capacity: FairCapacity) -> None:

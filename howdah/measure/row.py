@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.metric import metric_of
+from howdah.plan.plan import Flow
 from howdah.record.connections import Connections, RowsOfConnections
 from howdah.record.metrics import CrossCheck, MetricRow
 
@@ -31,6 +32,15 @@ class GroupCheck:
         return CrossCheck(flow=group, metric=metric, sources=sources, agree=not self.wrong, message=said)
 
 
+@dataclass(frozen=True)
+class GroupOf:
+    """A group of connections, as its rows name it."""
+
+    group: str
+    algorithm: str
+    role: str
+
+
 @dataclass
 class Sheet:
     """Collects the rows of one run; ``common`` is what all of them share.
@@ -50,12 +60,23 @@ class Sheet:
     group_checks: dict[tuple[str, str], GroupCheck] = field(default_factory=dict)
 
     def add(
-        self, flow: int | None, metric: str, value: Value, why: str | None = None, *, unit: str = "", **extra: Any
+        self,
+        of: Flow | GroupOf | int | None,
+        metric: str,
+        value: Value,
+        why: str | None = None,
+        *,
+        unit: str = "",
+        role: str | None = None,
+        unsupported: bool | None = None,
     ) -> None:
         """One measure; ``why`` says why there is no value (required then). Its unit is that of the table of metrics.
 
         ``unit`` is for metrics whose rows have units of their own. Raises HowdahError for one that the table lacks.
         """
+        flow = of.id if isinstance(of, Flow) else of if isinstance(of, int) else None
+        algorithm, group = (None, None) if of is None or isinstance(of, int) else (of.algorithm, of.group)
+        role = of.role if isinstance(of, GroupOf) else role
         known = metric_of(metric)
         if (flow, metric) in self.unseen:
             value, why = None, self.unseen[flow, metric]
@@ -67,15 +88,15 @@ class Sheet:
             unit = known.unit
         if value is None and not why:
             raise ValueError(f"{metric} has neither a value nor a reason")
-        if flow is not None and extra.get("group"):
-            self._add_connection(flow, metric, value, unit, why, **extra)
+        if flow is not None and group:
+            self._add_connection(flow, metric, value, unit, why, group, algorithm)
             return
         receiver = None if flow is None else self.receivers.get(flow)
         why = why if value is None else None
-        self.rows.append(MetricRow(flow, metric, value, unit, receiver=receiver, why=why, **extra))
+        self.rows.append(MetricRow(flow, metric, value, unit, group, role, algorithm, receiver, unsupported, why))
 
     def _add_connection(
-        self, flow: int, metric: str, value: Value, unit: str, why: str | None, *, group: str, algorithm: str
+        self, flow: int, metric: str, value: Value, unit: str, why: str | None, group: str, algorithm: str | None
     ) -> None:
         if isinstance(value, str):
             raise ValueError(f"{metric} of a connection is a number")
@@ -113,5 +134,5 @@ class Sheet:
     def plain(self, connections: Connections) -> dict[str, Any]:
         """metrics.json; ``connections`` are those that were collected, as a table."""
         rows = [row.plain(self.common) for row in self.rows]
-        found: dict[str, Any] = {"format": 1, "rows": rows, "cross_checks": [check.plain() for check in self.compared]}
+        found = {"format": 1, "rows": rows, "cross_checks": [check.plain() for check in self.compared]}
         return {**found, "connections": connections.summary()} if len(connections) else found

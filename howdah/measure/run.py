@@ -31,7 +31,7 @@ from howdah.measure.receiver import receiver_rows
 from howdah.measure.recovery import early_loss_rows, recovery_rows
 from howdah.measure.role import background_rows, forward, role_rows
 from howdah.measure.rounds import raw_rtt, sent_once
-from howdah.measure.row import Sheet
+from howdah.measure.row import GroupOf, Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND, Plan
@@ -44,8 +44,8 @@ _FIFO = ("bfifo", "pfifo")
 _NOT_CONNECTED = "when the flow could send is not known"
 
 
-def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> dict[str, Any]:
-    """Write metrics.json, beside it the measures of the connections of groups, and return the first.
+def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -> None:
+    """Write metrics.json, and beside it the measures of the connections of groups.
 
     Formulas are in the docstrings of this package; docs/measures.md lists them.
 
@@ -86,7 +86,7 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
     for name, gathered in together.items():
         first = next(flow for flow in plan.flows if flow.group == name)
         if is_told(first):
-            together_rows(sheet, None, gathered, algorithm=first.algorithm, group=name, role=first.role)
+            together_rows(sheet, GroupOf(name, first.algorithm, first.role), gathered)
     _run_rows(sheet, data)
     detector_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
@@ -100,16 +100,13 @@ def measure(directory: RunDirectory, plan: Plan, data: Measured | None = None) -
             processor_rows(sheet, directory, data)
     connections = Connections(sheet.connections.table())
     write_connections(directory, connections)
-    result = sheet.plain(connections)
-    write_json(directory.metrics, result)
-    return result
+    write_json(directory.metrics, sheet.plain(connections))
 
 
 def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     flow = trace.flow
     plan = data.plan
     info = data.info[flow.id]
-    name = {"algorithm": flow.algorithm}
     startup = find_startup(data, trace)
     exit_rows(sheet, data, trace, startup)
     limit_rows(sheet, trace, info)
@@ -120,19 +117,19 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     why = None if len(trace) else NO_ACKS
     path = plan.path
     above = overshoot.overshoot_packets(trace, found, data.capacity, path)
-    sheet.add(flow.id, "overshoot_packets", above, why, **name)
-    sheet.add(flow.id, "peak_cwnd_packets", overshoot.peak_cwnd(trace, found), why, **name)
+    sheet.add(flow, "overshoot_packets", above, why)
+    sheet.add(flow, "peak_cwnd_packets", overshoot.peak_cwnd(trace, found), why)
     _loss_rows(sheet, data, trace, info, found)
     reached = throughput.time_to_share_s(trace, data.capacity)
     missing = why or "no RTT window reached 90 % of the fair capacity"
-    sheet.add(flow.id, "time_to_90_percent_s", reached, missing, **name)
+    sheet.add(flow, "time_to_90_percent_s", reached, missing)
     missing = why or "no RTT window reached 10 % of the capacity: all of it was ramp"
-    sheet.add(flow.id, "blackout_s", throughput.blackout_s(trace, data.capacity), missing, **name)
+    sheet.add(flow, "blackout_s", throughput.blackout_s(trace, data.capacity), missing)
     begin, end = (edge * 1000 for edge in plan.measure_window_us)
     begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
     rate = throughput.flow_goodput_bits_per_second(trace, begin, end) if len(trace) else None
     missing = why or "the flow was not active in the window"
-    sheet.add(flow.id, "goodput_bits_per_second", rate, missing, **name)
+    sheet.add(flow, "goodput_bits_per_second", rate, missing)
     course_rows(sheet, data, trace, startup, rate, end)
     if flow.sender_stack is None:
         growth_end_rows(sheet, trace, data.capacity, path, NO_ACKS)
@@ -146,7 +143,6 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
 
 def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, found: Exit | None) -> None:
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     drain_ns = overshoot.first_drain_ns(trace, data.capacity, data.plan.path)
     episode = overshoot.first_loss_episode(trace, info, data.bottleneck, drain_ns, len(data.plan.flows))
     recovery_rows(sheet, data, trace, episode)
@@ -154,14 +150,14 @@ def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, fo
     why = None if len(trace) else NO_ACKS
     dropped = 0 if episode is None and len(trace) else (episode.dropped if episode else None)
     again = 0 if episode is None and len(trace) else (episode.retransmitted if episode else None)
-    sheet.add(flow.id, "dropped_packets", dropped, why or "the queue was not read", **name)
-    sheet.add(flow.id, "first_loss_retransmitted_packets", again, why or "tcp_info was not read", **name)
+    sheet.add(flow, "dropped_packets", dropped, why or "the queue was not read")
+    sheet.add(flow, "first_loss_retransmitted_packets", again, why or "tcp_info was not read")
     by_info = int(info["total_retrans_packets"].max()) if info.has("total_retrans_packets") else None
     of_kernel = flow.is_tcp and flow.sender_stack is None
     alone = of_kernel and sum(other.sender == flow.sender for other in data.plan.flows) == 1
     by_mib = data.counters.total(flow.sender, "TcpRetransSegs") if alone else None
     total = by_mib if by_mib is not None else by_info
-    sheet.add(flow.id, "retransmitted_packets", total, "neither counters nor tcp_info were read", **name)
+    sheet.add(flow, "retransmitted_packets", total, "neither counters nor tcp_info were read")
     if by_info is not None and by_mib is not None:
         # The last reading of tcp_info comes before the socket is closed, so it may miss the newest.
         sheet.cross_check(
@@ -175,15 +171,14 @@ def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, fo
 
 def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> None:
     flow = trace.flow
-    name = {"algorithm": flow.algorithm}
     rtt, good = raw_rtt(trace)
     why = "no ACK acknowledged new data" if len(trace) else NO_ACKS
     least = int(rtt[good].min()) / 1000 if good.any() else None
     sure = good & sent_once(trace, info)
     most = int(rtt[sure].max()) / 1000 if sure.any() else None
-    sheet.add(flow.id, "min_rtt_us", least, why, **name)
+    sheet.add(flow, "min_rtt_us", least, why)
     why = "every byte that an ACK can be matched with may have been sent twice" if good.any() else why
-    sheet.add(flow.id, "max_rtt_us", most, why, **name)
+    sheet.add(flow, "max_rtt_us", most, why)
     # tcpi_min_rtt is a windowed minimum (tcp_min_rtt_wlen) in whole microseconds: compare with its least value.
     # After the end of the run the path is what it was before it: a schedule no longer holds, and nothing is traced.
     kernel = info.least("min_rtt_us", trace.stop_ns)
@@ -202,15 +197,14 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> N
 
 def _completion_row(sheet: Sheet, data: Measured, trace: FlowTrace, size_bytes: int) -> None:
     flow = trace.flow
-    rows: list[dict[str, Any]] = data.flows.to_pylist()
-    record = next((row for row in rows if row["flow"] == flow.id), {})
+    record: dict[str, Any] = next((row for row in data.flows.to_pylist() if row["flow"] == flow.id), {})
     end = record.get("end_ns") if record.get("complete") else None
     value = None if end is None else (end - trace.start_ns) / SECOND_NS
     why = f"the flow did not complete its {size_bytes} bytes"
-    sheet.add(flow.id, "completion_time_s", value, why, algorithm=flow.algorithm)
+    sheet.add(flow, "completion_time_s", value, why)
     handshake_s = None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) / SECOND_NS
     moved = None if value is None or handshake_s is None or flow.kind.control_connection else value - handshake_s
-    sheet.add(flow.id, "transfer_time_s", moved, why if value is None else _NOT_CONNECTED, algorithm=flow.algorithm)
+    sheet.add(flow, "transfer_time_s", moved, why if value is None else _NOT_CONNECTED)
     traced = throughput.completion_time_s(trace, size_bytes)
     if value is not None and traced is not None:
         sheet.cross_check(

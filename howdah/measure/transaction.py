@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from howdah.measure.row import Sheet
+from howdah.measure.row import GroupOf, Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Flow
 from howdah.plan.traffic import Exchange, HttpRequests
@@ -46,22 +45,22 @@ def without_think_s(record: FlowRecord) -> float | None:
     return (record.end_ns - record.start_ns) / SECOND_NS - think_s(record)
 
 
-def transaction_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord, **name: Any) -> None:
+def transaction_rows(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
     """Measures of one connection of transactions; nothing where the plan asks for none."""
     flow = trace.flow
     if asked_of(flow) is None:
         return
     times = times_s(record)
     why = "no request was answered"
-    sheet.add(flow.id, "transactions", len(times), **name)
-    sheet.add(flow.id, "first_transaction_time_s", times[0] if times else None, why, **name)
-    sheet.add(flow.id, "last_transaction_time_s", times[-1] if times else None, why, **name)
+    sheet.add(flow, "transactions", len(times))
+    sheet.add(flow, "first_transaction_time_s", times[0] if times else None, why)
+    sheet.add(flow, "last_transaction_time_s", times[-1] if times else None, why)
     middle = float(np.median(times)) if times else None
-    sheet.add(flow.id, "transaction_time_median_s", middle, why, **name)
+    sheet.add(flow, "transaction_time_median_s", middle, why)
     if flow.exchange is not None:
-        sheet.add(flow.id, "think_time_s", think_s(record), **name)
+        sheet.add(flow, "think_time_s", think_s(record))
         why = "the connection did not complete all its answers"
-        sheet.add(flow.id, "completion_without_think_s", without_think_s(record), why, **name)
+        sheet.add(flow, "completion_without_think_s", without_think_s(record), why)
     _compare(sheet, trace, record)
 
 
@@ -73,18 +72,18 @@ def group_transaction_rows(
     if not asked:
         return
     times = [time for record in records for time in times_s(record)]
-    name = {"algorithm": algorithm, "group": group, "role": role}
-    sheet.add(None, "transactions", len(times), **name)
-    sheet.add(None, "answered_share", len(times) / asked, **name)
+    of = GroupOf(group, algorithm, role)
+    sheet.add(of, "transactions", len(times))
+    sheet.add(of, "answered_share", len(times) / asked)
     for label, share in QUANTILES.items():
         value = float(np.quantile(times, share)) if times else None
-        sheet.add(None, f"transaction_time_{label}_s", value, "no request was answered", **name)
+        sheet.add(of, f"transaction_time_{label}_s", value, "no request was answered")
     if flows[0].exchange is not None:
-        sheet.add(None, "think_time_s", sum(map(think_s, records)), **name)
+        sheet.add(of, "think_time_s", sum(map(think_s, records)))
         done = [time for time in map(without_think_s, records) if time is not None]
         why = "no connection of the group completed all its answers"
         middle = float(np.median(done)) if done else None
-        sheet.add(None, "completion_without_think_median_s", middle, why, **name)
+        sheet.add(of, "completion_without_think_median_s", middle, why)
 
 
 def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[int]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from howdah.nightly.change import Comparison, Outcome, change_text
+from howdah.record.axis import Scalar
 
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
 _NAMED = 6  # of many measures, in a line
@@ -35,7 +36,7 @@ class CellResult:
     kernel: str
     algorithm: str
     receiver: str
-    axes: dict[str, Any] = field(default_factory=dict)
+    axes: dict[str, Scalar] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from howdah.bisect.trial import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
@@ -24,7 +24,7 @@ from howdah.default import DEFAULT_ENGINE
 from howdah.errors import HowdahError
 from howdah.nightly.claims import compare_claims
 from howdah.nightly.comparison import compare_sheets
-from howdah.nightly.night import Night
+from howdah.nightly.night import JudgedCommit, Night, NightCommit, NightRange
 from howdah.nightly.sheet import NightSheet, empty_sheet
 from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of
 from howdah.nightly.work import MadeSheets, make
@@ -110,14 +110,14 @@ class CommitSpan:
             lines.append(f"first bad commit: {self.first_bad.label}")
         return "\n".join(lines) + "\n"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "tree": str(self.tree),
-            "against": self.against,
-            "start": vars(self.start),
-            "commits": [{**vars(each), "state": self.states.get(each.hash)} for each in self.commits],
-            "first_bad": self.first_bad.hash if self.first_bad else None,
-        }
+    def file(self) -> NightRange:
+        return NightRange(
+            tree=str(self.tree),
+            against=self.against,
+            start=NightCommit(**vars(self.start)),
+            commits=[JudgedCommit(**vars(each), state=self.states.get(each.hash)) for each in self.commits],
+            first_bad=self.first_bad.hash if self.first_bad else None,
+        )
 
 
 class Range:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
+
+from pydantic import Field
 
 from howdah.errors import HowdahError
 from howdah.nightly.cell import FAILING, CellResult, label
@@ -17,12 +19,79 @@ from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, can_p
 from howdah.nightly.suite import Suite
 from howdah.number import counted, delay, rate, size
 from howdah.plan.path import Path as PlannedPath
+from howdah.record.axis import Scalar
+from howdah.record.model import FilePart
 from howdah.record.provenance import machine, software
+from howdah.record.run import HostMachine, Software
 from howdah.report.results import read_shown
 
 FORMAT = 2
 _FAMILIES = ((True, PRIMARY_ALPHA), (False, OTHER_ALPHA))  # whether of primary measures, and its part of ALPHA
 _MOST_SHOWN = 8  # reasons of one cell on the terminal; night.json has all
+
+
+class NightCommit(FilePart):
+    hash: str
+    subject: str
+
+
+class JudgedCommit(NightCommit):
+    state: str | None = Field(description="good, bad or skip, as git bisect has it")
+
+
+class NightRange(FilePart):
+    """The commits that a night compared."""
+
+    tree: str
+    against: str
+    start: NightCommit
+    commits: list[JudgedCommit]
+    first_bad: str | None
+
+
+class NightCell(FilePart):
+    id: str
+    state: str
+    experiment: str
+    item: str
+    kernel: str
+    algorithm: str
+    receiver: str
+    axes: dict[str, Scalar]
+    fails: bool
+    reasons: list[str]
+    regressions: list[str]
+    differences: list[str]
+    unproven: list[str]
+    improvements: list[str]
+    problem: str | None
+    notes: list[str]
+    pairs: int
+    wall_s: float
+    reproduce: str | None
+    comparisons: list[Comparison]
+
+
+class NightFile(FilePart):
+    """night.json (docs/nightly.md)."""
+
+    format: int
+    suite: str
+    started: str
+    ended: str
+    wall_s: float
+    howdah: Software
+    host: HostMachine
+    baseline: str
+    alpha: dict[str, float]
+    tests: dict[str, int]
+    allow_unproven: bool
+    require_baseline: bool
+    runs: dict[str, int]
+    states: dict[str, int]
+    problems: list[str]
+    cells: list[NightCell]
+    range: NightRange | None = Field(default=None, description="of a night over a range of commits")
 
 
 class NightSpan(Protocol):
@@ -38,7 +107,7 @@ class NightSpan(Protocol):
     def look(self, experiment: str) -> str:
         """The command that shows the commit."""
 
-    def to_json(self) -> dict[str, Any]:
+    def file(self) -> NightRange:
         """The commits, what became of each, and which is the first that fails."""
 
 
@@ -166,45 +235,50 @@ class Night:
         series = next((one for one in self.suite.series if one.name == cell.experiment), None)
         return shlex.join(series.command) if series else ""
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "suite": self.suite.name,
-            "started": self.started,
-            "ended": self.ended,
-            "wall_s": self.wall_s,
-            "howdah": software().plain(),
-            "host": machine().plain(),
-            "baseline": self.baseline_name,
-            "alpha": {"all": ALPHA, "primary": PRIMARY_ALPHA, "other": OTHER_ALPHA},
-            "tests": {"primary": self.primary_tests, "other": self.tests - self.primary_tests},
-            "allow_unproven": self.allow_unproven,
-            "require_baseline": self.require_baseline,
-            "runs": {"made": self.runs_made, "found": self.runs_found},
-            "states": dict(self.states),
-            "problems": self.problems,
-            "cells": [self._cell(cell) for cell in self.cells],
-            **({"range": self.span.to_json()} if self.span is not None else {}),
-        }
+    def file(self) -> NightFile:
+        return NightFile(
+            format=FORMAT,
+            suite=self.suite.name,
+            started=self.started,
+            ended=self.ended,
+            wall_s=self.wall_s,
+            howdah=software(),
+            host=machine(),
+            baseline=self.baseline_name,
+            alpha={"all": ALPHA, "primary": PRIMARY_ALPHA, "other": OTHER_ALPHA},
+            tests={"primary": self.primary_tests, "other": self.tests - self.primary_tests},
+            allow_unproven=self.allow_unproven,
+            require_baseline=self.require_baseline,
+            runs={"made": self.runs_made, "found": self.runs_found},
+            states=dict(self.states),
+            problems=self.problems,
+            cells=[self._cell(cell) for cell in self.cells],
+            **({"range": self.span.file()} if self.span is not None else {}),
+        )
 
-    def _cell(self, cell: CellResult) -> dict[str, Any]:
-        return {
-            "id": cell.id,
-            "state": cell.state,
-            **{name: getattr(cell, name) for name in ("experiment", "item", "kernel", "algorithm", "receiver", "axes")},
-            "fails": self.fails(cell),
-            "reasons": self.reasons(cell),
-            "regressions": cell.regressions,
-            "differences": cell.differences,
-            "unproven": cell.unproven,
-            "improvements": [change_text(each) for each in cell.of("improvement")],
-            "problem": cell.problem,
-            "notes": cell.hints,
-            "pairs": cell.pairs,
-            "wall_s": round(cell.wall_s, 3),
-            "reproduce": self.command(cell) if self.fails(cell) else None,
-            "comparisons": [asdict(each) for each in cell.comparisons],
-        }
+    def _cell(self, cell: CellResult) -> NightCell:
+        return NightCell(
+            id=cell.id,
+            state=cell.state,
+            experiment=cell.experiment,
+            item=cell.item,
+            kernel=cell.kernel,
+            algorithm=cell.algorithm,
+            receiver=cell.receiver,
+            axes=cell.axes,
+            fails=self.fails(cell),
+            reasons=self.reasons(cell),
+            regressions=cell.regressions,
+            differences=cell.differences,
+            unproven=cell.unproven,
+            improvements=[change_text(each) for each in cell.of("improvement")],
+            problem=cell.problem,
+            notes=cell.hints,
+            pairs=cell.pairs,
+            wall_s=round(cell.wall_s, 3),
+            reproduce=self.command(cell) if self.fails(cell) else None,
+            comparisons=cell.comparisons,
+        )
 
     def text(self) -> str:
         """What a person reads in the morning: what failed and how to see it again, what got better, and the counts."""

@@ -29,7 +29,7 @@ def write_night(night: Night) -> Path:
     place, partial = root / name, root / f".partial-{name}"
     try:
         partial.mkdir(parents=True)
-        write_json(partial / "night.json", night.to_json())
+        write_json(partial / "night.json", night.file().plain())
         (partial / "junit.xml").write_text(junit(night), encoding="utf-8")
         (partial / "night.ktap").write_text(ktap(night), encoding="utf-8")
         (partial / "mail.txt").write_text(mail(night), encoding="utf-8")

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from howdah.errors import HowdahError, ProfileError
 from howdah.layout import headed
@@ -79,9 +79,6 @@ class Power:
     accepted: list[bool]
     rows: list[PlantedRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def text(self) -> str:
         """A table in Markdown, and what it is of."""

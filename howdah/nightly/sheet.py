@@ -11,6 +11,7 @@ from typing import Any
 
 from howdah.errors import HowdahError, explain
 from howdah.nightly.suite import SuiteExperiment, slug_of
+from howdah.record.axis import Scalar
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import agent_sha256, now, sha256_text, software
 from howdah.record.result import Run
@@ -58,7 +59,7 @@ class Origin:
 class CellSheet:
     """One cell of the matrix: ``axes`` without the repetition."""
 
-    axes: dict[str, Any]
+    axes: dict[str, Scalar]
     algorithm: str
     receiver: str
     origin: Origin = field(default_factory=Origin)
@@ -87,7 +88,7 @@ class NightSheet:
     item: str
     kernel: str
     made: str
-    howdah: dict[str, Any]
+    howdah: dict[str, Scalar]
     release: str = ""
     image: str = ""
     problem: str | None = None
@@ -107,14 +108,14 @@ class NightSheet:
             del claim[_NOT_STORED]
         if not data["claims"]:
             del data["claims"]  # a sheet of measures is as it was before there were claims
-        return {"sha256": _digest(data), **data}
+        return {"sha256": _digest(json.dumps(data)), **data}
 
     @staticmethod
     def from_json(data: Any) -> NightSheet:
         """Raises ValueError, KeyError or TypeError where this is not a sheet of this format, or one that was edited."""
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"expected format {FORMAT}")
-        if data["sha256"] != _digest({name: value for name, value in data.items() if name != "sha256"}):
+        if data["sha256"] != _digest(json.dumps({name: value for name, value in data.items() if name != "sha256"})):
             raise ValueError("it is not what was stored: somebody edited or merged it")
         fields = {name: value for name, value in data.items() if name not in ("format", "sha256", "cells", "claims")}
         claims = {name: ClaimSheet(**claim) for name, claim in data.get("claims", {}).items()}
@@ -126,9 +127,9 @@ class NightSheet:
         return sheet
 
 
-def _digest(data: dict[str, Any]) -> str:
+def _digest(text: str) -> str:
     """Of the data as they are read back: names are texts there, in whatever order."""
-    return sha256_text(json.dumps(json.loads(json.dumps(data)), sort_keys=True))
+    return sha256_text(json.dumps(json.loads(text), sort_keys=True))
 
 
 def empty_sheet(series: SuiteExperiment, problem: str | None = None) -> NightSheet:

@@ -7,18 +7,21 @@ schema, and puts every query to a real Prometheus.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from howdah.assets import data
+from howdah.codec import decoded
 from howdah.compact import compact_json
 from howdah.place import REPORTS
 from howdah.publish.finished import RESULTS_JOB
 
 FOLDER = REPORTS / "dashboard"
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-SOURCE_CHOICE = {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
+_SOURCE_CHOICE = {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
 _COLUMNS, _HEIGHT, _WIDTH = 24, 8, 12
 # A run that is invalid or did not finish is in no figure.
 _COUNTS = (
@@ -28,102 +31,120 @@ _COUNTS = (
 _HIDDEN = ("Time", "__name__", "job", "instance")
 
 
-def boards() -> list[dict[str, Any]]:
-    """Every dashboard as Grafana reads it (schema 39, Grafana 11 or later)."""
-    return [_board(board) for board in data("dashboard/boards.yaml")]
+@dataclass(frozen=True)
+class BoardQuery:
+    query: str
+    legend: str = "__auto"
+
+    def promql(self, choice: str) -> str:
+        """With its places filled in; Grafana's own variables stay."""
+        places = {"record": f'job="", {choice}', "now": f'job="{RESULTS_JOB}", {choice}', "choice": choice}
+        counts = Template(_COUNTS).safe_substitute(places)
+        return Template(self.query).safe_substitute(places, counts=counts)
 
 
-def file_of_board(board: dict[str, Any]) -> Path:
-    return FOLDER / f"{board['uid']}.json"
+@dataclass(frozen=True)
+class BoardPanel:
+    title: str
+    kind: str
+    queries: list[BoardQuery]
+    unit: str = "short"
+    width: int = _WIDTH
+
+    def grafana(self, choice: str, every: str) -> dict[str, Any]:
+        """Without its number and place."""
+        options, custom = _KINDS[self.kind]
+        is_now = self.kind in ("stat", "table")
+        return {
+            "type": "timeseries" if self.kind == "bars" else self.kind,
+            "datasource": DATASOURCE,
+            "fieldConfig": {"defaults": {"unit": self.unit} | ({"custom": custom} if custom else {}), "overrides": []},
+            "options": options,
+            "targets": [
+                {
+                    "refId": chr(ord("A") + index),
+                    "datasource": DATASOURCE,
+                    "expr": each.promql(choice),
+                    "legendFormat": each.legend,
+                    "interval": every,
+                    "instant": is_now,
+                    "range": not is_now,
+                    **({"format": "table"} if self.kind == "table" else {}),
+                }
+                for index, each in enumerate(self.queries)
+            ],
+            **({"transformations": [_ORGANISED]} if self.kind == "table" else {}),
+        }
 
 
-def text_of(board: dict[str, Any]) -> str:
-    return compact_json(board)
+@dataclass(frozen=True)
+class Board:
+    """A dashboard as boards.yaml describes it."""
+
+    uid: str
+    title: str
+    span: str
+    metric: str
+    choices: list[str]
+    more: dict[str, str]
+    panels: list[BoardPanel]
+    every: str | None = None
+
+    @property
+    def file(self) -> Path:
+        return FOLDER / f"{self.uid}.json"
+
+    def grafana(self) -> dict[str, Any]:
+        """As Grafana reads it (schema 39, Grafana 11 or later); panels in rows from left to right."""
+        choice = ", ".join(f'{name}=~"${name}"' for name in self.choices)
+        labels = dict.fromkeys(self.choices, self.metric) | self.more
+        drawn = []
+        x = y = 0
+        for number, panel in enumerate(self.panels, start=1):
+            if x + panel.width > _COLUMNS:
+                x, y = 0, y + _HEIGHT
+            place = {"x": x, "y": y, "w": panel.width, "h": _HEIGHT}
+            own = panel.grafana(choice, self.every or "1m")
+            drawn.append({"id": number, "title": panel.title, "gridPos": place, **own})
+            x += panel.width
+        return {
+            "uid": self.uid,
+            "title": self.title,
+            "tags": ["howdah"],
+            "schemaVersion": 39,
+            "editable": False,
+            "timezone": "browser",
+            **({"refresh": self.every} if self.every else {}),
+            "time": {"from": f"now-{self.span}", "to": "now"},
+            # A run whose labels lack the name is in "All", too.
+            "templating": {"list": label_choices(labels, allValue=".*")},
+            "panels": drawn,
+        }
 
 
-def _board(board: dict[str, Any]) -> dict[str, Any]:
-    labels = dict.fromkeys(board["choices"], board["metric"]) | board["more"]
-    choice = ", ".join(f'{name}=~"${name}"' for name in board["choices"])
-    # A run whose labels lack the name is in "All", too.
-    choices = [label_choice(name, metric, allValue=".*") for name, metric in labels.items()]
-    return {
-        "uid": board["uid"],
-        "title": board["title"],
-        "tags": ["howdah"],
-        "schemaVersion": 39,
-        "editable": False,
-        "timezone": "browser",
-        **({"refresh": board["every"]} if "every" in board else {}),
-        "time": {"from": f"now-{board['span']}", "to": "now"},
-        "templating": {"list": [SOURCE_CHOICE, *choices]},
-        "panels": list(_panels(board["panels"], choice, board.get("every", "1m"))),
-    }
+def boards() -> list[Board]:
+    return [decoded(Board, board) for board in data("dashboard/boards.yaml")]
 
 
-def label_choice(label: str, metric: str, **more: str) -> dict[str, Any]:
-    """Of the values that a label of a metric has; ``more`` are further fields of Grafana's."""
-    query = f"label_values({metric}, {label})"
-    return {
-        "name": label,
-        "type": "query",
-        "datasource": DATASOURCE,
-        "query": {"qryType": 1, "query": query, "refId": label},
-        "refresh": 2,
-        "includeAll": True,
-        **more,
-        "multi": True,
-        "current": {"text": ["All"], "value": ["$__all"]},
-    }
-
-
-def _panels(rows: list[dict[str, Any]], choice: str, every: str) -> list[dict[str, Any]]:
-    """In rows from left to right."""
-    found = []
-    x = y = 0
-    for number, row in enumerate(rows, start=1):
-        width = row.get("width", _WIDTH)
-        if x + width > _COLUMNS:
-            x, y = 0, y + _HEIGHT
-        place = {"x": x, "y": y, "w": width, "h": _HEIGHT}
-        found.append({"id": number, "title": row["title"], "gridPos": place, **_panel(row, choice, every)})
-        x += width
-    return found
-
-
-def _panel(row: dict[str, Any], choice: str, every: str) -> dict[str, Any]:
-    kind = row["kind"]
-    options, custom = _KINDS[kind]
-    is_now = kind in ("stat", "table")
-    return {
-        "type": "timeseries" if kind == "bars" else kind,
-        "datasource": DATASOURCE,
-        "fieldConfig": {
-            "defaults": {"unit": row.get("unit", "short")} | ({"custom": custom} if custom else {}),
-            "overrides": [],
-        },
-        "options": options,
-        "targets": [
+def label_choices(labels: Mapping[str, str], **more: str) -> list[dict[str, Any]]:
+    """Of Prometheus, and of the values that labels of metrics have; ``more`` are further fields of Grafana's."""
+    return [
+        _SOURCE_CHOICE,
+        *(
             {
-                "refId": chr(ord("A") + index),
+                "name": label,
+                "type": "query",
                 "datasource": DATASOURCE,
-                "expr": _promql(each["query"], choice),
-                "legendFormat": each.get("legend", "__auto"),
-                "interval": every,
-                "instant": is_now,
-                "range": not is_now,
-                **({"format": "table"} if kind == "table" else {}),
+                "query": {"qryType": 1, "query": f"label_values({metric}, {label})", "refId": label},
+                "refresh": 2,
+                "includeAll": True,
+                **more,
+                "multi": True,
+                "current": {"text": ["All"], "value": ["$__all"]},
             }
-            for index, each in enumerate(row["queries"])
-        ],
-        **({"transformations": [_ORGANISED]} if kind == "table" else {}),
-    }
-
-
-def _promql(query: str, choice: str) -> str:
-    """A query with its places filled in; Grafana's own variables stay."""
-    places = {"record": f'job="", {choice}', "now": f'job="{RESULTS_JOB}", {choice}', "choice": choice}
-    counts = Template(_COUNTS).safe_substitute(places)
-    return Template(query).safe_substitute(places, counts=counts)
+            for label, metric in labels.items()
+        ),
+    ]
 
 
 _LEGEND = {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []}
@@ -142,7 +163,7 @@ _STAT = {
     "graphMode": "none",
     "textMode": "value_and_name",
 }
-_KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+_KINDS = {
     "timeseries": ({"legend": _LEGEND, "tooltip": {"mode": "multi", "sort": "none"}}, _POINTS),
     "bars": ({"legend": _LEGEND, "tooltip": {"mode": "multi", "sort": "none"}}, _BARS),
     "stat": (_STAT, {}),
@@ -153,4 +174,4 @@ _ORGANISED = {"id": "organize", "options": {"excludeByName": dict.fromkeys(_HIDD
 
 if __name__ == "__main__":
     for each in boards():
-        file_of_board(each).write_text(text_of(each), encoding="utf-8")
+        each.file.write_text(compact_json(each.grafana()), encoding="utf-8")

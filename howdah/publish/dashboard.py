@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from howdah.assets import UPLOT_VERSION, data
 from howdah.compact import compact_json
 from howdah.place import REPORTS
-from howdah.publish.board import DATASOURCE, SOURCE_CHOICE, label_choice
+from howdah.publish.board import DATASOURCE, label_choices
 from howdah.publish.metric import RUN_LABELS
 from howdah.series import drawn_series
 
@@ -108,35 +108,34 @@ def grafana() -> dict[str, Any]:
         "refresh": "1s",
         "time": {"from": "now-2m", "to": "now"},
         "timepicker": {"refresh_intervals": ["1s", "5s", "30s"]},
-        "templating": {"list": [SOURCE_CHOICE, *(label_choice(name, metric) for name in _CHOICES)]},
-        "panels": [_grafana_panel(number, panel, run) for number, panel in enumerate(panels())],
-    }
-
-
-def _grafana_panel(number: int, panel: DashboardPanel, run: str) -> dict[str, Any]:
-    return {
-        "id": number + 1,
-        "title": panel.title,
-        "type": "timeseries",
-        "datasource": DATASOURCE,
-        "gridPos": {"x": 12 * (number % 2), "y": 8 * (number // 2), "w": 12, "h": 8},
-        "fieldConfig": {
-            "defaults": {
-                "unit": _GRAFANA_UNITS.get(panel.unit, "short"),
-                "min": 0,
-                "custom": {"lineWidth": 1, "fillOpacity": 0, "showPoints": "never", "spanNulls": False},
-            },
-            "overrides": [],
-        },
-        "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
-        "targets": [
+        "templating": {"list": label_choices(dict.fromkeys(_CHOICES, metric))},
+        "panels": [
             {
-                "refId": "A",
+                "id": number + 1,
+                "title": panel.title,
+                "type": "timeseries",
                 "datasource": DATASOURCE,
-                "expr": panel.promql(run, WINDOW),
-                "legendFormat": panel.legend,
-                "interval": "1s",
+                "gridPos": {"x": 12 * (number % 2), "y": 8 * (number // 2), "w": 12, "h": 8},
+                "fieldConfig": {
+                    "defaults": {
+                        "unit": _GRAFANA_UNITS.get(panel.unit, "short"),
+                        "min": 0,
+                        "custom": {"lineWidth": 1, "fillOpacity": 0, "showPoints": "never", "spanNulls": False},
+                    },
+                    "overrides": [],
+                },
+                "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
+                "targets": [
+                    {
+                        "refId": "A",
+                        "datasource": DATASOURCE,
+                        "expr": panel.promql(run, WINDOW),
+                        "legendFormat": panel.legend,
+                        "interval": "1s",
+                    }
+                ],
             }
+            for number, panel in enumerate(panels())
         ],
     }
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.record.directory import PARTIAL, RunDirectory, read_json
 
@@ -44,7 +43,7 @@ def position(directory: RunDirectory) -> Position:
 
 def _said(file: Path) -> Position | None:
     try:
-        value: dict[str, Any] = read_json(file)
+        value = read_json(file)
         return Position(str(value["phase"]), int(value["time_us"]), int(value["of_us"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None  # not there yet

@@ -8,7 +8,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,15 @@ class RangeSeries:
     value: Float64
 
 
+@dataclass(frozen=True)
+class _Series:
+    """One of an answer: each point is a time in seconds and a value."""
+
+    name: str
+    labels: dict[str, str]
+    points: list[tuple[float, float]]
+
+
 class Client:
     """Speaks the HTTP API at ``url``; proxies are ignored, because the server is on loopback.
 
@@ -51,7 +59,7 @@ class Client:
     def instant(self, query: str, at_ms: int) -> list[Value]:
         """The vector a query has at one time."""
         result = self._call("query", {"query": query, "time": _seconds(at_ms)})
-        return [Value(_labels(item), float(item["value"][1]), item["metric"].get("__name__", "")) for item in result]
+        return [Value(each.labels, each.points[0][1], each.name) for each in result]
 
     def range(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[RangeSeries]:
         """Values of a query at ``start``, ``start + step`` … up to ``end``; instants without a value are left out."""
@@ -62,10 +70,9 @@ class Client:
             "step": _seconds(step_ms),
         }
         answers = []
-        for item in self._call("query_range", arguments):
-            times = np.array([pair[0] for pair in item["values"]], dtype=np.float64)
-            values = np.array([float(pair[1]) for pair in item["values"]], dtype=np.float64)
-            answers.append(RangeSeries(_labels(item), np.rint(times * 1000).astype(np.int64), values))
+        for each in self._call("query_range", arguments):
+            times, values = np.array(each.points, dtype=np.float64).T
+            answers.append(RangeSeries(each.labels, np.rint(times * 1000).astype(np.int64), values))
         return answers
 
     def version(self) -> str:
@@ -76,7 +83,7 @@ class Client:
         except (urllib.error.URLError, OSError, json.JSONDecodeError, KeyError) as error:
             raise HowdahError(f"Prometheus does not answer: {error}", where=self.url) from error
 
-    def _call(self, endpoint: str, arguments: dict[str, str]) -> list[dict[str, Any]]:
+    def _call(self, endpoint: str, arguments: dict[str, str]) -> list[_Series]:
         body = urllib.parse.urlencode(arguments).encode()
         request = urllib.request.Request(f"{self.url}/api/v1/{endpoint}", data=body)
         try:
@@ -86,12 +93,14 @@ class Client:
             raise HowdahError(f"Prometheus refused the query: {_reason(error)}", where=arguments["query"]) from error
         except (urllib.error.URLError, OSError, json.JSONDecodeError) as error:
             raise HowdahError(f"Prometheus does not answer: {error}", where=self.url) from error
-        result: list[dict[str, Any]] = found["data"]["result"]
-        return result
-
-
-def _labels(item: dict[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in item["metric"].items() if key != "__name__"}
+        return [
+            _Series(
+                each["metric"].pop("__name__", ""),
+                each["metric"],
+                [(at_s, float(value)) for at_s, value in each.get("values") or [each["value"]]],
+            )
+            for each in found["data"]["result"]
+        ]
 
 
 def _seconds(milliseconds: int) -> str:

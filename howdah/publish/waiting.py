@@ -7,9 +7,9 @@ import json
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from howdah.record.directory import PARTIAL, RunDirectory, read_json
+from howdah.record.directory import PARTIAL, RunDirectory
+from howdah.record.index import IndexedRun, read_index
 from howdah.record.run import read_record
 from howdah.record.verdict import read_verdict
 
@@ -44,8 +44,7 @@ class Queues:
     def of(self, experiment: Path) -> Queue | None:
         """The queue of an experiment; None until experiment.json lists its runs."""
         try:
-            cells = read_json(experiment / "experiment.json")["cells"]
-            rows = [(str(cell["run"]), _kind(cell)) for cell in cells]
+            rows = [(cell.run, _kind(cell)) for cell in read_index(experiment / "experiment.json").cells]
             partial = [entry.name.removeprefix(PARTIAL) for entry in experiment.glob(f"{PARTIAL}*")]
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -86,10 +85,10 @@ class Queues:
         return self._made[key]
 
 
-def _kind(cell: dict[str, Any]) -> str:
+def _kind(cell: IndexedRun) -> str:
     """What repetitions of a run have in common, because they take about as long."""
-    axes = {name: value for name, value in dict(cell.get("axes") or {}).items() if name not in _REPEATED}
-    return json.dumps([cell.get("algorithm"), axes], sort_keys=True)
+    axes = {name: value for name, value in cell.axes.items() if name not in _REPEATED}
+    return json.dumps([cell.algorithm, axes], sort_keys=True)
 
 
 def _left(waiting: list[tuple[str, str]], begun: list[str], walls: dict[str, list[float]]) -> float | None:

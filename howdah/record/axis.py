@@ -53,7 +53,7 @@ def axes_of(plan: Plan, kernel: str | None) -> Axes:
     return Axes(shared, flows)
 
 
-def swept(axes: dict[str, Any]) -> dict[str, Any]:
+def swept(axes: dict[str, Scalar]) -> dict[str, Scalar]:
     """Those swept fields of a run that are no axis of every run."""
     return {name: value for name, value in axes.items() if name not in _SAME}
 

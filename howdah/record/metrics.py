@@ -13,8 +13,6 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.model import HINT, FilePart, checked
 
-Scalar = str | int | float | bool | None
-
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:

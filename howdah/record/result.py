@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
+from howdah.record.axis import Scalar
 from howdah.record.connections import Connections, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
@@ -37,7 +38,7 @@ class Run:
     experiment: str
     algorithm: str
     repetition: int
-    axes: dict[str, Any]
+    axes: dict[str, Scalar]
     status: str
     plan: Plan | None
     metrics: list[MetricRow]
@@ -86,7 +87,7 @@ class Run:
         return ", ".join(f"{key}={value}" for key, value in self.place.items())
 
     @property
-    def place(self) -> dict[str, Any]:
+    def place(self) -> dict[str, Scalar]:
         """The sweep point without the algorithm, by the names of its fields."""
         return {key: value for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL}
 

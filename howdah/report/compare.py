@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from howdah.errors import HowdahError, nearest
 from howdah.number import counted
@@ -17,7 +16,7 @@ from howdah.report.ending import ending, results
 from howdah.report.page import render, write
 from howdah.report.results import read_all_shown
 from howdah.report.subject import subjects
-from howdah.report.tidy import result_data
+from howdah.report.tidy import ResultData, result_data
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class ComparisonPage:
 
     page: Path
     text: str
-    data: dict[str, Any]
+    data: ResultData
 
 
 def compare(

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+from pydantic import Field
 
 from howdah.layout import folded
 from howdah.measure.statistics import Statistic
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
+from howdah.record.model import FilePart
 from howdah.report.contrast import Contrast, contrasts, leading
 from howdah.report.subject import Subject
 from howdah.report.tabular import Tabular, text
@@ -130,35 +132,55 @@ def _words(row: DifferenceRow) -> list[str]:
     return [*found, row.ratio, row.ratio_apart, row.better]
 
 
-def difference_data(said: list[Subject]) -> list[dict[str, Any]]:
-    """A row for each contrast, in the units of metrics.json; nothing is rounded."""
-    return list(_data(differences(said)))
+class PairedRow(FilePart):
+    """One measure of one side against the first, over pairs of equal repetitions, in the unit of metrics.json."""
+
+    side: str
+    other: str = Field(description="the first side, which the others are compared with")
+    place: str = Field(description="the sweep point in words")
+    flow: str | None = Field(description="name of the flow or of the group; null for a measure of whole runs")
+    metric: str = Field(description="docs/measures.md")
+    unit: str | None
+    mine: float = Field(description="median of the side")
+    others: float = Field(description="median of the other")
+    difference: float = Field(description="median of the pairs' differences, side - other")
+    difference_low: float | None = Field(
+        description="least of fewer than six pairs, else the median's 95 % interval begins here; null for equal pairs"
+    )
+    difference_high: float | None
+    ratio: float | None = Field(description="median of side / other; null where one side alone is 0")
+    ratio_low: float | None
+    ratio_high: float | None
+    pairs: int = Field(description="0: no repetition is on both sides, so medians are compared")
+    better: str | None = Field(description="the side that is better beyond the spread")
+    run: str | None = Field(description="the run of the side with the median pair")
 
 
-def _data(found: list[Contrast]) -> Iterator[dict[str, Any]]:
-    for each in found:
-        of = each.of
-        yield {
-            "side": each.side,
-            "other": each.other,
-            "place": each.place,
-            "flow": each.flow or None,
-            "metric": each.metric.name,
-            "unit": each.metric.unit,
-            "mine": of.mine,
-            "others": of.other,
-            **_spread("difference", of.differences),
-            **_spread("ratio", of.ratios),
-            "pairs": of.differences.count if of.is_paired else 0,
-            "better": each.better or None,
-            "run": each.run or None,
-        }
+def difference_data(said: list[Subject]) -> list[PairedRow]:
+    """A row for each contrast; nothing is rounded."""
+    return [_paired(each) for each in differences(said)]
 
 
-def _spread(name: str, statistic: Statistic | None) -> dict[str, float | None]:
-    about = statistic.about_median if statistic else None
-    return {
-        name: statistic.median if statistic else None,
-        f"{name}_low": about.low if about else None,
-        f"{name}_high": about.high if about else None,
-    }
+def _paired(each: Contrast) -> PairedRow:
+    of = each.of
+    apart = of.differences.about_median
+    ratio = of.ratios.about_median if of.ratios else None
+    return PairedRow(
+        side=each.side,
+        other=each.other,
+        place=each.place,
+        flow=each.flow or None,
+        metric=each.metric.name,
+        unit=each.metric.unit,
+        mine=of.mine,
+        others=of.other,
+        difference=of.differences.median,
+        difference_low=apart.low if apart else None,
+        difference_high=apart.high if apart else None,
+        ratio=of.ratios.median if of.ratios else None,
+        ratio_low=ratio.low if ratio else None,
+        ratio_high=ratio.high if ratio else None,
+        pairs=of.differences.count if of.is_paired else 0,
+        better=each.better or None,
+        run=each.run or None,
+    )

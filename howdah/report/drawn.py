@@ -14,7 +14,7 @@ _SERIES = drawn_series()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class PageFigure:
     """Its lines are ``series``. Those from the place ``over`` on are drawn where a run or flow is alone, and those in
     ``points`` as points. ``whole``: a run has one curve, not one a flow. ``needs`` says what it is made from."""
 
@@ -39,11 +39,11 @@ _NEEDS_EXIT = "tcp_probe records around an exit"
 _WINDOWS = ["bdp_packets", "bdp_and_buffer_packets"]
 
 
-def _figure(series: list[str], limits: list[str], needs: str, **more: Any) -> Figure:
+def _figure(series: list[str], limits: list[str], needs: str, **more: Any) -> PageFigure:
     """Of series of the table, whose title and unit it has."""
     first = _SERIES[series[0]]
     named = {"id": first.id, "title": first.title, **more}
-    return Figure(unit=first.unit, series=series, limits=limits, needs=needs, **named)
+    return PageFigure(unit=first.unit, series=series, limits=limits, needs=needs, **named)
 
 
 FIGURES = [
@@ -51,7 +51,7 @@ FIGURES = [
     _figure(["rtt"], ["rtt_ms", "full_rtt_ms"], _NEEDS),
     _figure(["goodput"], ["capacity_mbit"], _NEEDS),
     _figure(["queue"], ["buffer_kb"], "qdisc records of the bottleneck", whole=True),
-    Figure(
+    PageFigure(
         id="sequence",
         title="Time and sequence",
         unit="MB",

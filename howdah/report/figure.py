@@ -17,7 +17,7 @@ from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
 from howdah.report.band import CodedBand, PageBands
 from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
-from howdah.report.drawn import FIGURES, PROCESSOR_FIGURES, Figure
+from howdah.report.drawn import FIGURES, PROCESSOR_FIGURES, PageFigure
 from howdah.report.event import ToldEvent, told_events
 from howdah.report.sequence import SERIES, sequence_curves
 from howdah.report.source import Curve, Curves, Source, goodput_words, shown_us
@@ -142,7 +142,7 @@ class CodedRun:
 class PageData:
     """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
 
-    figures: list[Figure]
+    figures: list[PageFigure]
     limit_names: dict[str, str]
     dashes: list[list[int]]
     axes: list[CodedAxis]
@@ -185,14 +185,14 @@ def page_data(
     )
 
 
-def _figures(runs: list[Run]) -> list[Figure]:
+def _figures(runs: list[Run]) -> list[PageFigure]:
     """Those that the runs may have: connections of groups have no exits."""
     found = FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))
     single = not runs or any(flow.group is None for run in runs if run.plan for flow in run.plan.flows)
     return [each for each in found if single or each.axis != "exit"]
 
 
-def _noted(figure: Figure, runs: list[Run]) -> Figure:
+def _noted(figure: PageFigure, runs: list[Run]) -> PageFigure:
     """A figure of goodput says what that is made of."""
     return replace(figure, note=goodput_words(runs)) if figure.id == "goodput" and runs else figure
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.held import NOTABLE_SHARE
@@ -19,6 +18,7 @@ from howdah.plan.caution import plan_cautions
 from howdah.plan.path import Path
 from howdah.plan.plan import BACKGROUND, Flow
 from howdah.profile.experiment import sections_of_experiment
+from howdah.record.axis import Scalar
 from howdah.record.result import Experiment, Run
 from howdah.report.event import cause_words
 from howdah.report.repeated import DONE, DONE_MEDIAN, Repeated, repeated
@@ -81,7 +81,7 @@ class Block:
     total: int
     rows: list[TableRow] = field(default_factory=list)
     excluded: list[tuple[str, str, str]] = field(default_factory=list)
-    axes: dict[str, Any] = field(default_factory=dict)
+    axes: dict[str, Scalar] = field(default_factory=dict)
     path: Path | None = None
     whole: Repeated = field(default_factory=Repeated)
 

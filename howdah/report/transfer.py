@@ -7,7 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+
+from pydantic import Field
 
 from howdah.measure.statistics import Quantile, quantile
 from howdah.measure.transaction import asked_of, times_s
@@ -15,8 +16,9 @@ from howdah.number import between, significant
 from howdah.number import size as size_words
 from howdah.plan.path import Path
 from howdah.plan.plan import Flow
-from howdah.record.axis import swept
+from howdah.record.axis import Scalar, swept
 from howdah.record.digest import check
+from howdah.record.model import FilePart
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.told import read_agent
 from howdah.report.plot.swept import place_words
@@ -38,7 +40,7 @@ class SizeClass:
     experiment: str
     algorithm: str
     kernel: str
-    point: dict[str, Any]
+    point: dict[str, Scalar]
     group: str
     least_bytes: int
     most_bytes: int
@@ -83,7 +85,7 @@ def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()
         bounds = {each: _between(sorted(limits_bytes), each, sizes[-1]) for each in sizes}
     elif len(sizes) > MOST_OWN_CLASSES:
         bounds = {each: _decade(each) for each in sizes}
-    found: dict[tuple[Any, ...], SizeClass] = {}
+    found: dict[tuple[object, ...], SizeClass] = {}
     for run in runs:
         transfers = list(_transfers(run))
         of_groups = len({flow.group for flow, _size, _time, _ideal in transfers if flow.group is not None}) > 1
@@ -100,7 +102,7 @@ def size_classes(experiments: list[Experiment], limits_bytes: Sequence[int] = ()
                 if time is not None:
                     one.times_s.append(time)
                     one.slowdowns += [] if ideal is None else [time / ideal]
-    several: dict[tuple[Any, ...], int] = {}
+    several: dict[tuple[object, ...], int] = {}
     for key in found:
         several[key[:5]] = several.get(key[:5], 0) + 1
     order = [{each: number for number, each in enumerate(dict.fromkeys(parts))} for parts in zip(*found, strict=True)]
@@ -173,34 +175,52 @@ def _between(limits_bytes: list[int], size_bytes: int, largest_bytes: int) -> tu
     return least, limits_bytes[place] - 1, f"{size_words(least)} … {size_words(limits_bytes[place])}"
 
 
-def completion_data(experiments: list[Experiment]) -> list[dict[str, Any]]:
-    """A row for each percentile of each class of size, in seconds; ``slowdown`` is a time over the ideal one."""
-    rows = []
-    for each in size_classes(experiments):
-        for name, time in each.times().items():
-            slowed = each.slowed()[name]
-            rows.append(
-                {
-                    "experiment": each.experiment,
-                    "algorithm": each.algorithm,
-                    "kernel": each.kernel,
-                    "point": each.point,
-                    "group": each.group,
-                    "sizes": each.words,
-                    "least_bytes": each.least_bytes,
-                    "most_bytes": each.most_bytes,
-                    "transfers": each.count,
-                    "completed": len(each.times_s),
-                    "percentile": name,
-                    "time_s": time.value,
-                    "time_low_s": time.low,
-                    "time_high_s": time.high,
-                    "slowdown": slowed.value,
-                    "slowdown_low": slowed.low,
-                    "slowdown_high": slowed.high,
-                }
-            )
-    return rows
+class CompletionRow(FilePart):
+    """A percentile of the times of a class of size, in seconds; ``slowdown`` is a time over the ideal one."""
+
+    experiment: str
+    algorithm: str
+    kernel: str
+    point: dict[str, Scalar]
+    group: str = Field(description="name of the group, or of the flow")
+    sizes: str = Field(description="the class of size in words; all: every one of them")
+    least_bytes: int
+    most_bytes: int
+    transfers: int = Field(description="of all repetitions that count")
+    completed: int
+    percentile: str
+    time_s: float | None = Field(description="null where fewer than one transfer is beyond it")
+    time_low_s: float | None = Field(description="95 % interval of order statistics; null where it has no bound")
+    time_high_s: float | None
+    slowdown: float | None = Field(description="time over the ideal one; null where the path has no one rate")
+    slowdown_low: float | None
+    slowdown_high: float | None
+
+
+def completion_data(experiments: list[Experiment]) -> list[CompletionRow]:
+    return [
+        CompletionRow(
+            experiment=each.experiment,
+            algorithm=each.algorithm,
+            kernel=each.kernel,
+            point=each.point,
+            group=each.group,
+            sizes=each.words,
+            least_bytes=each.least_bytes,
+            most_bytes=each.most_bytes,
+            transfers=each.count,
+            completed=len(each.times_s),
+            percentile=name,
+            time_s=time.value,
+            time_low_s=time.low,
+            time_high_s=time.high,
+            slowdown=slowed.value,
+            slowdown_low=slowed.low,
+            slowdown_high=slowed.high,
+        )
+        for each in size_classes(experiments)
+        for (name, time), slowed in zip(each.times().items(), each.slowed().values(), strict=True)
+    ]
 
 
 def completion_table(experiments: list[Experiment], least: int = 1, limits_bytes: Sequence[int] = ()) -> Tabular:

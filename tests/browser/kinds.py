@@ -20,6 +20,7 @@ from howdah.atlas.published import kernel_of, rows_of
 from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
+from howdah.codec import encoded
 from howdah.counterexample.goal import CandidateScore
 from howdah.counterexample.page import write_page as write_search_page
 from howdah.counterexample.session import SearchResult
@@ -35,7 +36,7 @@ from howdah.nightly.sheet import Value
 from howdah.place import PROFILES
 from howdah.profile import load
 from howdah.publish.dashboard import write_page as write_live_page
-from howdah.publish.live_state import LiveState
+from howdah.publish.live_state import LiveState, Transfers
 from howdah.publish.underway import Watch
 from howdah.report import results as many
 from howdah.report.build import report
@@ -216,13 +217,10 @@ def _live(root: Path) -> tuple[Path, str]:
     record_experiment(root / "runs" / "recorded")
     watch.families()
     state = board.state()
-    assert state["underway"]
-    assert state["finished"]
-    state["finished"][0]["transfers"] += [
-        {"name": "bulk", "share": 1.0, "median_s": 1.5138, "p95_s": None},
-        {"name": "web", "share": 0.975, "median_s": 1.1115, "p95_s": 1.1209},
-    ]
-    return write_live_page(root), json.dumps(state)
+    assert state.underway
+    assert state.finished
+    state.finished[0].transfers.extend([Transfers("bulk", 1.0, 1.5138, None), Transfers("web", 0.975, 1.1115, 1.1209)])
+    return write_live_page(root), json.dumps(encoded(state))
 
 
 def _search(root: Path) -> Path:

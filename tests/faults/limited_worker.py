@@ -154,7 +154,7 @@ def _explain(request: dict[str, Any]) -> str:
     """What ``howdah explain --json --page`` and ``howdah new --from`` make of a recording."""
     from howdah.explain.page import write_page
     from howdah.explain.read import read_files
-    from howdah.explain.shown import as_json
+    from howdah.explain.shown import shown_flow
     from howdah.explain.twin import twin_text
     from howdah.explain.words import text
     from howdah.foreign import visible
@@ -165,7 +165,7 @@ def _explain(request: dict[str, Any]) -> str:
     said = visible(text(read.flows, read.problems, read.others, read.joined))
     if any(ord(each) < 32 and each != "\n" for each in said):
         raise AssertionError(f"a control character is printed: {said!r}")
-    json.dumps([as_json(flow) for flow in read.flows], allow_nan=False)
+    json.dumps([shown_flow(flow).plain() for flow in read.flows], allow_nan=False)
     write_page(read.flows, read.joined, read.problems, file.with_name("page.html"))
     twins = 0
     for flow in read.flows[:1]:

@@ -138,7 +138,7 @@ def test_the_cause_stands_beside_the_claim_and_is_counted(failing: Made) -> None
     assert "<strong>The kernel has changed.</strong> Windows grow otherwise now." in page
     assert "A control." in page
     assert "<td>the kernel has changed</td>" in index
-    data = index_data(found, Record(), quick=False)
+    data = index_data(found, Record(), quick=False).plain()
     (counted,) = [each for each in data["causes"] if each["verdict"] == "fail"]
     assert (counted["cause"], counted["number"]) == ("the kernel has changed", 1)
     assert counted["claims"] == ["made/window"]

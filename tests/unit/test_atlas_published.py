@@ -61,7 +61,7 @@ def test_without_runs_published_results_are_shown_as_what_they_are(elsewhere: Ma
     assert "what is shown are published results" in page
     assert "howdah atlas --only Astart_tab1" in page
     assert "Published results: of 1 profiles: 18 runs" in summary(found, Record(), [], quick=False)
-    assert index_data(found, Record(), quick=False)["entries"][0]["published"] == ["made"]
+    assert index_data(found, Record(), quick=False).entries[0].published == ["made"]
 
 
 def test_they_are_not_mixed_with_the_quick_atlas(elsewhere: Made) -> None:

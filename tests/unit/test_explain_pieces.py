@@ -11,7 +11,7 @@ import pytest
 
 from howdah.command.main import main
 from howdah.explain.read import Read, read_files
-from howdah.explain.shown import as_json
+from howdah.explain.shown import shown_flow
 from tests.explain.damage import Packet, pcap, pcapng
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer
@@ -35,7 +35,7 @@ def written(place: Path, name: str, packets: list[Packet]) -> Path:
 
 
 def said(read: Read) -> list[dict[str, object]]:
-    return [{name: value for name, value in as_json(flow).items() if name != "file"} for flow in read.flows]
+    return [{name: value for name, value in shown_flow(flow).plain().items() if name != "file"} for flow in read.flows]
 
 
 @pytest.mark.parametrize(

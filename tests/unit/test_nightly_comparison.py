@@ -203,7 +203,7 @@ def test_the_reproducing_command_names_the_cell(tmp_path: Path) -> None:
     command = made.command(_cell(made))
     assert command.startswith(f"howdah nightly {tmp_path / 'suite.yaml'} --only {NAME}/cubic --again --baseline ")
     assert command in made.text()
-    assert made.to_json()["cells"][0]["reproduce"] == command
+    assert made.file().cells[0].reproduce == command
     assert "--kernel debian-6.12" in made.look(_cell(made))
 
 

@@ -80,7 +80,7 @@ def test_every_state_and_outcome_is_there() -> None:
 
 def test_the_fields_of_a_comparison_and_of_a_night_are_there(tmp_path: Path) -> None:
     written = set(re.findall(r"`([a-z0-9_]+)`", TEXT))
-    data = night(tmp_path, sheet("test-made-debian-6.12", usual), sheet("test-made-debian-6.12", usual)).to_json()
+    data = night(tmp_path, sheet("test-made-debian-6.12", usual), sheet("test-made-debian-6.12", usual)).file().plain()
     assert set(data) | set(data["alpha"]) | set(data["tests"]) | set(data["runs"]) <= written
     assert set(data["cells"][0]) | set(data["cells"][0]["comparisons"][0]) <= written
     assert f"`format` ({data['format']})" in TEXT

@@ -123,7 +123,7 @@ def test_an_unproven_change_is_red_unless_it_is_allowed(tmp_path: Path) -> None:
     (failure,) = root.iter("failure")
     assert failure.get("type") == "changed, too few repetitions"
     assert failure.get("message", "").startswith("changed, too few repetitions: retransmitted_packets of flow 1")
-    assert made.to_json()["states"] == {"unproven": 1, "equal": 1}
+    assert made.file().states == {"unproven": 1, "equal": 1}
     text = "".join(openmetrics(families(made)))
     assert re.search(r'^howdah_nightly_state\{.*state="unproven".*\} 1', text, re.MULTILINE)
     assert re.search(r'^howdah_nightly_measures\{.*outcome="unproven".*\} 1', text, re.MULTILINE)

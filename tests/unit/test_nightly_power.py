@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.codec import encoded
 from howdah.command.main import main
 from howdah.nightly.power import KERNELS, PLANTS, REPETITIONS, SHARES, Kernel, Power, power_of
 from howdah.nightly.primary import PRIMARY
@@ -89,9 +90,9 @@ def test_the_command_prints_the_power_of_a_suite(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "runs").exists()
     # Drawn again it is the same, whatever else is asked for.
     repetitions, kernel = (5, 3), KERNELS[-1]
-    again = power_of(baseline, read_suite(suite), chosen(read_suite(suite), []), repetitions, [kernel]).to_json()
+    again = power_of(baseline, read_suite(suite), chosen(read_suite(suite), []), repetitions, [kernel])
     rows = [row for row in found["rows"] if row["kernel"] == kernel]
-    assert json.loads(json.dumps(again["rows"])) == [{**row, "found": row["found"][1::-1]} for row in rows]
+    assert json.loads(json.dumps(encoded(again.rows))) == [{**row, "found": row["found"][1::-1]} for row in rows]
 
 
 def test_it_takes_a_baseline_in_which_something_can_be_planted(

@@ -17,10 +17,11 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
+from howdah.compact import compact_json
 from howdah.nightly.series import families
 from howdah.publish import finished
 from howdah.publish.blocks import SAMPLES
-from howdah.publish.board import boards, file_of_board, text_of
+from howdah.publish.board import boards
 from howdah.publish.finished import RESULTS_JOB, Finished
 from howdah.publish.openmetrics import openmetrics
 from howdah.publish.query import Client
@@ -68,13 +69,15 @@ def test_grafanas_schema_knows_every_field_of_a_dashboard(file: Path) -> None:
 
 def test_the_files_are_those_that_the_boards_make() -> None:
     for board in boards():
-        assert file_of_board(board).read_text(encoding="utf-8") == text_of(board), "run: python -m howdah.publish.board"
+        assert board.file.read_text(encoding="utf-8") == compact_json(board.grafana()), (
+            "run: python -m howdah.publish.board"
+        )
 
 
 def test_panels_do_not_overlap() -> None:
     for board in boards():
         taken: set[tuple[int, int]] = set()
-        for panel in board["panels"]:
+        for panel in board.grafana()["panels"]:
             place = panel["gridPos"]
             cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
             assert not cells & taken

@@ -14,7 +14,7 @@ import pytest
 from howdah.ingest.run import ingest
 from howdah.measure.run import measure
 from howdah.publish.acktrace import AckTrace
-from howdah.publish.live_state import FILE, LiveState, group_transfers
+from howdah.publish.live_state import FILE, LiveState, Transfers, group_transfers
 from howdah.publish.phase import PHASES, held_experiments, position
 from howdah.publish.underway import Watch
 from howdah.publish.waiting import Queues
@@ -216,18 +216,18 @@ def test_the_page_is_told_of_a_run_while_it_is_made_and_when_it_has_ended(tmp_pa
     underway.directory.rename(tmp_path / "away")
     watch.families()
     state = board.state()
-    assert state["underway"] == []
-    (ended,) = state["finished"]
+    assert state.underway == []
+    (ended,) = state.finished
     metrics = {row["metric"]: row["value"] for row in read_json(made.metrics)["rows"] if row["flow"] is not None}
-    assert ended["verdict"] == read_json(made.verdict)["verdict"]
-    assert ended["exits"][0]["cwnd_packets"] == metrics["exit_cwnd_packets"]
-    assert ended["exits"][0]["cause"] == metrics["exit_cause"]
+    assert ended.verdict == read_json(made.verdict)["verdict"]
+    assert ended.exits[0].cwnd_packets == metrics["exit_cwnd_packets"]
+    assert ended.exits[0].cause == metrics["exit_cause"]
 
 
 def test_runs_that_ended_before_are_no_news(tmp_path: Path) -> None:
     make_recorded_experiment(tmp_path / "recorded")
     board = LiveState(tmp_path, tmp_path / "cache", Watch(tmp_path))
-    assert board.state()["finished"] == []
+    assert board.state().finished == []
 
 
 def test_the_connections_of_a_group_are_told_together(tmp_path: Path) -> None:
@@ -260,4 +260,4 @@ def test_a_group_is_told_by_its_own_rows_and_not_by_those_of_its_connections() -
         row("completed_share", None, group="lasting"),  # without a size
         row("completed_share", 0.5),  # of all groups together
     ]
-    assert group_transfers(rows) == [{"name": "web", "share": 0.75, "median_s": 1.25, "p95_s": None}]
+    assert group_transfers(rows) == [Transfers("web", 0.75, 1.25, None)]

@@ -82,7 +82,7 @@ def test_two_experiments_of_one_name_are_told_apart_by_their_directories(tmp_pat
     second = tmp_path / "after" / "one"
     shutil.copytree(first, second)
     comparison = compare([first, second], tmp_path / "compare.html", "off")
-    assert {row["experiment"] for row in comparison.data["rows"]} == {"before/one", "after/one"}
+    assert {row.experiment for row in comparison.data.rows} == {"before/one", "after/one"}
     for name in ("before/one", "after/one"):
         assert name in comparison.text
         assert name in comparison.page.read_text(encoding="utf-8")
@@ -103,7 +103,7 @@ def test_runs_of_no_experiment_beside_each_other_stay_two(tmp_path: Path) -> Non
     for each in runs:
         shutil.copytree(run, each)
     comparison = compare(runs, tmp_path / "compare.html", "off")
-    assert comparison.data["experiments"] == ["earlier", "later"]
+    assert comparison.data.experiments == ["earlier", "later"]
 
 
 def test_nothing_to_compare(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from howdah.command.main import main
 from howdah.library import load
 from howdah.record.result import Experiment
-from howdah.report.difference import difference_data, difference_rows, difference_text, differences
+from howdah.report.difference import PairedRow, difference_data, difference_rows, difference_text, differences
 from howdah.report.ending import results
 from howdah.report.page import render
 from howdah.report.source import TableSource
@@ -40,19 +40,19 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     return made(tmp_path_factory.mktemp("paired"), scenario, numbers)
 
 
-def of_losses(experiment: Experiment) -> list[dict[str, Any]]:
+def of_losses(experiment: Experiment) -> list[PairedRow]:
     rows = difference_data(subjects(results([experiment], TableSource())))
-    return [row for row in rows if row["metric"] == LOST]
+    return [row for row in rows if row.metric == LOST]
 
 
 def test_data_have_every_point_in_the_units_of_metrics_json(experiment: Experiment) -> None:
     slow, fast = of_losses(experiment)
-    assert (slow["side"], slow["other"], slow["pairs"]) == ("reno", "cubic", 3)
-    assert (slow["mine"], slow["others"]) == (30.0, 10.0)
-    assert (slow["difference"], slow["difference_low"], slow["difference_high"]) == (20.0, 10.0, 30.0)
-    assert (slow["ratio"], slow["ratio_low"], slow["ratio_high"]) == (3.0, 2.0, 4.0)
-    assert slow["better"] == "cubic"
-    assert (fast["difference"], fast["ratio"], fast["difference_low"]) == (7.0, None, None)
+    assert (slow.side, slow.other, slow.pairs) == ("reno", "cubic", 3)
+    assert (slow.mine, slow.others) == (30.0, 10.0)
+    assert (slow.difference, slow.difference_low, slow.difference_high) == (20.0, 10.0, 30.0)
+    assert (slow.ratio, slow.ratio_low, slow.ratio_high) == (3.0, 2.0, 4.0)
+    assert slow.better == "cubic"
+    assert (fast.difference, fast.ratio, fast.difference_low) == (7.0, None, None)
 
 
 def test_text_and_page_have_the_same_cells(experiment: Experiment) -> None:
@@ -177,10 +177,8 @@ def test_two_experiments_of_the_same_algorithms_are_compared_algorithm_by_algori
         for name, factor in (("before", 1), ("after", 2))
     )
     rows = difference_data(subjects(results([before, after], TableSource())))
-    of_losses = [
-        (row["place"], row["side"], row["other"], row["others"], row["mine"]) for row in rows if row["metric"] == LOST
-    ]
+    of_losses = [(row.place, row.side, row.other, row.others, row.mine) for row in rows if row.metric == LOST]
     assert of_losses == [("cubic", "after", "before", 3.0, 6.0), ("reno", "after", "before", 10.0, 20.0)]
     alone = made(tmp_path / "alone", Scenario(name="after", algorithms=("cubic",), repetitions=2, flows=1), losses(2))
     rows = difference_data(subjects(results([before, alone], TableSource())))
-    assert {row["other"] for row in rows} == {"cubic · before"}, "an algorithm without a counterpart is a side"
+    assert {row.other for row in rows} == {"cubic · before"}, "an algorithm without a counterpart is a side"

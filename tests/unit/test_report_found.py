@@ -191,7 +191,7 @@ def test_page_run_and_compare_begin_with_the_same_words(tmp_path: Path) -> None:
     order = [body.index(mark) for mark in ('class="found"', 'id="exits"', 'id="path"', 'id="results"', 'id="figures"')]
     assert order == sorted(order)
     compared = compare([experiment.path], tmp_path / "compare.html", "off")
-    assert compared.data["found"] == sentences
+    assert compared.data.found == sentences
     for end in (compared.text, ending(results([experiment], TableSource()))):
         assert " ".join(end.split("\n\n")[0].split()) == " ".join(text.split())
 

@@ -220,7 +220,7 @@ def test_a_point_is_chosen_by_its_value_in_either_spelling(tmp_path: Path, text:
     made = make_experiment(
         tmp_path, Scenario(name="sizes", algorithms=("cubic",), repetitions=1, flows=1, duration_s=1.0, axes=axes)
     )
-    runs = sorted(at_point(read_results(made).runs, text), key=lambda run: sizes.index(run.axes["flows.1.size"]))
+    runs = sorted(at_point(read_results(made).runs, text), key=lambda run: sizes.index(str(run.axes["flows.1.size"])))
     assert [run.axes["flows.1.size"] for run in runs] == sizes
 
 

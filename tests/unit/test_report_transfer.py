@@ -139,12 +139,12 @@ def test_the_ideal_time_is_that_of_the_empty_path(tmp_path: Path) -> None:
 def test_data_table_and_page_have_the_same_numbers(tmp_path: Path) -> None:
     experiment = _experiment(tmp_path, "10 kB", "1 MB")
     rows = completion_data([experiment])
-    (median,) = (row for row in rows if row["sizes"] == "all" and row["percentile"] == "p50")
+    (median,) = (row for row in rows if row.sizes == "all" and row.percentile == "p50")
     times = sorted(1 + number / 100 for number in range(1, 60))
-    assert (median["transfers"], median["completed"]) == (60, 59)
-    assert median["time_s"] == pytest.approx(times[29])
-    assert (median["time_low_s"], median["time_high_s"]) == (pytest.approx(times[21]), pytest.approx(times[37]))
-    assert {row["percentile"]: row["time_s"] for row in rows if row["sizes"] == "all"}["p99.9"] is None
+    assert (median.transfers, median.completed) == (60, 59)
+    assert median.time_s == pytest.approx(times[29])
+    assert [median.time_low_s, median.time_high_s] == pytest.approx([times[21], times[37]])
+    assert {row.percentile: row.time_s for row in rows if row.sizes == "all"}["p99.9"] is None
     table = completion_table([experiment]).used()
     row = dict(zip(table.columns, table.rows[-1], strict=True))
     assert (row["sizes"], row["n"], row["completed"], row["p50 (s)"]) == ("all", "60", "59", "1.3")
