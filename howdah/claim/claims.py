@@ -120,7 +120,7 @@ def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
     cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
     axes = {name: [str(value) for value in values] for name, values in index.axes.items()}
-    field = Field(cells, document.data, sections.controls, axes, sections.unknown)
+    field = Field(cells, document, sections.controls, axes, sections.unknown)
     return field, index.quick, sections.claims
 
 

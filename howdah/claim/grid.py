@@ -23,10 +23,10 @@ def judge_grid(claims: Sequence[ClaimSection], rows: Sequence[ClaimRow], field: 
     """
     if field.unknowns is None:
         return None
-    open_points = grid(field.data, field.unknowns)
+    open_points = grid(field.document, field.unknowns)
     made = {made.axes.get(UNKNOWN_AXIS) for made in field.runs if made.run is not None}
     points = [point for point in open_points if point.label in made]
-    default = default_point(field.data, field.unknowns)
+    default = default_point(field.document, field.unknowns)
     found = OpenRow(
         fields={name: each.what for name, each in field.unknowns.fields.items()},
         made=len(points),

@@ -26,9 +26,9 @@ from howdah.command.list_shapes import (
 )
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
 from howdah.command.result_shapes import Compare, ReportShape, Scalar
-from howdah.command.search_shapes import Search
 from howdah.command.shape import Shape
 from howdah.compact import compact_json
+from howdah.counterexample.session import SearchFile
 from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
 from howdah.hooks import CommandEntry
@@ -95,6 +95,14 @@ class FindingShape(Shape):
     what: str
     said: Any
     found: Any
+
+
+class Search(SearchFile, Shape):
+    """A search (docs/search.md)."""
+
+    directory: str
+    page: str
+    corpus: str | None = Field(description="where --corpus keeps the profile")
 
 
 class Verified(Shape):

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.profile.search import VariableSection
+from howdah.profile.source import Scalar
 from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, unit_called
 
 MOST_VALUES = 100_000
@@ -44,7 +44,7 @@ class Number:
         found = [index for index, family in enumerate(_FAMILIES) if self.unit in family]
         return found[0] if found else self.unit.rstrip("s")
 
-    def text(self) -> Any:
+    def text(self) -> str | int | float:
         """As a profile has it, in the unit that is read best: ``2.5 Mbit/s``; or a bare number."""
         family = next((family for family in _FAMILIES if self.unit in family), {})
         number, unit = self.number, self.unit
@@ -77,7 +77,7 @@ def rounded(value: Fraction, digits: int) -> Fraction:
     return round(value / scale) * scale
 
 
-def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Any]:
+def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Scalar]:
     """The values in their order. ``where`` gives the place of a field of the range. Raises ProfileError."""
     if variable.values is not None:
         return list(dict.fromkeys(variable.values))
@@ -106,7 +106,7 @@ def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[An
     return [Number(low.number + index * step, low.unit).text() for index in range(count)]
 
 
-def _logarithmic(low: Number, high: Number, where: str) -> list[Any]:
+def _logarithmic(low: Number, high: Number, where: str) -> list[Scalar]:
     if low.number <= 0:
         raise ProfileError("a logarithmic range begins above 0", where=where)
     found = [low.number]

@@ -23,11 +23,10 @@ def _settings(value: object) -> object:
     return value
 
 
-Settings = Annotated[
-    dict[str, Any],
-    BeforeValidator(_settings),
-    WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"}),
+AnySettings = Annotated[
+    dict[str, Any], WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"})
 ]
+Settings = Annotated[AnySettings, BeforeValidator(_settings)]
 Cases = dict[Annotated[str, Field(pattern=_NAME, max_length=40)], Settings]
 
 
@@ -48,8 +47,9 @@ def case_names(document: Document) -> tuple[str, ...]:
     return tuple(cases)
 
 
-def set_by_case(data: dict[str, Any], field: str) -> tuple[str, str] | None:
+def set_by_case(document: Document, field: str) -> tuple[str, str] | None:
     """A case, and its field, that decides all or a part of the field of that dotted name; None if none does."""
+    data = document.data
     wanted = keys_of(canonical(data, field))
     cases = data.get(CASE)
     for name, settings in cases.items() if isinstance(cases, dict) else ():

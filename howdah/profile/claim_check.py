@@ -198,7 +198,7 @@ class ClaimCheck:
         return [] if value is None or isinstance(value, dict | list) else [str(value)]
 
     def _point(self, name: str, wanted: Any, side: str, field: str = "at") -> None:
-        if set_by_case(self.document.data, name) is not None:
+        if set_by_case(self.document, name) is not None:
             raise self._error(f"case decides {name}", side, field, name, hint="give the case instead")
         known = self._values(name)
         if not known:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.case import Settings, set_by_case
+from howdah.profile.case import AnySettings, Settings, set_by_case
 from howdah.profile.dotted import canonical
 from howdah.profile.field import Section, Text, fixed
 from howdah.profile.figure import AxisValues
@@ -47,7 +47,7 @@ def axis_key(value: Any) -> str:
     capitals alone.
     """
     text = "".join(str(value).split())
-    return slug_of({"": text}) if _QUANTITY.fullmatch(text) else text
+    return slug_of(text) if _QUANTITY.fullmatch(text) else text
 
 
 def control_document(document: Document, name: str, control: ControlSection) -> Document:
@@ -55,12 +55,12 @@ def control_document(document: Document, name: str, control: ControlSection) -> 
     return changed_document(document, control.set, ("controls", name, "set"), f"the control {name}")
 
 
-def changed_document(document: Document, settings: dict[str, Any], at: Path_, who: str) -> Document:
+def changed_document(document: Document, settings: AnySettings, at: Path_, who: str) -> Document:
     """The profile with ``settings`` in it, which stand at ``at`` and are those of ``who``.
 
     Raises ProfileError where a setting is not one value.
     """
-    changed = Document(copy.deepcopy(document.data), dict(document.places), document.text)
+    changed = document.copy()
     for field, value in settings.items():
         place = (*at, field)
         where = document.place(place)
@@ -68,8 +68,7 @@ def changed_document(document: Document, settings: dict[str, Any], at: Path_, wh
         if isinstance(value, list) and canonical(document.data, field) in swept:
             what = f"{who} lists several values for {field}, which is swept"
             raise ProfileError(what, where=where, hint="give one value, and restrict the points with at")
-        inner = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
-        set_field(changed, field, copy.deepcopy(value), inner or {(): where}, where)
+        set_field(changed, field, copy.deepcopy(value), document.below(place) or {(): where}, where)
         for axis in find_axes(changed):
             if axis.name not in swept:
                 raise ProfileError(f"{who} sweeps {axis.name}; it sets one value", where=where)
@@ -111,7 +110,7 @@ def check_at(document: Document, written: list[Axis], at: AxisValues, place: Pat
     axes = {axis.name: [str(value) for value in axis.values] for axis in written}
     for axis, wanted in at.items():
         where = document.place((*place, axis))
-        if set_by_case(document.data, axis) is not None:
+        if set_by_case(document, axis) is not None:
             raise ProfileError(f"case decides {axis}", where=where, hint="give the case instead")
         single = _single(document, axis)
         known = axes.get(axis) or ([] if single is None or isinstance(single, dict | list) else [str(single)])
@@ -140,7 +139,7 @@ def control_points(document: Document, axes: list[Axis] | None, name: str) -> Se
         chosen: dict[Path_, int] = {}
         for axis in chosen_axes:
             chosen[axis.path] = left[axis.path].index(axis.values[point.chosen[axis.path]])
-        return Point(chosen, {CONTROL_AXIS: name, **point.axes}, point.data, f"{point.slug}-{name}")
+        return Point(chosen, {CONTROL_AXIS: name, **point.axes}, point.document, f"{point.slug}-{name}")
 
     return Points(document, chosen_axes, change)
 

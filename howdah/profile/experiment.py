@@ -6,14 +6,14 @@ These sections are taken off the document before its sweep is expanded: they ent
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, ValidationError, WithJsonSchema, model_validator
 
 from howdah.errors import ProfileError
+from howdah.profile.case import AnySettings
 from howdah.profile.claim import MOST_CLAIMS, ClaimSection
 from howdah.profile.control import MOST_CONTROLS, ControlName, ControlSection
 from howdah.profile.field import FieldError, PositiveDuration, Rate, Section, Text, fixed
@@ -70,15 +70,10 @@ class RecordedSection(Section):
     course: RecordedCourseSection | None = fixed(None, description="its course, where the recording has packets")
 
 
-QuickFields = Annotated[
-    dict[str, Any], WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"})
-]
-
-
 class ExperimentSections(Section):
     """The sections of a profile that are about all its runs together."""
 
-    quick: QuickFields = fixed(
+    quick: AnySettings = fixed(
         default_factory=dict,
         description="what --quick changes, to run a part of the sweep only: field.field: value, as --set takes them",
     )
@@ -113,7 +108,7 @@ SECTIONS = tuple(ExperimentSections.model_fields)
 def bare(document: Document) -> Document:
     """A copy of the document without these sections; the places of all are kept."""
     data = {name: value for name, value in document.data.items() if name not in SECTIONS}
-    return Document(copy.deepcopy(data), dict(document.places), document.text)
+    return Document(data, document.places, document.text).copy()
 
 
 def read_sections(document: Document) -> ExperimentSections:

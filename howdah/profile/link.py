@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -116,12 +116,12 @@ def _mean_rate(found: Opportunities, mtu_bytes: int) -> int:
     return round(frames * frame_bytes(mtu_bytes) * 8_000_000 / found.round_us)
 
 
-def take_links(document: Document, data: dict[str, Any], directory: Path) -> None:
+def take_links(document: Document, directory: Path) -> None:
     """Give the ``path`` of a point the mean rates of its links; its data is changed in place. Raises ProfileError.
 
     What is wrong with other fields is said when they are checked.
     """
-    path = data.get("path")
+    path = document.data.get("path")
     if not isinstance(path, dict):
         return
     for name, rate in RATE_OF.items():
@@ -132,7 +132,7 @@ def take_links(document: Document, data: dict[str, Any], directory: Path) -> Non
             raise ProfileError(what, where=document.place(("path", rate)), hint="a link's trace says its rate")
         try:
             section = LinkSection.model_validate(path[name])
-            duration = TypeAdapter(PositiveDuration).validate_python(data.get("duration"))
+            duration = TypeAdapter(PositiveDuration).validate_python(document.data.get("duration"))
         except ValueError:
             path[rate] = "1 Mbit/s"
             continue

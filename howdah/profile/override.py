@@ -37,7 +37,7 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
     keys = name.split(".")
     if not all(keys) or len(keys) > LARGEST_DEPTH:
         raise ProfileError(f"{name!r} is not the name of a field", where=where, hint="for example path.rate")
-    decided = set_by_case(document.data, name) if keys[0] != CASE else None
+    decided = set_by_case(document, name) if keys[0] != CASE else None
     if decided is not None:
         what = f"{name} would change nothing: case.{decided[0]} sets {decided[1]}"
         raise ProfileError(what, where=where, hint="change the cases, or leave some out")
@@ -45,7 +45,7 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
         hint = f"members of lists count from 1, or have a name: {_BRACKETS.sub(_counted, name)}"
         raise ProfileError(f"{name!r} is not the name of a field", where=where, hint=hint)
     try:
-        path = _store(document.data, keys_of(name), value)
+        path = _store(document, keys_of(name), value)
     except NoFieldError as error:
         raise ProfileError(str(error), where=where) from None
     for known in [known for known in document.places if known[: len(path)] == path]:
@@ -76,9 +76,9 @@ def field_value(data: Any, name: str) -> Any:
     return data
 
 
-def _store(data: dict[str, Any], keys: list[str], value: Any) -> Path_:
+def _store(document: Document, keys: list[str], value: Any) -> Path_:
     """Where it was stored. Raises NoFieldError."""
-    parent: Any = data
+    parent: Any = document.data
     path: list[str | int] = []
     for depth, key in enumerate(keys):
         done = ".".join(keys[:depth]) or "the profile"

@@ -36,10 +36,9 @@ def apply_quick(document: Document) -> int | None:
             left = 1
             continue
         place = ("quick", name)
-        places = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
         where = document.place(place)
         before = field_value(document.data, name)
-        set_field(document, name, _as_written(name, before, value), places or {(): where}, where)
+        set_field(document, name, _as_written(name, before, value), document.below(place) or {(): where}, where)
     return left
 
 

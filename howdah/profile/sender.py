@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from howdah.profile.source import Document
+
 TODAY: Final = "linux"  # the run's kernel as it is
 
 
@@ -82,16 +84,16 @@ BUNDLES: dict[str, tuple[Setting, ...]] = {
 }
 
 
-def take_sender(data: dict[str, Any]) -> None:
+def take_sender(document: Document) -> None:
     """Complete the data of one point of the sweep by what its ``sender`` names, in place.
 
     What is not a name of a bundle stays for the check of the field.
     """
-    name = data.get("sender")
+    name = document.data.get("sender")
     if isinstance(name, dict):
         name = name.get("behaviour")
     for setting in BUNDLES.get(name, ()) if isinstance(name, str) else ():
-        for section, field in _places(data, setting.field):
+        for section, field in _places(document, setting.field):
             section.setdefault(field, setting.value)
 
 
@@ -106,8 +108,9 @@ def in_force(name: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _places(data: dict[str, Any], field: str) -> Iterator[tuple[dict[str, Any], str]]:
+def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
     """The sections that hold a field, made where they are missing, and its name there."""
+    data = document.data
     first, _, rest = field.partition(".")
     if first == "flows":
         if not data.get("flows") and not data.get("groups"):
@@ -120,7 +123,7 @@ def _places(data: dict[str, Any], field: str) -> Iterator[tuple[dict[str, Any], 
         return
     if first == "receiver" and isinstance(data.get("receiver"), str):
         return  # its behaviour alone
-    section: Any = data
+    section = data
     *above, name = _steps(field)
     for step in above:
         section = section.setdefault(step, {})

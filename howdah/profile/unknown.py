@@ -10,12 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from howdah.errors import ProfileError
-from howdah.profile.case import Settings
+from howdah.profile.case import AnySettings, Settings
 from howdah.profile.control import ControlName, axis_key, changed_document, control_axes
 from howdah.profile.dotted import canonical
 from howdah.profile.field import FieldError, Section, Text, fixed
@@ -83,7 +85,10 @@ class GridPoint:
     """A combination of values. ``at`` has every unknown with its value in words; ``settings`` is what it changes."""
 
     at: dict[str, str]
-    settings: dict[str, Any]
+    settings: AnySettings
+
+    def __or__(self, other: GridPoint) -> GridPoint:
+        return GridPoint(self.at | other.at, self.settings | other.settings)
 
     @property
     def label(self) -> str:
@@ -91,36 +96,29 @@ class GridPoint:
         return ", ".join(f"{name} {value}" for name, value in self.at.items())
 
 
-def default_point(data: dict[str, Any], unknowns: UnknownsSection) -> GridPoint:
+def default_point(document: Document, unknowns: UnknownsSection) -> GridPoint:
     """The profile as it is written."""
-    return GridPoint({name: _default(data, each) for name, each in unknowns.fields.items()}, {})
+    return GridPoint({name: _default(document, each) for name, each in unknowns.fields.items()}, {})
 
 
-def grid(data: dict[str, Any], unknowns: UnknownsSection) -> list[GridPoint]:
+def grid(document: Document, unknowns: UnknownsSection) -> list[GridPoint]:
     """Every combination but the default. A value that is the default is no further one."""
-    choices: list[list[tuple[str, str, dict[str, Any]]]] = []
+    choices = []
     for name, each in unknowns.fields.items():
-        default = _default(data, each)
-        some: list[tuple[str, str, dict[str, Any]]] = [(name, default, {})]
+        default = _default(document, each)
+        some = [GridPoint({name: default}, {})]
         if each.field is not None:
-            some += [
-                (name, str(value), {each.field: value}) for value in each.values if axis_key(value) != axis_key(default)
-            ]
+            further = [value for value in each.values if axis_key(value) != axis_key(default)]
+            some += [GridPoint({name: str(value)}, {each.field: value}) for value in further]
         else:
-            some += [(name, label, settings) for label, settings in each.settings.items()]
+            some += [GridPoint({name: label}, settings) for label, settings in each.settings.items()]
         choices.append(some)
-    found = []
-    for chosen in itertools.product(*choices):
-        settings: dict[str, Any] = {}
-        for _, _, more in chosen:
-            settings |= more
-        if settings:
-            found.append(GridPoint({name: label for name, label, _ in chosen}, settings))
-    return found
+    found = [reduce(or_, chosen) for chosen in itertools.product(*choices)]
+    return [point for point in found if point.settings]
 
 
-def _default(data: dict[str, Any], each: UnknownSection) -> str:
-    value = field_value(data, each.field) if each.field is not None else None
+def _default(document: Document, each: UnknownSection) -> str:
+    value = field_value(document.data, each.field) if each.field is not None else None
     return AS_WRITTEN if value is None or isinstance(value, list | dict) else str(value)
 
 
@@ -136,7 +134,7 @@ def check_unknowns(document: Document, unknowns: UnknownsSection, repetitions: A
                 what = f"{field} is swept, so it is not left open"
                 hint = "give each of claims the axis, or leave one value in the sweep"
                 raise ProfileError(what, where=document.place(("unknown", "fields", name)), hint=hint)
-    found = grid(document.data, unknowns)
+    found = grid(document, unknowns)
     if len(found) > MOST_GRID_POINTS:
         what = f"the grid of what is unknown has {len(found)} points, more than {MOST_GRID_POINTS}"
         raise ProfileError(what, where=document.place(("unknown",)), hint="leave values out")
@@ -162,8 +160,8 @@ def unknown_points(changed: Document, axes: list[Axis], unknowns: UnknownsSectio
     """
 
     def change(each: Point) -> Point:
-        slug = f"{each.slug}-{slug_of({UNKNOWN_AXIS: point.label})}"
-        return Point(each.chosen, {UNKNOWN_AXIS: point.label, **each.axes}, each.data, slug)
+        slug = f"{each.slug}-{slug_of(point.label)}"
+        return Point(each.chosen, {UNKNOWN_AXIS: point.label, **each.axes}, each.document, slug)
 
     restricted = _restricted(changed, axes, unknowns)
     return Points(changed, restricted, change) if restricted is not None else ()
