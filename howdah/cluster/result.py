@@ -13,7 +13,7 @@ from pathlib import Path
 from howdah.errors import HowdahError
 from howdah.pack.archive import INDEX, extract, write_archive
 from howdah.pack.content import PackedFile
-from howdah.pack.shape import check_run_index
+from howdah.pack.shape import PackIndex, check_run_index
 from howdah.record.digest import covered, file_sha256, mismatches, refusal
 from howdah.record.directory import RunDirectory
 from howdah.record.provenance import sha256_text
@@ -31,7 +31,7 @@ def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
     """Write the run's files, without those of share/, to ``target``; the file's SHA-256."""
     names = [each for each in (*covered(directory), "run.json") if not each.startswith("share/")]
     files = [PackedFile(each, directory.path / each) for each in names]
-    write_archive(target, name, {"runs": [name]}, files, check_run_index)
+    write_archive(target, name, PackIndex(runs=[name]), files, check_run_index)
     return file_sha256(target)
 
 

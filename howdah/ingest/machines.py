@@ -58,24 +58,20 @@ def ingest_machines(
 
 def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
     """What of the plan was collected there; its flows are all of the plan's, since rows of all may be there."""
-    value = _read(place.raw / "part.json")
+    path = place.raw / "part.json"
     try:
-        part = collect_of(value["collect"])
+        value = raw_value(read_raw_bytes(path))
+    except (OSError, ValueError) as error:
+        raise HowdahError(f"cannot be read: {error}", where=str(path)) from error
+    try:
+        part = collect_of((value if isinstance(value, dict) else {})["collect"])
         collect = dataclasses.replace(
             plan.collect.at(qdisc=part.qdisc_us), tcp_probe=part.tcp_probe, slow_start=part.slow_start, pcap=part.pcap
         )
         here = {flow["id"] for flow in value["flows"]}
     except (KeyError, TypeError) as error:
-        raise HowdahError(f"this is not a part of a plan: {error}", where=str(place.raw / "part.json")) from error
+        raise HowdahError(f"this is not a part of a plan: {error}", where=str(path)) from error
     return dataclasses.replace(plan, collect=collect, flows=[flow for flow in plan.flows if flow.id in here])
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = raw_value(read_raw_bytes(path))
-    except (OSError, ValueError) as error:
-        raise HowdahError(f"cannot be read: {error}", where=str(path)) from error
-    return value if isinstance(value, dict) else {}
 
 
 def _put_right(

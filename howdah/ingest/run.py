@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from howdah.codec import decoded, encoded
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.ingest import quic
@@ -81,7 +82,7 @@ def ingest(directory: RunDirectory, plan: Plan | None = None) -> IngestReport:
     if context.plan.collect.pcap:
         machines = [] if clocks is None else list(clocks["machines"])
         report.sources[CAPTURES] = ingest_captures(directory.raw, machines, context.plan)
-    write_json(directory.ingested, report.to_json())
+    write_json(directory.ingested, encoded(report))
     return report
 
 
@@ -111,7 +112,7 @@ def read_report(directory: RunDirectory) -> IngestReport:
     """The report of an earlier ingest. Raises HowdahError if it is missing."""
     path = directory.ingested
     try:
-        return IngestReport.from_json(read_json(path))
+        return decoded(IngestReport, read_json(path))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"the report of ingest cannot be read: {error}", where=str(path)) from error
 
