@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from howdah.build.archive import debian_mirror, security_mirror
 from howdah.build.bundle_file import FETCH, BundleFile
 from howdah.build.cache import Progress
 from howdah.build.guest_tree import SUITE
-from howdah.build.mirror import debian_mirror, security_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.errors import HowdahError
 

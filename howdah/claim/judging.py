@@ -26,8 +26,7 @@ from howdah.claim.sample import Field, Sample, SelectionError, sample
 from howdah.claim.words import than_text
 from howdah.profile.claim import LEAST_RANKS, ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
-from howdah.profile.control import CONTROL_AXIS
-from howdah.profile.unknown import UNKNOWN_AXIS
+from howdah.profile.control import CONTROL_AXIS, UNKNOWN_AXIS
 from howdah.quantity import BufferSize, QuantityError, parse_duration, parse_rate, parse_ratio, parse_size
 from howdah.record.axis import point_text
 from howdah.record.claims import ComparisonRow, MeasuredRow, PointRow, SampleRow

@@ -11,11 +11,9 @@ from typing import Any
 from howdah.plan.plan import BACKGROUND
 from howdah.profile.claim import SelectorSection
 from howdah.profile.claim_check import ALGORITHM, TRAFFIC_AXIS
-from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
-from howdah.profile.dotted import canonical
-from howdah.profile.override import field_value
+from howdah.profile.control import CONTROL_AXIS, UNKNOWN_AXIS, ControlSection, UnknownsSection, axis_key
+from howdah.profile.override import canonical, field_value
 from howdah.profile.source import Document, Scalar
-from howdah.profile.unknown import UNKNOWN_AXIS, UnknownsSection
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 

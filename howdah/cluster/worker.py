@@ -26,8 +26,7 @@ from howdah import __version__
 from howdah.build.packed_piece import PackedPiece
 from howdah.cluster.message import About, Delivery, Failure, MadeRun, Order, RunProgress, Unready, WantedBundle
 from howdah.cluster.result import pack_run, results_sha256
-from howdah.cluster.shared import SharedStore
-from howdah.cluster.store import Store
+from howdah.cluster.store import SharedStore, Store
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, place_of
 from howdah.plan.plan import Plan
@@ -36,8 +35,7 @@ from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.retention import remove_data
 from howdah.record.run import read_record
 from howdah.work.experiment import begin_run
-from howdah.work.local import failure
-from howdah.work.maker import Makers, Making
+from howdah.work.local import Makers, Making, failure
 
 CHUNK_BYTES = 1 << 22
 INLINE_BYTES = 1 << 20  # a packed run up to this size comes with its result

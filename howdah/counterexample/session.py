@@ -22,7 +22,7 @@ from howdah.counterexample.trial import Trials, Tried
 from howdah.engine.crash import is_crash
 from howdah.errors import HowdahError
 from howdah.number import significant
-from howdah.profile.case import AnySettings
+from howdah.profile.override import AnySettings
 from howdah.profile.profile import to_yaml
 from howdah.profile.source import Document
 from howdah.record.directory import read_json, write_json, write_whole

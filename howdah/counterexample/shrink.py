@@ -12,7 +12,7 @@ from howdah.counterexample.sampler import BATCH
 from howdah.counterexample.space import COUNT, LASTS, Candidate, Space
 from howdah.counterexample.trial import Tried
 from howdah.counterexample.values import Number, read_number, rounded
-from howdah.profile.case import AnySettings
+from howdah.profile.override import AnySettings
 from howdah.profile.source import Scalar
 
 MOST_RUNS = 48

@@ -14,14 +14,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from howdah.counterexample.constraint import Constraint, Term, read_constraint
-from howdah.counterexample.values import Number, read_number, values_of
+from howdah.counterexample.values import Constraint, Number, Term, read_constraint, read_number, values_of
 from howdah.errors import ProfileError
 from howdah.profile import Profile, load
-from howdah.profile.case import AnySettings
-from howdah.profile.dotted import canonical
 from howdah.profile.experiment import SECTIONS
-from howdah.profile.override import apply_override, field_value, set_field
+from howdah.profile.override import AnySettings, apply_override, canonical, field_value, set_field
 from howdah.profile.profile import to_yaml
 from howdah.profile.search import SearchSection, StepsSection, VariableSection
 from howdah.profile.source import Document, Scalar, read_document

@@ -14,7 +14,7 @@ from howdah.counterexample.space import Candidate, Space, slug
 from howdah.engine.engine import Engine
 from howdah.errors import EngineUnavailableError, HowdahError, ProfileError
 from howdah.plan.plan import Plan
-from howdah.profile.case import AnySettings
+from howdah.profile.override import AnySettings
 from howdah.record.directory import RunDirectory
 from howdah.record.run import read_record
 from howdah.work.batch import Listener

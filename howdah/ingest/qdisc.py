@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.hooks import Reader
-from howdah.ingest.framed import parse, read_frames
+from howdah.ingest.framed import Item, MalformedMessageError, Slot, attributes, parse, read_frames, skeleton_of, text_of
 from howdah.ingest.interface import interface_names, read_interfaces
-from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, Made, SourceReport, nullable, texts
 from howdah.linux.netlink.discipline import statistics_of
 from howdah.linux.netlink.discipline.discipline import HopQueue

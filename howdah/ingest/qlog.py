@@ -148,7 +148,7 @@ def _is_line(text: bytes) -> bool:
 
 
 def _timed(events: Iterable[Any], trace: object) -> Iterator[_Event]:
-    """A record that is no event may say what all have in common, as the trace of a document does."""
+    """A record that is not an event may say what all have in common, as the trace of a document does."""
     form, since = _time_format(trace), 0.0
     for event in events:
         if "name" not in event:

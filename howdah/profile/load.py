@@ -14,14 +14,21 @@ from howdah.errors import ProfileError, nearest
 from howdah.profile.check import check_changes, check_changes_together, check_scenario
 from howdah.profile.claim_check import ClaimCheck
 from howdah.profile.control import (
+    GridPoint,
+    UnknownsSection,
     axis_key,
     check_at,
+    check_unknowns,
     control_axes,
     control_document,
     control_points,
     count_control_cells,
+    count_grid_cells,
+    unknown_document,
+    unknown_points,
 )
-from howdah.profile.experiment import SECTIONS, bare, read_sections
+from howdah.profile.end import take_sender
+from howdah.profile.experiment import REPETITIONS, SECTIONS, apply_quick, bare, check_quick, read_sections
 from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import take_path
 from howdah.profile.link import take_links
@@ -29,9 +36,7 @@ from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
 from howdah.profile.profile import Check, CheckedPoints, LongSweep, PointScenario, Profile, to_yaml
-from howdah.profile.quick import REPETITIONS, apply_quick, check_quick
 from howdah.profile.report import profile_error
-from howdah.profile.sender import take_sender
 from howdah.profile.source import Document, read_document
 from howdah.profile.sweep import (
     MOST_CELLS,
@@ -44,14 +49,6 @@ from howdah.profile.sweep import (
     find_axes,
 )
 from howdah.profile.traffic import TrafficSection
-from howdah.profile.unknown import (
-    GridPoint,
-    UnknownsSection,
-    check_unknowns,
-    count_grid_cells,
-    unknown_document,
-    unknown_points,
-)
 
 
 def load(

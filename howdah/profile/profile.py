@@ -21,16 +21,15 @@ from typing import Any, Literal
 from ruamel.yaml import YAML
 
 from howdah.algorithm import Algorithm
-from howdah.profile.case import AnySettings
 from howdah.profile.claim import ClaimSection
-from howdah.profile.control import ControlSection
+from howdah.profile.control import ControlSection, GridPoint, UnknownsSection
 from howdah.profile.experiment import RecordedSection
 from howdah.profile.figure import FigureSection
 from howdah.profile.model import Scenario
+from howdah.profile.override import AnySettings
 from howdah.profile.search import SearchSection
 from howdah.profile.source import Document, Scalar, WrittenFloat
 from howdah.profile.sweep import Computed, Point, Points
-from howdah.profile.unknown import GridPoint, UnknownsSection
 from howdah.profile.written import written_path
 
 

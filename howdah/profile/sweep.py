@@ -19,11 +19,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from howdah.errors import ProfileError
-from howdah.profile.case import CASE, case_names, set_by_case
-from howdah.profile.dotted import dotted, keys_of
 from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
-from howdah.profile.override import set_field
+from howdah.profile.override import CASE, case_names, dotted, keys_of, set_by_case, set_field
 from howdah.profile.queue import TAG
 from howdah.profile.source import Document, Path_, Scalar
 from howdah.profile.unsayable import unsayable

@@ -13,7 +13,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from howdah.cluster.result import pack_run, unpack_run
 from howdah.record.directory import RunDirectory, read_json
 from howdah.work.experiment import begin_run
-from howdah.work.maker import Makers
+from howdah.work.local import Makers
 from tests.bench.cluster_cost import Cost
 from tests.bench.copied_run import RUN, SECONDS, copy
 from tests.bench.scale import CORES, Atlas, makespan, modelled

@@ -10,8 +10,8 @@ import pytest
 
 from howdah.command.main import main
 from howdah.profile import load
+from howdah.profile.control import grid
 from howdah.profile.source import Document
-from howdah.profile.unknown import grid
 from tests.explain.damage import Packet, pcap
 from tests.explain.logs import iperf3_of
 from tests.explain.made import Path as Drawn

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.place import OWN_PYTHON, PACKAGE
-from howdah.work.maker import Makers
+from howdah.work.local import Makers
 from tests.unit.recorded_run import make_recorded_experiment
 
 _MODULES = ("howdah", "json", "numpy", "pyarrow", "sitecustomize", "usercustomize", "multiprocessing", "re", "dask")

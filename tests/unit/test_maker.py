@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from howdah.record.directory import RunDirectory
-from howdah.work.maker import Makers
+from howdah.work.local import Makers
 from howdah.work.worker import NAME
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ import json, sys
 from pathlib import Path
 from howdah.record.directory import RunDirectory
 from howdah.unloaded import leave_pandas_out
-from howdah.work.maker import Makers
+from howdah.work.local import Makers
 
 leave_pandas_out()
 first, second, third = (RunDirectory(Path(each)) for each in sys.argv[1:])

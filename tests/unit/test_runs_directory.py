@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from howdah.cluster.attachment import DetachedError, attachable
+from howdah.cluster.opened import DetachedError, attachable
 from howdah.command.main import build_parser, main
 from howdah.command.parser import commands_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.build.private_size import oversized
+from howdah.build.module_build import oversized
 from howdah.build.sandbox import Sandbox, building_for_a_stranger, mark, sandbox_of
 from howdah.build.stack import StackUnsupportedError, build_stack
 from howdah.build.supervise import CommandFailedError, run_logged

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from howdah.counterexample.constraint import read_constraint
 from howdah.counterexample.space import Space, read_space, slug
-from howdah.counterexample.values import read_number, values_of
+from howdah.counterexample.values import read_constraint, read_number, values_of
 from howdah.errors import ProfileError
 from howdah.profile import load
 from howdah.profile.search import VariableSection
