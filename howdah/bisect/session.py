@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, Trial
 from howdah.bisect.worktree import Found, Worktree
 from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache, alone, content_key
+from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.record.directory import read_json, write_json
@@ -35,6 +35,17 @@ class Question:
     overrides: list[str]
 
 
+@dataclass(frozen=True)
+class Step:
+    """A revision that was tried, and what was found."""
+
+    revision: str
+    subject: str
+    verdict: str
+    why: str
+    at: str
+
+
 class Session:
     """``directory`` holds the work tree and session.json; one a repository. ``build_tree`` is where it is built."""
 
@@ -43,7 +54,7 @@ class Session:
         self.directory = cache.path("bisect", content_key(str(repository)))
         self.worktree = Worktree(repository, self.directory / "tree")
         self.build_tree = BuildTree(self.worktree.path.resolve(), cache)
-        self.steps: list[dict[str, Any]] = []
+        self.steps: list[Step] = []
 
     @property
     def record(self) -> Path:
@@ -58,34 +69,32 @@ class Session:
 
     def open(self, question: Question, say: Say) -> None:
         """Begin, or go on with the session of the same question. Raises HowdahError where another one is open."""
-        asked = vars(question)
         self.directory.mkdir(parents=True, exist_ok=True)
         if self.record.exists():
             known = read_json(self.record)
-            if known.get("format") != FORMAT or known["question"] != asked:
+            if known.get("format") != FORMAT or known["question"] != vars(question):
                 raise HowdahError(
                     "another bisection of this repository was interrupted",
                     where=str(self.directory),
                     hint="Repeat its command to continue, or drop it with 'howdah bisect --abandon --tree DIR'.",
                 )
-            self.steps = known["steps"]
+            self.steps = [Step(**each) for each in known["steps"]]
             if self.steps:
                 say(f"going on after {counted(len(self.steps), 'revision')}")
-        self._write(asked)
+        self._write(question)
         if not self.worktree.exists:
             say("checking a work tree out in the cache")
             self.worktree.create(question.good)
 
     def find(self, question: Question, trial: Trial, say: Say) -> Found:
         """Try both ends, then what git asks for. Raises HowdahError where the ends are not what they are said to be."""
-        asked = vars(question)
         tree = self.worktree
         if not tree.is_bisecting:
             for revision, expected in ((question.good, GOOD), (question.bad, BAD)):
                 answer = self._known(revision)
                 if answer is None:
                     tree.check_out(revision)
-                    answer = self._try(trial, revision, say, asked)
+                    answer = self._try(trial, revision, say, question)
                 if answer.verdict != expected:
                     self.record.unlink()  # a wrong end is no answer to keep: the person will ask otherwise
                     raise HowdahError(
@@ -96,7 +105,7 @@ class Session:
             self._tell_left(tree.begin(question.bad, question.good), say)
         while not tree.found().is_over:
             revision = tree.head()
-            answer = self._known(revision) or self._try(trial, revision, say, asked)
+            answer = self._known(revision) or self._try(trial, revision, say, question)
             self._tell_left(tree.mark(answer.verdict), say)
         return tree.found()
 
@@ -108,27 +117,26 @@ class Session:
 
     def log(self) -> str:
         """git's log with what was measured of every revision, as comments: ``git bisect replay`` reads it."""
-        lines = [f"# {step['revision'][:12]} {step['verdict']}: {step['why']}" for step in self.steps]
+        lines = [f"# {step.revision[:12]} {step.verdict}: {step.why}" for step in self.steps]
         return "\n".join([*lines, self.worktree.log()]) + "\n"
 
-    def _try(self, trial: Trial, revision: str, say: Say, asked: dict[str, Any]) -> Answer:
+    def _try(self, trial: Trial, revision: str, say: Say, question: Question) -> Answer:
         subject = self.worktree.subject(revision)
         say(f"{revision[:12]} {subject}")
         answer = trial(self.worktree.path)
-        step = {"revision": revision, "subject": subject, "verdict": answer.verdict, "why": answer.why, "at": now()}
-        self.steps.append(step)
-        self._write(asked)
+        self.steps.append(Step(revision, subject, answer.verdict, answer.why, now()))
+        self._write(question)
         say(f"  {_shown(answer.verdict)}: {answer.why}")
         return answer
 
     def _known(self, revision: str) -> Answer | None:
         for step in self.steps:
-            if step["revision"] == revision:
-                return Answer(step["verdict"], step["why"])
+            if step.revision == revision:
+                return Answer(step.verdict, step.why)
         return None
 
-    def _write(self, asked: dict[str, Any]) -> None:
-        write_json(self.record, {"format": FORMAT, "question": asked, "steps": self.steps})
+    def _write(self, question: Question) -> None:
+        write_json(self.record, {"format": FORMAT, "question": vars(question), "steps": encoded(self.steps)})
 
     @staticmethod
     def _tell_left(left: str, say: Say) -> None:

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.build.cache import content_key
 from howdah.build.guest_tree import COPYRIGHTS, SUITE, GuestTree
@@ -30,8 +29,9 @@ class Component:
     url: str | None = None
     note: str = ""
 
-    def described(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+    def described(self) -> object:
+        reference = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": self.url}
+        return {
             "SPDXID": self.identity,
             "name": self.name,
             "versionInfo": self.version,
@@ -40,11 +40,9 @@ class Component:
             "licenseConcluded": "NOASSERTION",
             "licenseDeclared": self.licence,
             "copyrightText": "NOASSERTION",
+            **({"externalRefs": [reference]} if self.url is not None else {}),
+            **({"comment": self.note} if self.note else {}),
         }
-        if self.url is not None:
-            reference = {"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": self.url}
-            found["externalRefs"] = [reference]
-        return {**found, "comment": self.note} if self.note else found
 
     @property
     def identity(self) -> str:
@@ -84,9 +82,9 @@ def inventory(components: Iterable[Component], made: str) -> str:
             {
                 "spdxElementId": "SPDXRef-DOCUMENT",
                 "relationshipType": "DESCRIBES",
-                "relatedSpdxElement": each["SPDXID"],
+                "relatedSpdxElement": name,
             }
-            for each in listed
+            for name in sorted(packages)
         ],
     }
     return json.dumps(value, indent=1) + "\n"

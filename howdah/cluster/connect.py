@@ -33,8 +33,8 @@ ADDRESS = f"{LOOPBACK}:0"
 _SCHEDULER, _WORKER = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
 _ROUTES = list(dask.config.get(_SCHEDULER))
 # Dask opens a port for them in every process, whether anybody asks for a dashboard or not.
-NO_PAGES: dict[str, Any] = {_SCHEDULER: [], _WORKER: []}
-PAGES: dict[str, Any] = {_SCHEDULER: _ROUTES}
+NO_PAGES: dict[str, list[str]] = {_SCHEDULER: [], _WORKER: []}
+PAGES: dict[str, list[str]] = {_SCHEDULER: _ROUTES}
 
 
 def guard(scheduler: Any) -> None:
@@ -65,12 +65,12 @@ def ssh_cluster(file: Path, security: Security | None) -> Any:
     addresses = _addresses(hosts)
     for host, address in addresses.items():
         require_tls(address or host, security)
-    scheduler: dict[str, Any] = {"dashboard": False, "dashboard_address": ADDRESS, "port": 0, "preload": [HELD]}
+    scheduler: dict[str, object] = {"dashboard": False, "dashboard_address": ADDRESS, "port": 0, "preload": [HELD]}
     if addresses[hosts[0]] is not None:
         scheduler["host"] = addresses[hosts[0]]  # else Dask listens on every address
     if security is not None:
         scheduler["protocol"] = "tls://"
-    workers: dict[str, Any] = {"dashboard_address": ADDRESS, "preload_nanny": [HELD], "memory_limit": 0}
+    workers: dict[str, object] = {"dashboard_address": ADDRESS, "preload_nanny": [HELD], "memory_limit": 0}
     if (address := _common(addresses)) is not None:
         workers["host"] = address
     try:
@@ -99,11 +99,11 @@ def explain_ssh(error: Exception) -> str:
     return str(cause) or type(cause).__name__
 
 
-def _certificates(security: Security | None) -> dict[str, Any]:
+def _certificates(security: Security | None) -> dict[str, str | bool]:
     """Dask's configuration of certificates, which are at the same path on every host."""
     if security is None:
         return {}
-    settings: dict[str, Any] = {"distributed.comm.require-encryption": True}
+    settings: dict[str, str | bool] = {"distributed.comm.require-encryption": True}
     for role in ("scheduler", "worker", "client"):
         found = security.get_tls_config_for_role(role)
         settings |= {f"distributed.comm.tls.{role}.{kind}": found[kind] for kind in ("cert", "key")}

@@ -27,6 +27,7 @@ from howdah.build.packed_piece import PackedPiece
 from howdah.cluster.message import About, Delivery, Failure, MadeRun, Order, RunProgress, Unready, WantedBundle
 from howdah.cluster.result import pack_run, results_sha256
 from howdah.cluster.store import SharedStore, Store
+from howdah.codec import encoded
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, place_of
 from howdah.plan.plan import Plan
@@ -49,7 +50,7 @@ _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in se
 async def hello(dask_worker: Any) -> Any:
     """Describe this worker: ``About`` as a dictionary."""
 
-    def look() -> dict[str, Any]:
+    def look() -> About:
         store = Store()
         store.cache.root.mkdir(parents=True, exist_ok=True)
         with _parsing:
@@ -66,9 +67,9 @@ async def hello(dask_worker: Any) -> Any:
             store=store.name,
             unfetched=store.unfetched(),
             slots=dask_worker.state.nthreads,
-        ).told()
+        )
 
-    return await _told(look)
+    return await _told(lambda: encoded(look()))
 
 
 async def free_bytes() -> int:
@@ -222,8 +223,8 @@ def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Fa
             with _lock:
                 _making.pop(order.key, None)
                 status = makers.finish(making)
-        if "verdict" in making.last:
-            return _kept(store, directory, making.last["verdict"], order, started)
+        if making.last is not None and making.last.verdict is not None:
+            return _kept(store, directory, making.last.verdict, order, started)
         host = socket.gethostname()
         error = failure(making, status, Plan.from_json(order.plan).run, host)
         free_bytes = shutil.disk_usage(directory.path).free
@@ -235,7 +236,7 @@ def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Fa
             error.where,
             error.hint,
             free_bytes=free_bytes,
-            killed="error" not in making.last,
+            killed=making.last is None or making.last.error is None,
         )
     finally:
         shutil.rmtree(directory.path, ignore_errors=True)
@@ -272,4 +273,5 @@ def _listen(making: Making, key: str, worker: Any) -> None:
             going = making.read()
         if going and time.monotonic() - said >= _SAY_EVERY_S:
             said = time.monotonic()
-            worker.log_event(EVENTS, RunProgress.heard({**making.phase, "key": key, "worker": worker.address}).told())
+            now = vars(making.phase) if making.phase is not None else {}
+            worker.log_event(EVENTS, encoded(RunProgress(key, worker.address, **now)))

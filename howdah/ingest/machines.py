@@ -98,7 +98,7 @@ def _total(name: str, table: pa.Table, keys: tuple[str, ...], times: pa.Array, h
     columns = {}
     for column in table.column_names:
         if column in values:
-            summed = grouped[f"{column}_total"]
+            summed = grouped[f"{column}_sum"]
             columns[column] = _wrapped(summed) if column in _MODULO else summed
         else:
             columns[column] = grouped[column] if column in keys else grouped[f"{column}_min"]

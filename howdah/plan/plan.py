@@ -252,7 +252,7 @@ class RealTime:
 
 @planned
 class Processor:
-    """What arrives at ``interface`` of ``host`` waits for a processor; howdah/profile/end.py says what each
+    """What arrives at ``interface`` of ``host`` waits for a processor; howdah/profile/processor.py says what each
     constant is. ``sources`` has where each comes from, by the profile's field."""
 
     host: str

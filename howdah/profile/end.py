@@ -11,18 +11,18 @@ another value. What a bundle cannot set is that of the kernel: the repair of los
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from howdah.errors import nearest
-from howdah.profile.field import KernelName, Nanoseconds, Section, ShortSection, Text
+from howdah.profile.field import KernelName, Section, ShortSection, Text
+from howdah.profile.processor import ProcessorSection
 from howdah.profile.queue import AnyHostQueue, host_queue_field
 from howdah.profile.source import Document
 from howdah.quantity import QuantityError
 from howdah.receiver import LINUX, MOST_BACKLOG_BLOCKS, RECEIVERS
-from howdah.search import SEARCHES
 
 TODAY: Final = "linux"  # the run's kernel as it is
 
@@ -146,103 +146,6 @@ def _steps(field: str) -> list[str]:
     """``host.sysctls.net.ipv4.tcp_sack`` has three: a sysctl's name has dots of its own."""
     first, sysctls, name = field.partition(".sysctls.")
     return [*first.split("."), "sysctls", name] if sysctls else field.split(".")
-
-
-NONE: Final = "none"  # as fast as the engine's
-_NO_LIMIT = 10_000_000
-
-
-@dataclass(frozen=True)
-class Constant:
-    """``field`` of the section, what a profile would say, what it is in the plan, and where it comes from."""
-
-    field: str
-    written: str | int
-    value: Any  # nanoseconds, packets or a name
-    source: str
-
-
-_PLAIN = (
-    Constant("packet", "0 ns", 0, "nothing"),
-    Constant("ack", "0 ns", 0, "nothing"),
-    Constant("searched", "0 ns", 0, "nothing"),
-    Constant("search", "nothing", "nothing", "Linux since 4.15, which has a tree"),
-    Constant("queue", 1000, 1000, "net.core.netdev_max_backlog since Linux 2.6"),
-)
-MODELS: dict[str, tuple[Constant, ...]] = {
-    NONE: _PLAIN,
-    "of-2007": (
-        Constant("packet", "0 ns", 0, "not counted"),
-        Constant(
-            "ack",
-            "800 ns",
-            800,
-            "2230 instructions of the senders an ACK, at 2.8 GHz and one a cycle: cpu-hystart-fig15 at 40 ms (cpu.md)",
-        ),
-        Constant(
-            "searched",
-            "100 ns",
-            100,
-            "a fetch from memory, of no cache; the 20 instructions alone take 7 ns at 2.8 GHz (processor.md)",
-        ),
-        Constant("search", "one-pass", "one-pass", "tcp_sacktag_write_queue() of Linux 2.6.15 to 2.6.23"),
-        Constant("queue", 1000, 1000, "net.core.netdev_max_backlog of Linux 2.6.14 and later"),
-    ),
-}
-
-
-class ProcessorSection(ShortSection):
-    """What a host's processor needs for what arrives. A name alone, such as `processor: of-2007`, is the model."""
-
-    short: ClassVar[str] = "model"
-
-    model: Literal["none", "of-2007"] = Field(
-        default=NONE,
-        description="constants of what the profile leaves open ([processor.md](processor.md)); none: the host is as "
-        "fast as the engine's machine",
-    )
-    packet: Nanoseconds | None = Field(
-        default=None,
-        description="time for each TCP segment that arrives",
-        json_schema_extra={"x-default": "the model's"},
-    )
-    ack: Nanoseconds | None = Field(
-        default=None,
-        description="further time for each that carries no data",
-        json_schema_extra={"x-default": "the model's"},
-    )
-    searched: Nanoseconds | None = Field(
-        default=None,
-        description="further time for each packet that is passed in a search of TCP's queues",
-        json_schema_extra={"x-default": "the model's"},
-    )
-    search: Literal["nothing", "each-block", "one-pass"] | None = Field(
-        default=None,
-        description="what is searched: nothing, as today; for each block of a SACK all packets from the first that is "
-        "not acknowledged (Linux before 2.6.15); all blocks in one pass, from the last place if only the first grew",
-        json_schema_extra={"x-default": "the model's"},
-    )
-    queue: int | None = Field(
-        default=None,
-        ge=1,
-        le=_NO_LIMIT,
-        description="segments that may wait; what arrives then is dropped",
-        json_schema_extra={"x-default": "the model's"},
-    )
-
-    def constants(self) -> dict[str, Constant]:
-        """Every constant by field; its source is "the profile" where the profile gives it."""
-        asked = {each.field: getattr(self, each.field) for each in MODELS[self.model]}
-        return {
-            each.field: each if own is None else replace(each, value=own, source="the profile")
-            for each, own in zip(MODELS[self.model], asked.values(), strict=True)
-        }
-
-    @property
-    def is_there(self) -> bool:
-        """Whether anything has to wait for it."""
-        values = {name: constant.value for name, constant in self.constants().items()}
-        return bool(values["packet"] or values["ack"] or (values["searched"] and values["search"] != SEARCHES[0]))
 
 
 def _known_name(value: object) -> str:

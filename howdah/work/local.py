@@ -14,9 +14,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any
+from typing import IO
 
 from howdah.errors import HowdahError, explain
 from howdah.place import OWN_PYTHON
@@ -35,14 +35,36 @@ def pipe(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
+@dataclass(frozen=True)
+class Phase:
+    """How far a run is, as its process says it."""
+
+    phase: str
+    done_us: int
+    of_us: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a process says of a run that ended: its verdict, the error in place of it, or the status with which a run
+    ``died`` without either."""
+
+    verdict: str | None = None
+    failed: bool = False
+    error: str | None = None
+    where: str | None = None
+    hint: str | None = None
+    died: int | None = None
+
+
 @dataclass
 class Making:
-    """A run in progress. ``last`` is the process's last message about it; empty until the run ends."""
+    """A run in progress. ``last`` is None until the run ends."""
 
     directory: RunDirectory
     process: Process
-    last: dict[str, Any] = field(default_factory=dict)
-    phase: dict[str, Any] = field(default_factory=dict)
+    last: Ended | None = None
+    phase: Phase | None = None
     unread: bytes = b""
 
     @property
@@ -56,10 +78,10 @@ class Making:
         *lines, self.unread = (self.unread + said).split(b"\n")
         for message in map(json.loads, lines):
             if "phase" in message:
-                self.phase = message
+                self.phase = Phase(**message)
             else:
-                self.last = message
-        return bool(said) and not self.last
+                self.last = Ended(**message)
+        return bool(said) and self.last is None
 
 
 class Makers:
@@ -78,15 +100,16 @@ class Makers:
         ``PlannedRun``. Raises OSError where no process can be started.
         """
         order = {"run": str(directory.path), "keep_data": keep_data, "patience_s": patience_s}
+        line = json.dumps(order).encode() + b"\n"
         with directory.log.open("w") as errors:
             while self._idle:
                 process = self._idle.pop()
-                if self._tell(process, order):
+                if self._tell(process, line):
                     return Making(directory, process)
                 reap(process)
             process = self._start(errors)
         self._started.append(process)
-        self._tell(process, order)  # one that has died already is noticed where its result is waited for
+        self._tell(process, line)  # one that has died already is noticed where its result is waited for
         return Making(directory, process)
 
     def _start(self, errors: IO[str]) -> Process:
@@ -111,19 +134,18 @@ class Makers:
         )
 
     @staticmethod
-    def _tell(process: Process, order: dict[str, Any]) -> bool:
+    def _tell(process: Process, line: bytes) -> bool:
         try:
-            pipe(process.stdin).write(json.dumps(order).encode() + b"\n")
+            pipe(process.stdin).write(line)
         except BrokenPipeError:
             return False
         return process.poll() is None
 
     def finish(self, making: Making) -> int | None:
         """Take back the process of a run that has ended. Returns its exit status if it died, else None."""
-        if making.last:
+        if making.last is not None:
             self._idle.append(making.process)
-            status: int | None = making.last.get("died")
-            return status
+            return making.last.died
         return reap(making.process)
 
     def kill(self) -> None:
@@ -195,8 +217,8 @@ class LocalExecutor:
         for event, _ in self._selector.select(timeout=timeout_s):
             work, making = self._making[event.data]
             if making.read():
-                for name, value in making.phase.items():
-                    setattr(work, name, value)
+                if (now := making.phase) is not None:
+                    work.phase, work.done_us, work.of_us = now.phase, now.done_us, now.of_us
                 continue
             self._selector.unregister(event.fileobj)
             del self._making[event.data]
@@ -207,13 +229,14 @@ class LocalExecutor:
         experiment, cell = work.job.experiment, work.cell
         status = self._makers.finish(making)
         outcome = Outcome(work.job, wall_s=time.monotonic() - work.started)
-        if "verdict" in making.last:
+        last = making.last
+        if last is not None and last.verdict is not None:
             try:
                 experiment.keep(cell, making.directory)
             except OSError as error:
                 outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
             else:
-                outcome.verdict, outcome.failed = making.last["verdict"], making.last.get("failed", False)
+                outcome.verdict, outcome.failed = last.verdict, last.failed
                 return outcome
         else:
             outcome.error = failure(making, status, cell.plan.run, str(experiment.path))
@@ -238,8 +261,9 @@ class LocalExecutor:
 
 def failure(making: Making, status: int | None, run: str, where: str) -> HowdahError:
     """The reason why a process ended without a verdict."""
-    if "error" in making.last:
-        return HowdahError(making.last["error"], where=making.last["where"], hint=making.last["hint"])
+    last = making.last
+    if last is not None and last.error is not None:
+        return HowdahError(last.error, where=last.where, hint=last.hint)
     tail = making.directory.log.read_text(errors="replace").strip().splitlines()[-8:]
     return HowdahError(
         f"the process of run {run} ended with status {status} and no result",

@@ -44,7 +44,7 @@ while makings[-1].read():
     pass
 makers.finish(makings[-1])
 kinds = [type(making.process).__name__ for making in makings]
-last = [making.last for making in makings]
+last = [vars(making.last) for making in makings]
 print(json.dumps({"kinds": kinds, "pids": pids, "names": names, "again": again, "last": last}))
 sys.stdout.flush()
 if sys.stdin.readline() == "end\\n":
@@ -93,7 +93,8 @@ def test_another_program_has_them_started(tmp_path: Path, environment: dict[str,
     assert isinstance(making.process, subprocess.Popen)
     while making.read():
         pass
-    assert "not a run directory" in making.last["error"]
+    assert making.last is not None
+    assert "not a run directory" in (making.last.error or "")
     found = Path(f"/proc/{making.process.pid}/environ").read_bytes()
     assert (b"HOWDAH_NOTHING=1" in found) == (environment is not None)
     assert f"\0{os.getpid()}\0".encode() in Path(f"/proc/{making.process.pid}/cmdline").read_bytes()

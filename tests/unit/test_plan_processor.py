@@ -20,7 +20,7 @@ from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.step import Operation
 from howdah.plan.text import render
 from howdah.profile import load
-from howdah.profile.end import MODELS, NONE, ProcessorSection
+from howdah.profile.processor import MODELS, NONE, ProcessorSection
 
 QUICK = Path(__file__).parents[2] / "profiles" / "quick.yaml"
 
