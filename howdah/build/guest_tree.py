@@ -278,7 +278,12 @@ def needed_glibc(program: bytes) -> tuple[int, ...]:
 
 
 def image_of_tree(image: Path, image_sha256: str, tools: Tools, tree: GuestTree, cache: Cache) -> Path | None:
-    """The image with the tree's loader; None where it, or what is loaded into it, needs a newer C library."""
+    """The image with the tree's loader; None where it, or what is loaded into it, needs a newer C library.
+
+    Where the machine has an older C library than the image wants, or none (musl), it would not start at all. The name
+    of its loader is part of the file (PT_INTERP, elf(5)); the kernel takes it relative to the working directory, where
+    the launcher links it.
+    """
     key = content_key(_STARTED_LAYOUT, image_sha256, tools.key, str(tree.glibc))
     found = cache.find("started", key)
     if found is None:

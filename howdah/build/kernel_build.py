@@ -25,10 +25,8 @@ from howdah.build.kernel_make import (
     read_wanted,
     taken,
 )
-from howdah.build.kernel_source import KernelSource, unpack_command
-from howdah.build.sandbox import Sandbox, mark, sandbox_of
-from howdah.build.source_tree import TreeContent, files_sha256
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.kernel_source import KernelSource, TreeContent, files_sha256, unpack_command
+from howdah.build.supervise import CommandFailedError, Sandbox, mark, run_logged, sandbox_of
 from howdah.build.tools import Tools, compiler_version, toolchain
 from howdah.codec import encoded
 from howdah.errors import HowdahError
@@ -78,7 +76,7 @@ class KbuildError(HowdahError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelRecord:
+class BuiltKernel:
     """What is known of a built kernel, beside it. Hashes are SHA-256, hexadecimal.
 
     ``interface`` names what modules are built against: kernels in which it is the same load the same modules. None
@@ -290,7 +288,7 @@ class KernelBuild:
 
     def _record(self, vermagic: str, missing: list[str], interface: str | None) -> None:
         image = self.directory / "linux"
-        record = KernelRecord(
+        record = BuiltKernel(
             name=self.source.name,
             release=(self.build_dir / "include/config/kernel.release").read_text().strip(),
             source=self.source.description,

@@ -46,7 +46,10 @@ def newest(found: Iterable[Offer]) -> Offer:
 
 
 def offers(archive: Archive, kind: str, release: str, *, all_suites: bool) -> list[Offer]:
-    """Every package of the kind and release; with ``all_suites`` off only of suites whose programs run here."""
+    """Every package of the kind and release; with ``all_suites`` off only of suites whose programs run here.
+
+    apt takes seconds to say so, so its answers are kept.
+    """
     stamp = archive.stamp()
     if stamp is None:
         return []

@@ -19,8 +19,7 @@ from typing import Protocol
 
 from howdah.build.compiler import first_error, known_change
 from howdah.build.kernel_make import INHERITED
-from howdah.build.sandbox import Sandbox
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supervise import CommandFailedError, Sandbox, run_logged
 from howdah.errors import HowdahError
 from howdah.profile.ready import NAME_BYTES, registered_by
 from howdah.record.kernel_log import OWN_PREFIX
@@ -50,6 +49,10 @@ def private_header() -> bytes:
 
 def oversized(build: Path, directory: Path, sandbox: Sandbox | None = None) -> Iterator[Oversized]:
     """The first use of a struct that does not fit, of each source below ``directory`` that Kbuild has compiled.
+
+    What a congestion control keeps in a socket has ICSK_CA_PRIV_SIZE bytes, and TCP's own state behind. Kernel code
+    checks that with BUILD_BUG_ON(), where its author thinks of it. Here each source is compiled once more, to nothing:
+    as Kbuild did it, but with an inet_csk_ca() of which the compiler knows how long the area is (private.h).
 
     ``build`` is where the kernel's make ran the compiler. What it ran is written in ``directory``, where a makefile may
     write as well: of a stranger's modules it runs in their ``sandbox``.

@@ -13,7 +13,7 @@ from pathlib import Path
 from howdah.build.archive import release_order
 from howdah.build.build_tree import TreeChangedError
 from howdah.build.cache import Cache, Progress, content_key
-from howdah.build.kernel_build import RECORD, KbuildError, KernelBuild, KernelRecord
+from howdah.build.kernel_build import RECORD, BuiltKernel, KbuildError, KernelBuild
 from howdah.build.kernel_make import IMAGE_FLAGS, make_command, read_wanted
 from howdah.build.kernel_source import KernelSource, provide_source, release_of
 from howdah.build.supply import supplied
@@ -27,7 +27,7 @@ _ATTEMPTS = 3  # at copying a tree that is edited meanwhile
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(KernelRecord):
+class Kernel(BuiltKernel):
     """A built kernel. ``source_dir`` and ``build_dir`` are what ``make M=`` takes."""
 
     directory: Path

@@ -10,9 +10,8 @@ from typing import Any
 from howdah.claim.expectation import bounds
 from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_called
 from howdah.claim.grid import judge_grid
-from howdah.claim.judging import Judging
+from howdah.claim.judging import Judging, expected_text
 from howdah.claim.sample import Field, Made
-from howdah.claim.words import expected_text
 from howdah.errors import HowdahError
 from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection

@@ -19,7 +19,7 @@ from distributed import Client, Future, KilledWorker, fire_and_forget
 from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.message import Delivery, Failure, Order, RunProgress, Unready, call
-from howdah.cluster.opened import DetachedError
+from howdah.cluster.place import DetachedError
 from howdah.cluster.publisher import Publisher
 from howdah.cluster.store import SharedStore
 from howdah.cluster.workers import Load, Member, Tally, Workers, identity

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from howdah.build.cache import code, is_ours
-from howdah.cluster.place import Place, Tell
+from howdah.cluster.place import DetachedError, Place, Tell
 from howdah.errors import HowdahError
 from howdah.extra import install_extra
 from howdah.record.directory import read_json, write_json
@@ -30,10 +30,6 @@ from howdah.work.job import Executor
 
 _FILE = ".attach.json"
 _CODE = "code"
-
-
-class DetachedError(KeyboardInterrupt):
-    """The terminal is gone: the command ends and the cluster goes on."""
 
 
 @contextmanager

@@ -25,8 +25,7 @@ from distributed.worker import get_worker
 from howdah import __version__
 from howdah.build.packed_piece import PackedPiece
 from howdah.cluster.message import About, Delivery, Failure, MadeRun, Order, RunProgress, Unready, WantedBundle
-from howdah.cluster.result import pack_run, results_sha256
-from howdah.cluster.store import SharedStore, Store
+from howdah.cluster.store import SharedStore, Store, pack_run, results_sha256
 from howdah.codec import encoded
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, place_of

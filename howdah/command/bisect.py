@@ -7,8 +7,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from howdah.bisect.session import Question, Session
-from howdah.bisect.trial import KernelTrial, chosen_claims
+from howdah.bisect.session import KernelTrial, Question, Session, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
 from howdah.codec import encoded
 from howdah.command.answer import answer as print_answer

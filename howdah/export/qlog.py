@@ -41,7 +41,7 @@ def write_qlog(run: Run, directory: Path) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class _Event:
+class _RecoveryEvent:
     """``time`` is in milliseconds."""
 
     time: float
@@ -73,7 +73,7 @@ def _head(run: Run, plan: Plan, flow: Flow) -> object:
     }
 
 
-def _metrics(rows: pa.Table, mss_bytes: int) -> Iterator[_Event]:
+def _metrics(rows: pa.Table, mss_bytes: int) -> Iterator[_RecoveryEvent]:
     """Only what has changed since the last event is in the next one, as the schema has it."""
     names = ("time_ns", "cwnd_packets", "ssthresh_packets", "srtt_us", "snd_nxt_bytes", "snd_una_bytes")
     columns = [rows[name].to_pylist() for name in names]
@@ -92,12 +92,12 @@ def _metrics(rows: pa.Table, mss_bytes: int) -> Iterator[_Event]:
         if not fresh or (soon and "ssthresh" not in fresh):
             continue
         told, last_ns = told | fresh, time_ns
-        yield _Event(time_ns / 1e6, "recovery:metrics_updated", fresh)
+        yield _RecoveryEvent(time_ns / 1e6, "recovery:metrics_updated", fresh)
 
 
-def _states(run: Run, flow: Flow) -> Iterator[_Event]:
-    yield _Event(start_ns(run, flow) / 1e6, "recovery:congestion_state_updated", {"new": "slow_start"})
+def _states(run: Run, flow: Flow) -> Iterator[_RecoveryEvent]:
+    yield _RecoveryEvent(start_ns(run, flow) / 1e6, "recovery:congestion_state_updated", {"new": "slow_start"})
     leaves = exit_of(run, flow)
     if leaves is not None:
         about: dict[str, str | float] = {"old": "slow_start", "new": "congestion_avoidance", "trigger": leaves.cause}
-        yield _Event(leaves.time_ns / 1e6, "recovery:congestion_state_updated", about)
+        yield _RecoveryEvent(leaves.time_ns / 1e6, "recovery:congestion_state_updated", about)

@@ -29,7 +29,9 @@ _BLOCK_BYTES = 8
 
 @dataclass(frozen=True)
 class TcpOptions:
-    """Arrays of shape (segments,): -1 without an option that has a value, 1 and 0 with and without one that has none.
+    """RFC 9293 (MSS), RFC 2018 (SACK), RFC 7323 (scale, time stamps).
+
+    Arrays of shape (segments,): -1 without an option that has a value, 1 and 0 with and without one that has none.
 
     ``stamp`` and ``echo`` are 0 without time stamps. ``sack`` has rows (segment, left edge, right edge), the edges as
     they stand in the packet, by segment and in the order of the option.

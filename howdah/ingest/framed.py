@@ -70,7 +70,7 @@ def messages(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def attributes(data: bytes, start: int, end: int) -> dict[int, tuple[int, int]]:
-    """Map each attribute's type to (offset, length) of its payload. Raises MalformedMessageError."""
+    """Map each attribute's type (RFC 3549, 2.3.2) to (offset, length) of its payload. Raises MalformedMessageError."""
     found: dict[int, tuple[int, int]] = {}
     at = start
     while at + _ATTRIBUTE.size <= end:

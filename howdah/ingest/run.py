@@ -18,14 +18,12 @@ from howdah.ingest.flow import ingest_flow
 from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
-from howdah.ingest.own_stack import add_own_stacks
 from howdah.ingest.qdisc import ingest_two_queues
 from howdah.ingest.quic import add_quic
-from howdah.ingest.segment import ingest_segments
+from howdah.ingest.segment import add_own_stacks, ingest_segments
 from howdah.ingest.siftr import add_siftr
-from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport, Made
-from howdah.ingest.tcp_probe import ingest_tcp_probe
+from howdah.ingest.tracepoint import ingest_slow_start, ingest_tcp_probe
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord, read_agent

@@ -113,7 +113,7 @@ class MachineSetState:
 
     @property
     def dilation(self) -> int:
-        """How many of our seconds one of the machines lasts, the same for all of them (howdah/machines/dilation.py)."""
+        """How many of our seconds one of the machines lasts, the same for all of them (howdah/machines/qemu.py)."""
         return max((machine.dilation for machine in self.machines.values()), default=1)
 
     def alive(self) -> list[str]:

@@ -26,7 +26,7 @@ from howdah.linux.netlink.discipline.gaps import LARGEST_GAP_US, MOST_OPPORTUNIT
 from howdah.profile.field import PositiveDuration, ShortSection, Text
 from howdah.profile.measured import MeasuredRates, rates_of_csv, rates_of_iperf3
 from howdah.profile.source import Document
-from howdah.profile.trace import IPERF3, what_it_is
+from howdah.profile.varying import IPERF3, what_it_is
 from howdah.profile.written import written_path
 from howdah.quantity import format_duration
 

@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 
 from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Bytes, FieldError, Section, Text, fixed
-from howdah.profile.trace import what_it_is
+from howdah.profile.varying import what_it_is
 from howdah.quantity import QuantityError, parse_ratio, parse_size
 
 

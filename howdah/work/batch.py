@@ -208,7 +208,10 @@ Kind = Literal["build", "begin", "start", "progress", "run", "say", "end"]
 
 
 class RunEvent(TypedDict):
-    """``build``: a step (``what``, ``done`` of ``total``, which is 0 while it is not known). ``begin``: ``experiment``
+    """Events come in the order in which they happen. One more, or a field more, changes nothing for a reader that
+    passes over what it does not know.
+
+    ``build``: a step (``what``, ``done`` of ``total``, which is 0 while it is not known). ``begin``: ``experiment``
     and how many ``runs`` it has. ``start`` and ``progress`` of a ``run``: its ``phase``, and the simulated seconds done
     and in all. ``run``: it has ended, with a ``verdict`` or an ``error``. ``say``: a sentence for a person. ``end``:
     the ``exit_code`` of the command, and the ``report``."""

@@ -36,7 +36,7 @@ def pipe(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 @dataclass(frozen=True)
-class Phase:
+class RunPhase:
     """How far a run is, as its process says it."""
 
     phase: str
@@ -64,7 +64,7 @@ class Making:
     directory: RunDirectory
     process: Process
     last: Ended | None = None
-    phase: Phase | None = None
+    phase: RunPhase | None = None
     unread: bytes = b""
 
     @property
@@ -78,7 +78,7 @@ class Making:
         *lines, self.unread = (self.unread + said).split(b"\n")
         for message in map(json.loads, lines):
             if "phase" in message:
-                self.phase = Phase(**message)
+                self.phase = RunPhase(**message)
             else:
                 self.last = Ended(**message)
         return bool(said) and self.last is None

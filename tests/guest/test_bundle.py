@@ -16,7 +16,7 @@ import pytest
 
 import howdah
 from howdah.build.cache import cache_root
-from howdah.cluster.result import results_sha256
+from howdah.cluster.store import results_sha256
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.bundling import make_bundle
 from howdah.place import PROJECT

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from howdah.cluster.result import pack_run, unpack_run
+from howdah.cluster.store import pack_run, unpack_run
 from howdah.record.directory import RunDirectory, read_json
 from howdah.work.experiment import begin_run
 from howdah.work.local import Ended, Makers

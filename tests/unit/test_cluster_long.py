@@ -15,7 +15,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.executor import ClusterExecutor
-from howdah.cluster.opened import DetachedError
+from howdah.cluster.place import DetachedError
 from howdah.profile import load
 from howdah.work.batch import run_queue
 from howdah.work.compiled import compile_plans

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from howdah.cluster.opened import DetachedError, attachable, attached, executor_at
-from howdah.cluster.place import Place, read_place
+from howdah.cluster.opened import attachable, attached, executor_at
+from howdah.cluster.place import DetachedError, Place, read_place
 from howdah.command.main import main
 from howdah.errors import HowdahError
 
