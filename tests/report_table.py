@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from howdah.record.metrics import MetricRow
-from howdah.report.palette import Colour
 from howdah.report.repeated import Repeated
 from howdah.report.table import Block, Table, TableRow
-from howdah.report.variant import Variant
+from howdah.report.variant import Colour, Variant
 from tests.experiment_factory import Scenario, make_plan
 
 # Of one measure: the same in each repetition, one a repetition, or why there is none (a text that begins with "!").

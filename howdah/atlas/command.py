@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah atlas``: run every published experiment, judge every claim, write the site."""
+"""``howdah atlas``: run every published experiment, judge every claim, write the site. And the shapes of what it prints
+with ``--json``.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import wrong_causes
 from howdah.atlas.chapter import check, chosen, published_of, read_chapters
 from howdah.atlas.finding import tell
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
-from howdah.atlas.shapes import Atlas, AtlasList
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import brief, summary
 from howdah.atlas.tally import tally
@@ -40,6 +43,53 @@ from howdah.number import counted
 from howdah.place import PROFILES
 from howdah.report.plot import draw
 from howdah.work.display import Display
+
+
+class AtlasEntry(Shape):
+    id: str
+    kind: str
+    paper: str
+    where: str
+    title: str
+    profiles: list[str]
+    central: list[str] = Field(description="its central claims, as profile/claim")
+    verdict: str = Field(description="the worst of its central claims, as they are published")
+    word: str
+    claims: dict[str, int] = Field(description="its published claims by verdict")
+
+
+class AtlasTally(Shape):
+    """Published claims of one verdict and one cause."""
+
+    verdict: str
+    word: str
+    cause: str = Field(description="empty where the verdict needs none")
+    number: int
+    claims: list[str] = Field(description="as profile/claim")
+
+
+class AtlasList(Shape):
+    entries: list[AtlasEntry]
+    claims: dict[str, int] = Field(description="all published claims by verdict")
+    words: dict[str, int] = Field(description="the same by the words of the pages")
+    causes: list[AtlasTally]
+
+
+class Atlas(Shape):
+    """index.json of the site."""
+
+    site: str
+    quick: bool
+    created: str
+    verdicts: dict[str, int]
+    claims: dict[str, int]
+    words: dict[str, dict[str, int]] = Field(description="entries and claims, counted by the words of the pages")
+    causes: list[AtlasTally]
+    wall_s: float
+    core_s: float
+    simulated_s: float
+    entries: list[dict[str, Any]]
+
 
 RECORD = "atlas.json"
 # What it prints with ``--json``: version and shape.

@@ -19,7 +19,6 @@ from howdah.profile.control import ControlSection, axis_key
 from howdah.profile.experiment import ExperimentSections, read_sections
 from howdah.profile.load import load
 from howdah.profile.source import Document, read_document
-from howdah.record.brief import brief
 from howdah.record.claims import (
     CLAIMS_FORMAT,
     CLAIMS_NAME,
@@ -33,7 +32,7 @@ from howdah.record.claims import (
 from howdah.record.directory import read_json, write_json
 from howdah.record.index import ExperimentIndex, ProfileSource, read_index
 from howdah.record.provenance import sha256_text
-from howdah.record.result import load_experiment
+from howdah.record.result import brief, load_experiment
 
 
 def decided(claim: ClaimSection, verdict: str, why: str) -> tuple[str, str]:

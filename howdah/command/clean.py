@@ -15,9 +15,9 @@ from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
+from howdah.record.closure import memory_place
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
-from howdah.record.memory import memory_place
 from howdah.scratch import sweep_left
 from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import ExperimentDirectory

@@ -25,16 +25,14 @@ from howdah.errors import ExitCode, HowdahError, UsageError, nearest
 from howdah.extension import extensions
 from howdah.hooks import NameProfiles
 from howdah.layout import fitted, terminal_width, write_stdout
-from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
 from howdah.nightly.claims import compare_claims, gone_claims
 from howdah.nightly.commits import CommitSpan, Range, check_engine, compare_commits
 from howdah.nightly.comparison import compare_sheets, gone_cells
 from howdah.nightly.night import Night
 from howdah.nightly.output import write_copies, write_night
-from howdah.nightly.power import power_of
-from howdah.nightly.proof import check_provable
-from howdah.nightly.sheet import NightSheet
+from howdah.nightly.power import check_provable, power_of
+from howdah.nightly.sheet import Baseline, NightSheet
 from howdah.nightly.suite import (
     Suite,
     SuiteExperiment,

@@ -16,10 +16,9 @@ from howdah.record.drawn import add_drawn
 from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
 from howdah.report.ending import results
-from howdah.report.resulttable import result_table
 from howdah.report.source import TableSource
 from howdah.report.subject import subjects
-from howdah.report.tabular import FORMS, Tabular, text
+from howdah.report.tabular import FORMS, Tabular, result_table, text
 from howdah.report.transfer import completion_table
 from howdah.work.experiment import find
 from howdah.work.results import read_results

@@ -18,8 +18,7 @@ def laid_over(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], d
     sections = sections_of_experiment(path)
     if sections.recorded is None:
         return [], None
-    from howdah.explain.overlay import overlays, told  # only a twin needs them
-    from howdah.explain.overlay_page import write_overlay
+    from howdah.explain.overlay import overlays, told, write_overlay  # only a twin needs them
 
     found = overlays(sections.recorded, made.runs)
     if not found:

@@ -19,7 +19,7 @@ from howdah.explain.seen import Flags, Seen
 from howdah.explain.startup import StartUp
 from howdah.held import HeldBy
 from howdah.measure.held import FULL_SHARE, Holding
-from howdah.measure.receive_window import GROWS
+from howdah.measure.interval import GROWS
 
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _SECOND_NS = 1e9

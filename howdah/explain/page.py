@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from howdah.explain.explained import Explained
 from howdah.explain.joined import Joined, Leg, leg_rows, leg_sentence
-from howdah.explain.leg_picture import LEAST_MS, LEG_SIZES, leg_pictures
-from howdah.explain.picture import SIZES, START_UP, WHOLE, keys, time_sequence
+from howdah.explain.picture import LEAST_MS, LEG_SIZES, SIZES, START_UP, WHOLE, keys, leg_pictures, time_sequence
 from howdah.explain.words import rows, sentence
 from howdah.foreign import visible
 from howdah.place import REPORTS

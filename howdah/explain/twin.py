@@ -8,21 +8,26 @@ grid. Nothing but numbers and howdah's own words goes in: no address, no name of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from howdah.errors import HowdahError
-from howdah.explain.claimed import claim_lines
-from howdah.explain.competitor import Competitor, competitors
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.overlay import ALIKE
 from howdah.explain.path import RANDOM
-from howdah.explain.recorded import recorded_lines
+from howdah.explain.points import of_capture
+from howdah.explain.startup import GROWING
 from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy
-from howdah.number import counted, significant
+from howdah.measure.cause import ACK_TRAIN, DELAY, LOSS, UNKNOWN
+from howdah.measure.limit import APPLICATION
+from howdah.number import counted, duration, rate, rounded, significant
 from howdah.profile.draft import tidy
+from howdah.profile.link import LEAST_RATE
 from howdah.quantity import bdp_bytes
+from howdah.report.table import cause_text
 
 _LEAST_DURATION_S, _MOST_DURATION_S = 2.0, 60.0
 _MOST_SIZE_BYTES = 400_000_000
@@ -262,3 +267,120 @@ def significant_plain(value: float, digits: int = 4) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_WINDOW_LIKE = 1.4  # times: two paths alike differ by less, a round of growth is 2
+
+
+def claim_lines(flow: Explained, duration_s: float, *, alone: bool) -> list[str]:
+    """``duration_s`` is the twin's: of what the recording had behind it nothing is claimed. Which part of a path a flow
+    gets that is not ``alone`` is chance."""
+    lines: list[str] = []
+    leaves = flow.exit
+    is_timed = "time" not in flow.unknown
+    if leaves is not None and is_timed and 0 < leaves.time_s < duration_s and flow.base_rtt_us.value is not None:
+        trips = flow.parts[1] if flow.parts is not None else None
+        queue_ns = int(trips.queue_ns.max()) if trips is not None and trips.queue_ns.size else 0
+        round_trip_us = flow.base_rtt_us.value + queue_ns / 1e3
+        least, most = (max(1e6 * leaves.time_s + sign * round_trip_us, 1) for sign in (-1, 1))
+        lines += _claim(
+            "exit-time",
+            f"The flow leaves slow start within one round trip of {duration(1e6 * leaves.time_s)}.",
+            "exit_time_s",
+            f"{{between: [{round(least)} us, {round(most)} us]}}",
+        )
+        if leaves.cause not in (None, UNKNOWN):
+            says = f"The flow leaves slow start by {cause_text(leaves.cause)}."
+            lines += _claim("exit-cause", says, "exit_cause", f"{{is: {leaves.cause}}}")
+        if leaves.cause in (ACK_TRAIN, DELAY, LOSS) and flow.limit is None and leaves.packets.value:
+            packets = leaves.packets.value
+            least, most = packets / _WINDOW_LIKE, packets * _WINDOW_LIKE
+            says = f"The flow leaves slow start with {packets:.0f} packets, within a factor of {_WINDOW_LIKE}."
+            lines += _claim("exit-window", says, "exit_cwnd_packets", f"{{between: [{least:.4g}, {most:.4g}]}}")
+    as_long = flow.duration_s == duration_s and alone
+    if flow.goodput_bits_per_second >= LEAST_RATE and as_long and not (flow.limit == "application" and leaves is None):
+        lines += _claim(
+            "goodput",
+            f"The flow carries {rate(flow.goodput_bits_per_second)}.",
+            "goodput_bits_per_second",
+            f"{{equals: {round(flow.goodput_bits_per_second)} bit/s, within: {100 * ALIKE:g} %}}",
+        )
+    if not lines:
+        return []
+    return ["# What the recorded flow did, for 'howdah bisect' and 'howdah nightly'.", "claims:", *lines, ""]
+
+
+def _claim(name: str, says: str, metric: str, expect: str) -> list[str]:
+    value = f"    value: {{metric: {metric}, flow: 1}}"
+    return [f"  - id: {name}", f"    says: {says}", "    source: the recording", value, f"    expect: {expect}"]
+
+
+_MOST = 8
+_LEAST_SHARE = 0.02  # of the recorded flow's bytes; what has less is noise
+
+
+@dataclass(frozen=True)
+class Competitor:
+    """``start_s`` counts from the first packet of the recorded flow, and is negative where this one began before it.
+    ``ended`` says whether it ended first."""
+
+    flow: Explained
+    start_s: float
+    ended: bool
+
+
+def competitors(flow: Explained, flows: Sequence[Explained]) -> tuple[list[Competitor], int]:
+    """Those of ``flows`` that had the path of ``flow`` at the same time, the largest first, and how many more flows of
+    that size were there between other hosts."""
+    if flow.begins_s is None or flow.hosts is None:
+        return [], 0
+    names, found, elsewhere = {flow.name}, [], 0
+    for each in sorted(flows, key=lambda other: -other.data_bytes):
+        if each.begins_s is None or each.file != flow.file or each.name in names:
+            continue
+        start_s = each.begins_s - flow.begins_s
+        overlaps = start_s < flow.duration_s and start_s + each.duration_s > 0
+        if not overlaps or each.data_bytes < _LEAST_SHARE * flow.data_bytes:
+            continue
+        names.add(each.name)  # two taps may have recorded it
+        if each.hosts == flow.hosts:
+            found.append(Competitor(each, start_s, start_s + each.duration_s < flow.duration_s))
+        else:
+            elsewhere += 1
+    return found[:_MOST], elsewhere
+
+
+_WIDTH = 116
+
+
+def recorded_lines(flow: Explained) -> list[str]:
+    lines = ["# What the recording shows; 'howdah run' lays it over what the twin does.", "recorded:"]
+    if flow.goodput_bits_per_second >= LEAST_RATE:
+        lines.append(f"  goodput: {round(flow.goodput_bits_per_second)} bit/s")
+    if flow.retransmitted_packets is not None:
+        lines.append(f"  retransmitted_packets: {flow.retransmitted_packets}")
+    if flow.held_back_by is not None:
+        lines.append(f"  held_back_by: {flow.held_back_by.value}")
+    leaves = flow.exit
+    if leaves is not None and leaves.packets.value is not None and leaves.time_s > 0:
+        parts = [f"time: {max(round(leaves.time_s * 1e6), 1)} us", f"packets: {rounded(leaves.packets.value, 5)}"]
+        parts += [f"round: {leaves.round}"] if leaves.round is not None else []
+        parts += [f"cause: {leaves.cause}"] if leaves.cause is not None else []
+        lines.append(f"  exit: {{{', '.join(parts)}}}")
+    elif leaves is None and (flow.limit == APPLICATION or flow.why_no_exit == GROWING):
+        lines.append("  startup_left: false")
+    if flow.parts is not None:
+        seen, trips, course, _ = flow.parts
+        points = of_capture(seen, trips, course)
+        if points is not None and points.time_s.size > 1:
+            lines.append("  course:")
+            lines += _list("time_ms", points.time_s * 1e3)
+            lines += _list("in_flight_packets", points.in_flight_packets)
+            lines += _list("acknowledged_kb", points.acknowledged_bytes / 1e3)
+            lines += _list("rtt_ms", points.rtt_s * 1e3)
+    return lines if len(lines) > 2 else []
+
+
+def _list(name: str, values: Iterable[float]) -> list[str]:
+    text = ", ".join(str(rounded(round(float(value), 3), 5)) for value in values)
+    return [f"    {name}:", *textwrap.wrap(f"[{text}]", _WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 7)]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from howdah.judge.check import told_of_many, within
 from howdah.judge.tolerance import Tolerance
 from howdah.linux.netlink.discipline import queues
+from howdah.measure.capacity import Steps
 from howdah.measure.measured import Measured
 from howdah.measure.rounds import raw_rtt
 from howdah.measure.sampled import Samples
-from howdah.measure.steps import Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Plan
 from howdah.receiver import RECEIVERS

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from howdah.held import HeldBy
 from howdah.judge.promise import receive_window_reason, send_buffer_reason
 from howdah.judge.tolerance import Tolerance
+from howdah.measure.interval import receive_kinds
 from howdah.measure.measured import Measured
-from howdah.measure.receive_window import receive_kinds
 from howdah.plan.plan import Flow
 from howdah.record.verdict import DURING, Check
 

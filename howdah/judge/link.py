@@ -11,8 +11,8 @@ from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples, node_samples
 from howdah.measure.trace import SECOND_NS
 from howdah.record import table as store
+from howdah.record.delivery import LinkOpportunities, opportunities
 from howdah.record.directory import RunDirectory
-from howdah.record.opportunities import LinkOpportunities, opportunities
 from howdah.record.verdict import DURING, Check
 
 _COUNTED = ("passed", "used", "carried_bytes", "unused_bytes")

@@ -2,8 +2,7 @@
 """Runs as tables for a program or a notebook, and made by one: ``howdah.load``, ``howdah.run`` (docs/library.md)."""
 
 from howdah.library.data import Data
-from howdah.library.making import run
-from howdah.library.opening import load
+from howdah.library.opening import load, run
 from howdah.library.recording import Recording
 from howdah.library.rows import Rows
 

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from howdah.errors import HowdahError
 from howdah.library.completion import completion_table
 from howdah.library.difference import difference_table
-from howdah.library.gathered import Gathered
-from howdah.library.joined import axes_of_all, joined_table
-from howdah.library.rows import Rows, of_table
-from howdah.library.trace import table_dataset, tables_there
+from howdah.library.gathered import Gathered, axes_of_all, joined_table
+from howdah.library.rows import Rows, of_table, table_dataset, tables_there
 from howdah.record.result import Experiment, Run
 from howdah.record.schema import TABLES
 from howdah.work.results import read_results

@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
 from howdah.library.axis import EXPERIMENT, own_axes, types_in
 from howdah.library.index import FILE, Index, Known, UnusableError, write_index
-from howdah.library.result import ROWS, RUN, Types
-from howdah.library.stacked import of_runs, positions, stacked
+from howdah.library.result import ROWS, RUN, Types, exit_measures, of_runs, positions, stacked
 from howdah.record.axis import Scalar
 from howdah.record.result import Run
 from howdah.record.state import is_settled
@@ -163,3 +163,51 @@ def can_be_known(run: Run, state: bytes | None) -> bool:
     if state is None or run.plan is None or not is_settled(state, time.time_ns()):
         return False
     return said.status == "failed" or (said.status == "finished" and said.digests is not None and is_current(said))
+
+
+def joined_table(name: str, parts: Sequence[Gathered], *, every: bool) -> pa.Table:
+    """The table ``name`` of ``ROWS`` without the column ``RUN``; without ``every`` of the runs that count alone."""
+    _agree(parts)
+    runs = _wanted(parts, every=every)
+    table = _below(name, parts, runs)
+    if name == "exits":
+        table = _measured(table, _below("metrics", parts, runs))
+    return table.drop_columns([RUN])
+
+
+def axes_of_all(parts: Sequence[Gathered]) -> list[str]:
+    """Columns that tell runs apart."""
+    _agree(parts)
+    return list(parts[0].types)
+
+
+def _agree(parts: Sequence[Gathered]) -> None:
+    if len(parts) > 1:
+        types = parts[0].types_with(parts[1:])
+        for part in parts:
+            part.take_types(types)
+
+
+def _below(name: str, parts: Sequence[Gathered], runs: list[list[str]]) -> pa.Table:
+    tables = [part.of(name, mine) for part, mine in zip(parts, runs, strict=True)]
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def _wanted(parts: Sequence[Gathered], *, every: bool) -> list[list[str]]:
+    """The wanted runs of each part, without those of earlier parts."""
+    seen: set[Path] = set()
+    found = []
+    for part in parts:
+        mine = [run for run in part.places if every or part.counts[run]]
+        if len(parts) > 1:
+            places = {run: part.places[run].resolve() for run in mine}
+            mine = [run for run in mine if places[run] not in seen]
+            seen.update(places.values())
+        found.append(mine)
+    return found
+
+
+def _measured(exits: pa.Table, metrics: pa.Table) -> pa.Table:
+    """Drop measures without any row from the exits."""
+    there = set(pc.unique(metrics["metric"].filter(metrics["flow"].is_valid())).cast(pa.string()).to_pylist())
+    return exits.drop_columns([name for name in exit_measures() if name not in there])

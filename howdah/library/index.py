@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 from howdah.build.cache import code
 from howdah.errors import HowdahError
 from howdah.library.axis import types_in
-from howdah.library.result import ROWS, Types
-from howdah.library.stacked import of_runs, stacked
+from howdah.library.result import ROWS, Types, of_runs, stacked
 from howdah.metric import known_metrics
 from howdah.record.axis import Scalar
 from howdah.record.directory import writing_name

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah.load``: runs, or recorded transfers, as tidy tables."""
+"""Runs, or recorded transfers, as tidy tables (``howdah.load``), and runs made by a program (``howdah.run``)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
-from howdah.errors import HowdahError
+from howdah.errors import ExitCode, HowdahError
 from howdah.library.data import Data
 from howdah.library.recording import Recording
-from howdah.work.experiment import find
+from howdah.number import counted
+from howdah.profile import load as load_profile
+from howdah.work.batch import Events, RunEvent
+from howdah.work.catalogue import find_profile
+from howdah.work.compiled import compile_plans
+from howdah.work.experiment import find, set_latest
+from howdah.work.prepared import hold, make, prepare
 
 Place = str | os.PathLike[str]
 
@@ -32,3 +40,47 @@ def load(*places: Place, runs: Place | None = None, every: bool = False) -> Data
         return Recording(files)
     root = Path(runs if runs is not None else os.environ.get("HOWDAH_RUNS") or "runs")
     return Data([find(root, os.fspath(place)) for place in places or ("latest",)], every=every)
+
+
+Setting = str | int | float | bool
+
+
+def run(
+    profile: str | Path,
+    *,
+    settings: Mapping[str, Setting] | None = None,
+    runs: str | Path | None = None,
+    jobs: int | None = None,
+    kernel: str | None = None,
+    again: bool = False,
+    on_event: Callable[[RunEvent], None] | None = None,
+) -> Data:
+    """Make the missing runs of a profile, and load all of them.
+
+    ``settings`` are those of ``--set``: ``{"path.rtt": "80 ms"}``. ``runs`` is the directory of experiments, by default
+    ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/event.py). It makes no report;
+    ``howdah report`` does. Raises HowdahError as the command does.
+    """
+    events = Events(on_event or (lambda _event: None))
+    overrides = [f"{name}={_written(value)}" for name, value in (settings or {}).items()]
+    read = load_profile(find_profile(str(profile)), overrides)
+    plans = compile_plans(read, kernel=kernel)
+    base = Path(runs) if runs is not None else Path(os.environ.get("HOWDAH_RUNS") or "runs")
+    with ExitStack() as locks:
+        experiment = hold(base / read.name, locks)
+        prepared = prepare(experiment, read, plans, events.build)
+        events.tell({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
+        workers = jobs or (len(os.sched_getaffinity(0)) if prepared.parallel else 1)
+        outcomes = make([prepared], workers, again, events.batch, tell=events.say)
+        set_latest(base, experiment)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    events.say(f"{counted(len(outcomes), 'run')} of {read.name}")
+    events.tell({"event": "end", "exit_code": ExitCode.ERROR if errors else ExitCode.DONE})
+    if errors:
+        raise errors[0]
+    return load(experiment.path)
+
+
+def _written(value: Setting) -> str:
+    """The value as text for ``--set``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

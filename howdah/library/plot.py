@@ -15,9 +15,9 @@ from howdah.library.rows import Rows
 from howdah.metric import known_metrics
 from howdah.record.axis import FLOW_NAME
 from howdah.record.schema import TCP_PROBE
-from howdah.report.downsample import extremes
-from howdah.report.palette import Colour, colours, dashes
+from howdah.report.codec import extremes
 from howdah.report.paper.sheet import drawing
+from howdah.report.variant import Colour, colours, dashes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,12 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fair capacity of a flow: goodput capacity divided by the flows active at each instant."""
+"""The fair capacity of a flow: goodput capacity divided by the flows active at each instant; and the bandwidth-delay
+product that a window is compared with: that of the moment, where the path's rate changes."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from howdah.measure.steps import Stairs, Steps
+import numpy as np
+from numpy.typing import NDArray
+
 from howdah.measure.trace import SECOND_NS, Integers, Reals
+from howdah.plan.path import Path
+from howdah.plan.plan import Flow
+
+
+class Steps:
+    """``base`` until the first of ``changes`` (time in ns, value from then on), which are sorted."""
+
+    def __init__(self, base: float, changes: list[tuple[int, float]]) -> None:
+        self._times = np.array([time for time, _ in changes], dtype=np.float64)
+        self._values = np.array([base, *(value for _, value in changes)], dtype=np.float64)
+        lengths = np.diff(self._times) * self._values[1:-1] if len(changes) else np.zeros(0)
+        self._total = np.concatenate([np.zeros(1), np.cumsum(lengths)])
+
+    @property
+    def times(self) -> list[int]:
+        return [int(time) for time in self._times]
+
+    def at(self, time_ns: float) -> float:
+        return float(self._values[np.searchsorted(self._times, time_ns, side="right")])
+
+    def integral(self, time_ns: Integers | Reals | int) -> NDArray[np.float64]:
+        """Value x nanoseconds from the first change (or time 0 without any) to ``time_ns``; negative before it."""
+        at = np.asarray(time_ns, dtype=np.float64)
+        if not self._times.size:
+            return np.asarray(at * self._values[0], dtype=np.float64)
+        inside = np.interp(at, self._times, self._total)
+        before = np.minimum(at - self._times[0], 0.0) * self._values[0]
+        after = np.maximum(at - self._times[-1], 0.0) * self._values[-1]
+        return np.asarray(before + inside + after, dtype=np.float64)
+
+    def weights(self, begin_ns: Integers, end_ns: Integers, weights: list[float]) -> NDArray[np.float64]:
+        """Sum over the changes in each interval, its ends included; one weight a change."""
+        total = np.concatenate([np.zeros(1), np.cumsum(weights)])
+        first = np.searchsorted(self._times, begin_ns, side="left")
+        last = np.searchsorted(self._times, end_ns, side="right")
+        return np.asarray(total[last] - total[first], dtype=np.float64)
+
+
+class Stairs:
+    """``rate`` until time 0 and from ``end_ns`` on; between them ``height`` at each of the instants that ``until``
+    counts."""
+
+    def __init__(self, rate: float, end_ns: int, until: Callable[[Reals], Integers], height: float) -> None:
+        self._rate, self._end_ns = rate, end_ns
+        self._until, self._height = until, height
+
+    def integral(self, time_ns: Integers | Reals | int) -> NDArray[np.float64]:
+        """From time 0 to ``time_ns``, what comes at it included; negative before."""
+        at = np.asarray(time_ns, dtype=np.float64)
+        outside = np.minimum(at, 0.0) + np.maximum(at - self._end_ns, 0.0)
+        come = self._until(np.minimum(at, float(self._end_ns)))
+        return np.asarray(outside * self._rate + come * self._height, dtype=np.float64)
 
 
 class FairCapacity:
@@ -86,3 +141,52 @@ def _active(spans: list[tuple[int, int]], times: list[int]) -> list[int]:
     begun, ended = (np.searchsorted(edges, times, side="right") for edges in (starts, stops))
     counts: list[int] = (begun - ended).tolist()
     return counts
+
+
+def bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers | int) -> Reals:
+    """BDP of a flow at instants, in full frames, same shape as ``time_ns``.
+
+    rate · RTT of the flow / frame. Where the path's rate changes it is what the link could carry in the flow's RTT
+    (without queues) before the instant, at the rates that it had in it: 0 where it carried nothing.
+    """
+    if not path.rate_changes:
+        return np.full(np.shape(time_ns), flow.bdp_packets(path))
+    at = np.asarray(time_ns, dtype=np.int64)
+    return capacity.carried_bytes(at - flow.rtt_us * 1000, at) / path.mss_bytes
+
+
+def held_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers) -> Reals:
+    """BDP + buffer at instants, in full frames, same shape as ``time_ns``."""
+    if not path.rate_changes:
+        return np.full(np.shape(time_ns), (flow.bdp_bytes(path) + path.buffer_bytes) / path.frame_bytes)
+    return bdp_packets(capacity, flow, path, time_ns) + path.buffer_bytes / path.frame_bytes
+
+
+def share_of_bdp(
+    packets: float | None, capacity: FairCapacity, flow: Flow, path: Path, time_ns: Integers | int | None
+) -> float | None:
+    """A window as a share of the BDP at an instant; None without a window, or where the link carried nothing."""
+    if packets is None or time_ns is None:
+        return None
+    bdp = float(bdp_packets(capacity, flow, path, time_ns))
+    return packets / bdp if bdp else None
+
+
+def buffer_drain_ns(capacity: FairCapacity, path: Path, until_ns: int) -> int:
+    """How long the link took to send a full buffer, at the rates that it had before an instant."""
+    if not path.rate_changes:
+        return path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
+    goodput_bytes = path.buffer_bytes * path.mss_bytes / path.frame_bytes
+    longest = path.buffer_bytes * 8 * SECOND_NS // max(min([path.rate_bits_per_second, *_rates(path)]), 1)
+    if path.link is not None:
+        longest += max(until_ns, 0)  # it may carry nothing at all from the epoch on, and has its rate before
+    shortest = 0
+    while longest - shortest > 1:
+        middle = (shortest + longest) // 2
+        enough = capacity.whole_bytes(until_ns - middle, until_ns) >= goodput_bytes
+        shortest, longest = (shortest, middle) if enough else (middle, longest)
+    return longest
+
+
+def _rates(path: Path) -> list[int]:
+    return [rate for _, rate in path.rate_steps]

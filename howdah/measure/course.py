@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.measure.bdp import share_of_bdp
-from howdah.measure.capacity import FairCapacity
+from howdah.measure.capacity import FairCapacity, share_of_bdp
 from howdah.measure.decision import Decision
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, Startup

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and cross-checks of a flow's exit from slow start: told by its module, or found in the per-ACK trace."""
+"""Rows and cross-checks of a flow's exit from slow start: told by its module, or found in the per-ACK trace.
+
+Whether a flow without an exit left its start-up, and whether what is there to end a start-up before a loss ever did so.
+
+A finite ssthresh ends a slow start. Where it stays infinite, the flow is in slow start only if its control is one that
+leaves by it, or if its window still grows. A control that never sets it (one that keeps to a rate or to a window) may
+have ended its start-up long ago.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +14,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from howdah.measure.bdp import share_of_bdp
+from howdah.algorithm import ALGORITHMS, HYSTART, THRESHOLD_TELLS
+from howdah.measure.capacity import share_of_bdp
 from howdah.measure.cause import ACK_TRAIN, DELAY, OWN_CUT, UNKNOWN, Detection, detection, exit_cause
-from howdah.measure.control import gains_of, is_bbr
+from howdah.measure.control import gains_of, is_bbr, name_of
 from howdah.measure.decision import Decision, decision_of
-from howdah.measure.event import SlowStartEvent, count, tells, told_cause, told_exit
+from howdah.measure.event import SlowStartEvent, count, is_plug_in, tells, told_cause, told_exit
 from howdah.measure.exit import Exit, exit_of_event, find_exit
+from howdah.measure.growth import STILL_GROWS
+from howdah.measure.limit import limit_before
 from howdah.measure.measured import Measured
-from howdah.measure.outcome import without_exit
 from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet, Value
+from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import BACKGROUND, Flow, Plan
 from howdah.record.event import CONGESTION, reason
 
 NO_ACKS = "no ACK of this flow was traced"
@@ -250,3 +261,78 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
 
 def _seconds(trace: FlowTrace, time_ns: int) -> float:
     return (time_ns - trace.start_ns) / SECOND_NS
+
+
+STAYED = "the flow did not leave slow start"
+STAYED_PACED = "the flow did not leave its start-up"
+UNKNOWN_END = "end of start-up unknown: ssthresh stayed infinite"
+_GROWING_ROUNDS = 2  # Vegas grows every other round
+
+
+def without_exit(plan: Plan, trace: FlowTrace, info: Samples, *, paced: bool) -> tuple[bool | None, str]:
+    """Whether a flow without an exit left its start-up (False: it did not; None: nobody can tell), and why no exit.
+
+    ``paced``: its control is like BBR. Then the last reading of its gain tells. Else the flow is in slow start by its
+    infinite threshold if its control is a slow-start plug-in or one of the kernel's own that leave by it; any other by
+    its window if that grew by a quarter in the last two rounds.
+    """
+    limit = limit_before(trace, info, trace.stop_ns)
+    held = "" if limit is None else f"; it was held back by the {limit.replace('-', ' ')}"
+    if paced:
+        gains = gains_of(info)
+        stays = gains.left is not None and gains.left == gains.gain.size
+        return (False, STAYED_PACED + held) if stays else (None, UNKNOWN_END + held)
+    if _leaves_by_threshold(plan, trace) or _grows(trace):
+        return False, STAYED + held
+    return None, UNKNOWN_END + held
+
+
+def _leaves_by_threshold(plan: Plan, trace: FlowTrace) -> bool:
+    flow = trace.flow
+    if plan.traits.model or is_plug_in(plan, flow):
+        return True
+    of_kernel = flow.is_tcp and flow.kernel_algorithm not in plan.own_algorithms
+    return name_of(flow) in THRESHOLD_TELLS and (of_kernel or flow.like is not None)
+
+
+def _grows(trace: FlowTrace) -> bool:
+    starts = rounds(trace)
+    window = trace.cwnd[starts[-1 - _GROWING_ROUNDS] if starts.size > _GROWING_ROUNDS else 0 :]
+    return bool(window[-1] >= STILL_GROWS * window[0] and (np.diff(window) >= 0).all())
+
+
+_HYSTART_COUNTERS = ("TcpExtTCPHystartTrainDetect", "TcpExtTCPHystartDelayDetect")
+_UNCOUNTED = "the kernel of the senders has no counters of HyStart"
+_KERNELS_OWN = "tcp_cubic"
+
+
+def detector_rows(sheet: Sheet, data: Measured) -> None:
+    """``detector_exits`` of the run: how many start-ups the detectors of its algorithms ended.
+
+    Of the kernel's CUBIC it is what its counters (TCPHystartTrainDetect, TCPHystartDelayDetect) grew by, on every host
+    that has a measured flow; of a plug-in the number of measured flows of which it reported one of the reasons by
+    which it ends a start-up. Connections of groups count like flows. No row where no algorithm has a detector.
+    """
+    flows = [flow for flow in data.plan.flows if flow.role != BACKGROUND and flow.is_tcp and not flow.stacks]
+    with_one = [flow for flow in flows if (known := ALGORITHMS.get(flow.algorithm)) is not None and known.detector]
+    if not with_one:
+        return
+    counted = [flow for flow in with_one if _is_counted(flow)]
+    total = sum(_told(data, flow) for flow in with_one if not _is_counted(flow))
+    for host in dict.fromkeys(flow.sender for flow in counted):
+        grown = [data.counters.total(host, name) for name in _HYSTART_COUNTERS]
+        if all(each is None for each in grown):
+            sheet.add(None, "detector_exits", None, _UNCOUNTED)
+            return
+        total += sum(each or 0 for each in grown)
+    sheet.add(None, "detector_exits", total)
+
+
+def _is_counted(flow: Flow) -> bool:
+    known = ALGORITHMS[flow.algorithm]
+    return known.module == _KERNELS_OWN and known.detector == HYSTART
+
+
+def _told(data: Measured, flow: Flow) -> bool:
+    ends_by = ALGORITHMS[flow.algorithm].ends_by
+    return any(event.reason in ends_by for event in data.events.get(flow.id, []))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.measure.bdp import share_of_bdp
-from howdah.measure.capacity import FairCapacity
+from howdah.measure.capacity import FairCapacity, share_of_bdp
 from howdah.measure.rounds import episodes, rounds
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace, Reals

@@ -29,23 +29,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from howdah.held import RECEIVE_WINDOW, HeldBy
-from howdah.measure.busy import Busy
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.cut import LOSS
 from howdah.measure.interval import (
+    GROWS,
     Flags,
     Intervals,
     has_unsent,
     intervals_of,
     is_finite,
     nearest,
+    receive_flags,
     receive_full,
     span_ns,
     window_full,
 )
-from howdah.measure.receive_window import GROWS, receive_flags
 from howdah.measure.restart import fell_idle
-from howdah.measure.sampled import Samples
+from howdah.measure.sampled import Busy, Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
 from howdah.plan.plan import Flow
 

@@ -11,9 +11,8 @@ import numpy as np
 from howdah.held import NOTABLE_SHARE, ORDINARY, RECEIVE_WINDOW, HeldBy
 from howdah.measure.exit import Exit
 from howdah.measure.held import Holding, holding
-from howdah.measure.interval import span_ns
+from howdah.measure.interval import receive_kinds, span_ns
 from howdah.measure.measured import Measured
-from howdah.measure.receive_window import receive_kinds
 from howdah.measure.restart import Restart, restarts_of, window_cuts
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace

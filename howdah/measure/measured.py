@@ -10,13 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.linux.netlink.discipline.netem import Netem
-from howdah.measure.busy import NEVER, Busy, busy_of, steady
-from howdah.measure.capacity import FairCapacity, LinkCapacity
+from howdah.measure.capacity import FairCapacity, LinkCapacity, Stairs, Steps
 from howdah.measure.counters import Counters
 from howdah.measure.event import SlowStartEvent, events_of
 from howdah.measure.role import forward
-from howdah.measure.sampled import Samples, interface_samples, qdisc_samples, tcp_info_samples
-from howdah.measure.steps import Stairs, Steps
+from howdah.measure.sampled import (
+    NEVER,
+    Busy,
+    Samples,
+    busy_of,
+    interface_samples,
+    qdisc_samples,
+    steady,
+    tcp_info_samples,
+)
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, columns_of, trace_of
 from howdah.plan.host_queue import host_queues
 from howdah.plan.plan import Flow, Plan
@@ -24,8 +31,8 @@ from howdah.plan.policer import INGRESS_HANDLE
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.route import changing_rates, way
 from howdah.record import table as store
+from howdah.record.delivery import opportunities
 from howdah.record.directory import RunDirectory
-from howdah.record.opportunities import opportunities
 
 
 @dataclass(frozen=True)

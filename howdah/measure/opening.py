@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from howdah.measure.bdp import bdp_packets
-from howdah.measure.capacity import FairCapacity
+from howdah.measure.capacity import FairCapacity, bdp_packets
 from howdah.measure.exit_rows import NO_ACKS
 from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet
@@ -18,7 +17,7 @@ from howdah.plan.path import Path
 
 
 def opened_record(trace: FlowTrace, path: Path, capacity: FairCapacity) -> int | None:
-    """Index of the first record with a window of at least a BDP (:func:`howdah.measure.bdp.bdp_packets`); None
+    """Index of the first record with a window of at least a BDP (:func:`howdah.measure.capacity.bdp_packets`); None
     without one.
 
     The Jump Start paper's introduction: "if a connection needs a cwnd of N segments to fully utilize the capacity",

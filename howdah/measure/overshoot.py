@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.measure.bdp import buffer_drain_ns, held_packets
-from howdah.measure.capacity import FairCapacity
+from howdah.measure.capacity import FairCapacity, buffer_drain_ns, held_packets
 from howdah.measure.exit import Exit
 from howdah.measure.rounds import Episode, episodes, rounds
 from howdah.measure.sampled import Samples
@@ -91,7 +90,7 @@ def _merged(trace: FlowTrace) -> list[Episode]:
 
 def overshoot_packets(trace: FlowTrace, found: Exit | None, capacity: FairCapacity, path: Path) -> float | None:
     """Packets out beyond what the path holds, BDP + buffer in frames, at most during the start-up; negative if it was
-    never filled. The BDP is that of each moment (:func:`howdah.measure.bdp.held_packets`). None without records."""
+    never filled. The BDP is that of each moment (``capacity.held_packets``). None without records."""
     if not len(trace):
         return None
     end = startup_end(trace, found)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howdah.measure.bdp import share_of_bdp
+from howdah.measure.capacity import share_of_bdp
 from howdah.measure.growth import GrowthEnd, growth_end, in_flight
 from howdah.measure.measured import Measured
 from howdah.measure.receiver import options_text

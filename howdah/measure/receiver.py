@@ -3,11 +3,16 @@
 
 From the capture at the receiver's interface (the table ``segment``), so that a receiver on any system is measured by
 what left it.
+
+Trains of slow start are the packets of a round as they reach the receiver, and their ACKs as they reach the sender.
+Terms are those of section 4.2.1 of the HyStart paper: Delta(N) is the time from the first to the last packet of a
+train, Lambda(N) from its first ACK to its last. Algorithm 1 of the paper takes ACKs for spaced that are 2 ms apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howdah.measure.bdp import bdp_packets
+from howdah.measure.capacity import bdp_packets
 from howdah.measure.conversation import Conversation, conversation, quantile_us, shares
 from howdah.measure.exit_rows import find_startup
 from howdah.measure.measured import Measured
+from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
-from howdah.measure.train import last_train, lone_acks
 from howdah.plan.path import Path
 from howdah.plan.plan import BACKGROUND, Flow
 from howdah.record import table as store
@@ -136,7 +141,7 @@ def hole_rows(add: Add, seen: Conversation) -> None:
 def window_rows(
     add: Add, seen: Conversation, trace: FlowTrace, exit_ns: int, bdp_at: Callable[[Integers], Reals]
 ) -> None:
-    """What window it offered, in BDP of the flow: whole segments over :func:`howdah.measure.bdp.bdp_packets`.
+    """What window it offered, in BDP of the flow: whole segments over :func:`howdah.measure.capacity.bdp_packets`.
 
     ``offered_window_least_bdp``: the smallest until the exit from slow start; ``offered_window_most_bdp``: the largest.
     ``offered_window_growth``: the largest over that of its first ACK of data; 1 where nothing is tuned.
@@ -187,3 +192,41 @@ def train_rows(add: Add, seen: Conversation, trace: FlowTrace, exit_ns: int) -> 
     lone, acks = lone_acks(trace, exit_ns)
     add("lone_acks_packets", lone if acks else None, _NO_ACKS)
     add("lone_ack_share", lone / acks if acks else None, _NO_ACKS)
+
+
+SPACED_NS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Train:
+    """A round's ``packets``, in how long they arrived and in how long they were acknowledged (ns)."""
+
+    packets: int
+    packets_ns: int
+    acks_ns: int
+
+
+def last_train(trace: FlowTrace, seen: Conversation, exit_ns: int) -> Train | None:
+    """That of the last round whose ACKs had all come by the exit; None without such a round of two packets or more.
+
+    ``seen`` is the capture at the receiver. A round whose first or last byte was lost or sent twice has none either.
+    """
+    starts = rounds(trace)
+    ended = np.flatnonzero(trace.time_ns[starts[1:]] <= exit_ns)
+    if not ended.size:
+        return None
+    first, behind = int(starts[ended[-1]]), int(starts[ended[-1] + 1])
+    begin, end = int(trace.snd_una[first]), int(trace.snd_una[behind])
+    inside = np.flatnonzero((seen.data.begin >= begin) & (seen.data.begin < end))
+    if inside.size < 2 or np.unique(seen.data.begin[inside]).size < inside.size:
+        return None
+    arrived = seen.data.time_ns[inside]
+    acks = trace.time_ns[first:behind]
+    return Train(int(seen.data.segments[inside].sum()), int(arrived[-1] - arrived[0]), int(acks[-1] - acks[0]))
+
+
+def lone_acks(trace: FlowTrace, exit_ns: int) -> tuple[int, int]:
+    """ACKs until the exit that are more than 2 ms away from the one before and the one after, and all until then."""
+    times = trace.time_ns[trace.time_ns <= exit_ns]
+    apart = np.concatenate([[True], np.diff(times) > SPACED_NS, [True]])
+    return int((apart[:-1] & apart[1:]).sum()) if times.size else 0, int(times.size)

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from howdah.errors import HowdahError
+from howdah.extension import Extension, extensions
+from howdah.hooks import MeasureEntry
 from howdah.linux.netlink.discipline import queues
 from howdah.measure import group, outside, overshoot, queue, throughput
-from howdah.measure.bdp import buffer_drain_ns
 from howdah.measure.blind import ends_unseen, unseen_at_the_end
+from howdah.measure.capacity import buffer_drain_ns
 from howdah.measure.course import course_rows
 from howdah.measure.cpu import cpu_rows
-from howdah.measure.detector import detector_rows
 from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
-from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
-from howdah.measure.extension import extension_rows
-from howdah.measure.footprint import footprint_rows
+from howdah.measure.exit_rows import NO_ACKS, detector_rows, exit_rows, find_startup
 from howdah.measure.growth import growth_end_rows
 from howdah.measure.held_rows import Together, collect, held_rows, is_told, together_rows
 from howdah.measure.host_processor import processor_host_rows
@@ -35,7 +35,7 @@ from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND, Plan
-from howdah.record.agent import agent_or_empty
+from howdah.record.agent import AgentRecord, agent_or_empty
 from howdah.record.connections import Connections, write_connections
 from howdah.record.directory import RunDirectory, write_json
 
@@ -312,3 +312,40 @@ def _is_fifo(plan: Plan) -> bool:
         return False
     kinds = [queue.kind for queue in plan.queues if queue.place == plan.calibration.bottleneck]
     return bool(kinds) and kinds[-1] in _FIFO
+
+
+def extension_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
+    """Raises HowdahError, which names the package, for a measure that does not work."""
+    for name, extension in extensions("measures").items():
+        entry: MeasureEntry = extension.load()
+        for flow, value in _values(extension, entry, directory, data).items():
+            if isinstance(value, str) and not entry.metric.is_text:
+                sheet.add(flow, name, None, value)
+            else:
+                sheet.add(flow, name, value)
+
+
+def _values(
+    extension: Extension, entry: MeasureEntry, directory: RunDirectory, data: Measured
+) -> dict[int | None, float | int | str]:
+    found: dict[int | None, float | int | str] = extension.guarded(lambda: dict(entry.compute(directory, data)))
+    known = {flow.id for flow in data.plan.flows} | {None}
+    if strange := set(found) - known:
+        raise HowdahError(
+            f"the measure {extension.name} of the package {extension.package} has values of flows that the plan has "
+            f"not: {sorted(map(str, strange))}",
+            hint=f"Keys are numbers of flows, or None for the run. Remove it with: pip uninstall {extension.package}",
+        )
+    return found
+
+
+_MODULE = "footprint"
+
+
+def footprint_rows(sheet: Sheet, agent: AgentRecord) -> None:
+    """``sock_bytes``, ``tcp_sock_bytes``, ``ack_sample_bytes``, ``rate_sample_bytes`` and
+    ``congestion_control_room_bytes`` of the kernel; no rows in a run that does not load the module."""
+    module = (agent.modules or {}).get(_MODULE)
+    for name, size in module.parameters.items() if module else ():
+        if size.isdecimal():
+            sheet.add(None, name, int(size))

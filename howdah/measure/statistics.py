@@ -5,12 +5,18 @@ The rule by which every page and table shows that is here. Fewer than six repeti
 least and largest. No 95 % interval of a median exists for them, and Student's interval of a mean speaks of a
 distribution that so few values say nothing about. From six on, a median has the interval between two of the values
 (order statistics, which assume no distribution) and a mean has Student's, cut where the quantity cannot be.
+
+One side is put against another at one point of a sweep paired by repetition: repetition r meets the same perturbation
+on both. So each pair is a sample of its own, and the spread of the pairs is that of the difference alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 # Two-sided 95 % quantiles of Student's t distribution for 1, 2, 3 … degrees of freedom.
 _STUDENT = (
@@ -124,3 +130,78 @@ def statistic(values: list[float]) -> Statistic:
         return Statistic(count, mean, median, None, tuple(ordered))
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
     return Statistic(count, mean, median, student_quantile(count - 1) * deviation / math.sqrt(count), tuple(ordered))
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """``value`` in the unit of the values; None where there are fewer than one value beyond it. ``low`` and ``high``
+    are an interval of at least 95 %; None where so few values do not bound it."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def quantile(ordered: Sequence[float], share: float) -> Quantile:
+    """The quantile of values in order of size, 0 < ``share`` < 1, between neighbours as ``numpy.quantile`` has it."""
+    count = len(ordered)
+    if count * min(share, 1 - share) < 1 - 1e-9 and not (count and share == 0.5):
+        return Quantile(None, None, None)
+    first, last = interval_ranks(count, share)
+    low = ordered[first - 1] if first else None
+    high = ordered[last - 1] if last <= count else None
+    return Quantile(float(np.quantile(ordered, share)), low, high)
+
+
+ALIKE = 0.005  # ratios nearer to 1 than this print as 1
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """``mine`` and ``other`` are the medians of both sides, ``differences`` mine - other and ``ratios`` mine / other.
+
+    ``ratios`` is None where one side of a pair alone is 0 or any is below, as an overshoot can be: such a number is
+    not a multiple of another. A pair of zeros has the ratio 1. Without a repetition in
+    common it is of the medians, and ``is_paired`` is False. What stands beside a median is its ``about_median``: the
+    least and the largest of few pairs, else the 95 % interval.
+    """
+
+    mine: float
+    other: float
+    differences: Statistic
+    ratios: Statistic | None
+    is_paired: bool
+
+    @property
+    def around(self) -> Spread | None:
+        """What stands beside the ratio; None where pairs are equal or there is one alone."""
+        return self.ratios.about_median if self.ratios else None
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether the ratio of no pair differs from 1, or all pairs are equal."""
+        if self.ratios is None:
+            return not any(self.differences.values)
+        return all(abs(each - 1) < ALIKE for each in self.ratios.values)
+
+    @property
+    def side(self) -> int:
+        """1 where mine is the larger beyond the spread, -1 where it is the smaller, 0 where the spread has both."""
+        if self.is_alike:
+            return 0
+        about = self.differences.about_median
+        low, high = (about.low, about.high) if about else (self.differences.median, self.differences.median)
+        return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def difference(mine: Mapping[int, float], other: Mapping[int, float]) -> PairedDifference | None:
+    """Of the numbers of two sides by repetition; None where one has none."""
+    if not mine or not other:
+        return None
+    first, second = (statistic(list(each.values())).median for each in (mine, other))
+    common = [each for each in mine if each in other]
+    pairs = [(mine[each], other[each]) for each in common] or [(first, second)]
+    ratios = None
+    if all(min(pair) > 0 or max(map(abs, pair)) == 0 for pair in pairs):
+        ratios = statistic([above / below if below else 1.0 for above, below in pairs])
+    return PairedDifference(first, second, statistic([above - below for above, below in pairs]), ratios, bool(common))

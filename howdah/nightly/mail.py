@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from howdah.errors import HowdahError
 from howdah.nightly.cell import CellResult, label, one_line
 from howdah.nightly.change import Outcome, change_text
-from howdah.nightly.night import Night
-from howdah.nightly.setting import settings
+from howdah.nightly.night import Night, settings
 from howdah.number import counted
 from howdah.report.difference import difference_text
 from howdah.report.ending import results

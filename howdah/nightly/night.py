@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from howdah.errors import HowdahError
 from howdah.nightly.cell import FAILING, CellResult, label
 from howdah.nightly.change import LEAST_PAIRS, Comparison, change_text
 from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, can_prove, holm, pairs_to_prove
 from howdah.nightly.suite import Suite
-from howdah.number import counted
+from howdah.number import counted, delay, rate, size
+from howdah.plan.path import Path as PlannedPath
 from howdah.record.provenance import machine, software
+from howdah.report.results import read_shown
 
 FORMAT = 2
 _FAMILIES = ((True, PRIMARY_ALPHA), (False, OTHER_ALPHA))  # whether of primary measures, and its part of ALPHA
@@ -262,3 +266,34 @@ def largest(comparisons: list[Comparison]) -> list[Comparison]:
         return (each.adjusted if each.adjusted is not None else 1.0, -beside)
 
     return sorted(comparisons, key=key)
+
+
+def settings(night: Night) -> dict[str, str]:
+    """By experiment: the kernel that it asks for and that ran, and the paths of its runs."""
+    found = {}
+    for experiment, kernel in sorted({cell.experiment: cell.kernel for cell in night.cells}.items()):
+        words, path = [kernel], night.runs / experiment
+        if (path / "experiment.json").exists():
+            try:
+                runs = [run for run in read_shown(path).runs if run.plan]
+            except HowdahError:
+                runs = []  # the problems have it
+            words += sorted({run.kernel for run in runs} - {kernel})
+            points: dict[str, list[PlannedPath]] = {}
+            for run in runs:
+                if run.plan:
+                    points.setdefault(run.point, []).append(run.plan.path)
+            words += dict.fromkeys(_of_a_point(paths) for paths in points.values())
+        found[experiment] = "; ".join(words)
+    return found
+
+
+def _of_a_point(paths: list[PlannedPath]) -> str:
+    """``50 Mbit/s, 39.9 ms … 40.1 ms, buffer 250 kB``: repetitions perturb the path of a point."""
+    rates = _range([path.rate_bits_per_second for path in paths], rate)
+    delays = _range([path.rtt_us for path in paths], delay)
+    return f"{rates}, {delays}, buffer {_range([path.buffer_bytes for path in paths], size)}"
+
+
+def _range(values: list[int], written: Callable[[int], str]) -> str:
+    return " … ".join(dict.fromkeys((written(min(values)), written(max(values)))))

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from howdah.errors import HowdahError, explain
 from howdah.nightly.commits import CommitSpan
-from howdah.nightly.junit import junit
-from howdah.nightly.ktap import ktap
+from howdah.nightly.junit import junit, ktap
 from howdah.nightly.mail import mail
 from howdah.nightly.night import Night
 from howdah.nightly.page import write_page
 from howdah.nightly.series import families
-from howdah.publish.nights import SAMPLES, SUFFIX
+from howdah.publish.blocks import SAMPLES, SUFFIX
 from howdah.publish.openmetrics import openmetrics
 from howdah.record.directory import write_json
 

@@ -67,7 +67,9 @@ class RecordedSection(Section):
     held_back_by: Text | None = fixed(None, description="as `held_back_by` of docs/measures.md")
     exit: RecordedExitSection | None = fixed(None, description="where it left its start-up")
     startup_left: bool | None = fixed(None, description="false: it did not; without either that does not show")
-    course: RecordedCourseSection | None = fixed(None, description="its course, where the recording has packets")
+    course: RecordedCourseSection | None = fixed(
+        None, description="its course at the sender, since it began to connect, where the recording has packets"
+    )
 
 
 class ExperimentSections(Section):

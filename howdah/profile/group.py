@@ -196,7 +196,9 @@ class GroupSection(Section):
         default=None, description="how its receivers acknowledge, instead of the profile's receiver; emulated"
     )
 
-    udp: DatagramSection | None = Field(default=None, description="UDP datagrams instead of TCP")
+    udp: DatagramSection | None = Field(
+        default=None, description="UDP at a constant rate instead of TCP, as background"
+    )
 
     http: HttpSection | None = Field(
         default=None, description="HTTP transactions: nginx at the sender, curl at the receiver"

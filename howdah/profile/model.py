@@ -217,7 +217,9 @@ class WindowSection(Section):
 class MeasureSection(Section):
     """How results are measured."""
 
-    window: WindowSection = Field(default_factory=WindowSection, description="start and stop of the measured time")
+    window: WindowSection = Field(
+        default_factory=WindowSection, description="time over which utilisation and fairness are measured"
+    )
     reach: Annotated[int, Field(ge=2, le=1_000_000)] | None = Field(
         default=None, description="congestion window in packets; the time and rounds until it is reached are measured"
     )
@@ -288,7 +290,7 @@ class Scenario(Section):
         description="kernel modules; each must be used by some run",
     )
     algorithms: dict[Name, AlgorithmSection] = fixed(
-        default_factory=dict, description="names for algorithms of your own"
+        default_factory=dict, description="names for algorithms of your own: each gives like or kernel, or both"
     )
     kernel: KernelName = Field(
         default=DEFAULT_KERNEL,

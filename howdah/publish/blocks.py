@@ -5,38 +5,57 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from howdah.build.cache import Progress, code
 from howdah.errors import HowdahError
-from howdah.foreign import files_below
-from howdah.place import PACKAGE
+from howdah.foreign import files_below, open_foreign
 from howdah.publish.openmetrics import families, openmetrics
 from howdah.publish.prometheus import Prometheus, complaint_of
+from howdah.record.closure import remembered_sha256
 from howdah.record.directory import PARTIAL, RunDirectory, remove_whole
 from howdah.record.result import Experiment, Run
 from howdah.record.schema import TABLES
 from howdah.scratch import scratch
 
+SAMPLES = "series.om"
+SUFFIX = ".nights"
+
+
+def nights(runs: Path) -> Iterator[Path]:
+    """Directories of all nights below the runs directory, oldest first; unfinished ones are passed over."""
+    for samples in sorted(runs.glob(f"*{SUFFIX}/[!.]*/{SAMPLES}")):
+        if not samples.parent.is_symlink():
+            yield samples.parent
+
+
+def latest_nights(runs: Path) -> list[Path]:
+    """The last night of each suite."""
+    return list({night.parent: night for night in nights(runs)}.values())
+
+
+def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
+    """The blocks of a night, made when they are not there. Raises HowdahError when promtool refuses the samples."""
+    with open_foreign(night / SAMPLES) as samples:
+        key = code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
+    target = night / DIRECTORY / key[:16]  # nobody else can name blocks so that this user's Prometheus opens them
+    if not are_there(target):
+        build_text(_text(night / SAMPLES), prometheus.promtool, target, of=night)
+    return blocks_in(target)
+
+
+def _text(samples: Path) -> Iterator[str]:
+    with io.TextIOWrapper(open_foreign(samples), encoding="utf-8") as file:
+        yield from file
+
+
 DIRECTORY = "prometheus"
 _LIMIT_S = 600
-_SOURCES = (
-    "record/result.py",
-    "record/sample.py",
-    "publish/metric.py",
-    "publish/summary.py",
-    "publish/openmetrics.py",
-    "publish/text.py",
-    "publish/blocks.py",
-)
-
-
-def _code_digest() -> bytes:
-    return hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in _SOURCES)).digest()
 
 
 def blocks_key(run: Run) -> str:
@@ -45,7 +64,7 @@ def blocks_key(run: Run) -> str:
     Only this user can name blocks so that this user's Prometheus opens them.
     """
     directory: RunDirectory = run.directory
-    digest = hashlib.sha256(_code_digest() + run.experiment.encode())
+    digest = hashlib.sha256(f"{remembered_sha256([__name__])}{run.experiment}".encode())
     files = [directory.plan, directory.metrics, directory.verdict, directory.provenance]
     for file in [*files, *(directory.table(name) for name in TABLES)]:
         if file.exists():

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
-from howdah.publish.metric import END, INFO, PATH, SERIES, PublishedMetric
-from howdah.publish.summary import summary_metric
-from howdah.publish.text import header, number, series
+from howdah.publish.exposition import header, number, series
+from howdah.publish.metric import END, INFO, PATH, SERIES, PublishedMetric, summary_metric
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 from howdah.record.sample import Float64, Int64, sample_run

@@ -15,10 +15,9 @@ from types import FrameType
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
 from howdah.number import counted
-from howdah.publish.blocks import build_experiment, link_blocks
+from howdah.publish.blocks import build_experiment, build_night, link_blocks, nights
 from howdah.publish.dashboard import PAGE
 from howdah.publish.finished import Finished
-from howdah.publish.nights import build_night, nights
 from howdah.publish.prometheus import Prometheus, fetch
 from howdah.publish.scrape import scrape, scrape_results
 from howdah.publish.server import Server, require_port, running

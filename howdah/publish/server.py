@@ -21,8 +21,7 @@ from pathlib import Path
 
 from howdah.publish.front import Front, fronted
 from howdah.publish.guard import LOOPBACK
-from howdah.publish.password import Password, new_password
-from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, complaint_of
+from howdah.publish.prometheus import Password, Prometheus, PrometheusUnavailableError, complaint_of, new_password
 from howdah.publish.query import Client
 
 # Blocks of old runs must survive: the default of 15 days would delete them at the first compaction.

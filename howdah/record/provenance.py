@@ -17,8 +17,7 @@ from howdah import __version__
 from howdah.extension import extensions
 from howdah.metric import TABLE
 from howdah.place import CHECKOUT
-from howdah.record.closure import modules_of
-from howdah.record.memory import remembered_sha256
+from howdah.record.closure import modules_of, remembered_sha256
 from howdah.record.run import RUN_FORMAT, AddedPart, HostMachine, RunRecord, Software
 from howdah.registered import Registered, registered
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from howdah.plan.plan import Flow
 from howdah.record.result import Run
 from howdah.record.sample import Float64, Int64, column
-from howdah.report.downsample import extremes
+from howdah.report.codec import extremes
 
 _OUTSIDE_POINTS = 400
 _OF_IT = "the flow "

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from howdah.record.axis import axis_text
 from howdah.record.result import Experiment, Run
-from howdah.report.palette import Colour, colours
 from howdah.report.plot.swept import field_name
-from howdah.report.variant import Variants
+from howdah.report.variant import Colour, Variants, colours
 
 ALGORITHM = "algorithm"
 _REPEATED = ("repetition", "repetitions", "algorithms", "flows.algorithm", ALGORITHM)

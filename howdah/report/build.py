@@ -13,9 +13,8 @@ from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, find
 from howdah.publish.server import queried
 from howdah.record.result import Experiment
-from howdah.report.many import MOST_RUNS, is_many
 from howdah.report.page import render, write
-from howdah.report.results import read_shown
+from howdah.report.results import MOST_RUNS, is_many, read_shown
 from howdah.report.source import PrometheusSource, Source, TableSource
 from howdah.scratch import scratch
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from howdah.measure.difference import PairedDifference, difference
+from howdah.measure.statistics import PairedDifference, difference
 from howdah.metric import Metric, known_metrics
 from howdah.number import significant
 from howdah.report.completion import is_transfer

@@ -14,8 +14,8 @@ from howdah.number import duration, rate, significant
 from howdah.plan.plan import Flow
 from howdah.record.event import Reason, event, reason
 from howdah.record.result import Run
+from howdah.record.sample import shown_flows
 from howdah.record.schema import INFINITE_SSTHRESH
-from howdah.record.shown import shown_flows
 from howdah.report.ackwindow import flow_start_ns
 
 # Causes that no module tells of: howdah.measure.cause finds them.

@@ -3,30 +3,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
 from howdah.build.cache import Progress
+from howdah.codec import OCCASIONAL
 from howdah.number import delay, rate, size
 from howdah.plan.path import Path
 from howdah.record.result import Experiment, Run
-from howdah.record.shown import shown_flows
+from howdah.record.sample import shown_flows
 from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
-from howdah.report.codec import EncodedColumn, encode, encode_integers, scale_of
-from howdah.report.downsample import extremes
+from howdah.report.band import CodedBand, PageBands
+from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
+from howdah.report.drawn import FIGURES, PROCESSOR_FIGURES, Figure
 from howdah.report.event import ToldEvent, told_events
-from howdah.report.extent import shown_us
-from howdah.report.goodput import goodput_words
-from howdah.report.pageband import PageBands
-from howdah.report.palette import dashes
-from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, POINTS, SENT, SERIES, sequence_curves
-from howdah.report.source import Curve, Curves, Source
+from howdah.report.sequence import SERIES, sequence_curves
+from howdah.report.source import Curve, Curves, Source, goodput_words, shown_us
 from howdah.report.table import cause_text
-from howdah.report.variant import Variants
-from howdah.series import drawn_series
+from howdah.report.variant import Colour, Variants, dashes
 
 # What a page may spend, in coded values (about 1.6 characters each), so that a report stays within 2 to 3 MB.
 _CURVE_VALUES = 900_000
@@ -35,105 +31,6 @@ _MOST_ACKS = 12_000
 _MOST_EVENTS = 300  # of a flow
 _SEQUENCE_VALUES = 300_000
 
-_SERIES = drawn_series()
-
-FIGURES: list[dict[str, Any]] = [
-    {
-        "id": "cwnd",
-        "title": _SERIES["cwnd"].title,
-        "unit": _SERIES["cwnd"].unit,
-        "series": ["cwnd", "ssthresh"],
-        "axis": "time",
-        "limits": ["bdp_packets", "bdp_and_buffer_packets"],
-        "height": 320,
-        "exits": True,
-        "events": True,
-        "needs": "tcp_probe or tcp_info records",
-    },
-    {
-        "id": "rtt",
-        "title": _SERIES["rtt"].title,
-        "unit": _SERIES["rtt"].unit,
-        "series": ["rtt"],
-        "axis": "time",
-        "limits": ["rtt_ms", "full_rtt_ms"],
-        "height": 200,
-        "needs": "tcp_probe or tcp_info records",
-    },
-    {
-        "id": "goodput",
-        "title": _SERIES["goodput"].title,
-        "unit": _SERIES["goodput"].unit,
-        "series": ["goodput"],
-        "axis": "time",
-        "limits": ["capacity_mbit"],
-        "height": 200,
-        "needs": "tcp_probe or tcp_info records",
-    },
-    {
-        "id": "queue",
-        "title": _SERIES["queue"].title,
-        "unit": _SERIES["queue"].unit,
-        "series": ["queue"],
-        "axis": "time",
-        "limits": ["buffer_kb"],
-        "height": 200,
-        "whole": True,
-        "needs": "qdisc records of the bottleneck",
-    },
-    {
-        "id": "sequence",
-        "title": "Time and sequence",
-        "unit": "MB",
-        "series": list(SERIES),
-        "points": list(POINTS),
-        "over": OVER_EACH_OTHER,
-        "axis": "time",
-        "limits": [],
-        "height": 320,
-        "needs": "tcp_probe records",
-        "note": "From the first byte of data. A point is a segment that was sent again or is lost, where packets were "
-        "captured, else a reading of the counters that say so. A bar is a SACK block of a captured ACK. Windows begin "
-        "at what is acknowledged; a receive window far above it is not drawn. Of several runs or flows, "
-        f"{SENT}, {ACKED} and {AGAIN} are drawn.",
-    },
-    {
-        "id": "exit-cwnd",
-        "title": "Slow-start exit, every ACK: congestion window",
-        "unit": _SERIES["cwnd"].unit,
-        "series": ["cwnd", "ssthresh"],
-        "axis": "exit",
-        "limits": ["bdp_packets", "bdp_and_buffer_packets"],
-        "height": 280,
-        "events": True,
-        "needs": "tcp_probe records around an exit",
-    },
-    {
-        "id": "exit-rtt",
-        "title": "Slow-start exit, every ACK: smoothed round-trip time",
-        "unit": _SERIES["rtt"].unit,
-        "series": ["rtt"],
-        "axis": "exit",
-        "limits": ["rtt_ms", "full_rtt_ms"],
-        "height": 200,
-        "needs": "tcp_probe records around an exit",
-    },
-]
-
-# Of experiments in which a sender has a processor.
-PROCESSOR_FIGURES: list[dict[str, Any]] = [
-    {
-        "id": name,
-        "title": _SERIES[name].title,
-        "unit": _SERIES[name].unit,
-        "series": [name],
-        "axis": "time",
-        "limits": [],
-        "height": 200,
-        "needs": "readings of the sender's processor",
-    }
-    for name in ("processor", "waiting")
-]
 
 _LIMIT_NAMES = {
     "bdp_packets": "BDP",
@@ -145,60 +42,159 @@ _LIMIT_NAMES = {
 }
 
 
+@dataclass(frozen=True)
+class CodedAxis:
+    name: str
+    label: str
+    values: list[str]
+    colours: list[Colour]
+    variants: bool
+
+
+@dataclass(frozen=True)
+class CodedVariant:
+    label: str
+    light: str
+    dark: str
+    dashes: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Reference lines of a path, and what tells it from the others in words."""
+
+    label: str
+    bdp_packets: float
+    bdp_and_buffer_packets: float
+    rtt_ms: float
+    full_rtt_ms: float
+    capacity_mbit: float
+    buffer_kb: float
+
+
+@dataclass(frozen=True)
+class CodedEvent:
+    time: float
+    cwnd: int
+    exit: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class CodedExit:
+    time: float
+    after: float
+    cwnd: float | None
+    cause: str
+
+
+@dataclass(frozen=True)
+class CodedAcks:
+    time: EncodedColumn
+    cwnd: EncodedColumn
+    ssthresh: EncodedColumn
+    rtt: EncodedColumn
+    full: list[float]
+    records: int
+
+
+@dataclass
+class CodedFlow:
+    """``span`` is where its line lies, of a flow without an exit; ``told`` counts all of its events."""
+
+    id: str
+    name: str
+    exit: CodedExit | None = None
+    span: list[float] | None = field(default=None, metadata=OCCASIONAL)
+    events: list[CodedEvent] | None = field(default=None, metadata=OCCASIONAL)
+    told: int = field(default=0, metadata=OCCASIONAL)
+    acks: CodedAcks | None = field(default=None, metadata=OCCASIONAL)
+
+
+@dataclass(frozen=True)
+class CodedCurve:
+    """Evenly spaced times are ``even``: first, step, count."""
+
+    value: EncodedColumn
+    low: EncodedColumn | None = field(default=None, metadata=OCCASIONAL)
+    even: list[int] | None = field(default=None, metadata=OCCASIONAL)
+    time: EncodedColumn | None = field(default=None, metadata=OCCASIONAL)
+
+
+@dataclass(frozen=True)
+class CodedRun:
+    name: str
+    variant: int
+    repetition: int
+    verdict: str
+    counts: bool
+    shown: float
+    planned: float
+    flows: list[CodedFlow]
+    curves: dict[str, dict[str, CodedCurve]]
+    missing: dict[str, list[str]]
+    stayed: list[str]
+    at: list[int]
+    limits: int
+
+
+@dataclass(frozen=True)
+class PageData:
+    """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
+
+    figures: list[Figure]
+    limit_names: dict[str, str]
+    dashes: list[list[int]]
+    axes: list[CodedAxis]
+    limits: list[Limits]
+    variants: list[CodedVariant]
+    runs: list[CodedRun]
+    bands: list[CodedBand]
+
+
 def page_data(
     experiments: list[Experiment],
     source: Source,
     variants: Variants,
     axes: list[RunAxis],
     tell: Progress | None = None,
-) -> dict[str, Any]:
-    """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
+) -> PageData:
     runs = drawn_runs(experiments)
     flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
     paths = _Paths(runs)
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
     acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
     steps = max(200, _SEQUENCE_VALUES // (len(SERIES) * flows))
-    bands = PageBands(
-        runs, axes, [figure["series"][0] for figure in FIGURES if figure["axis"] == "time" and "points" not in figure]
-    )
+    of_time = [figure for figure in FIGURES if figure.axis == "time" and figure.points is None]
+    bands = PageBands(runs, axes, [figure.series[0] for figure in of_time])
     coded = []
     for number, run in enumerate(runs, 1):
-        curves = _run(run, source, variants, (curve_points, min(curve_points, steps)), acks, bands)
-        coded.append(curves | {"at": [axis.place(run) for axis in axes], "limits": paths.place(run)})
+        place = [axis.place(run) for axis in axes], paths.place(run)
+        coded.append(_run(run, source, variants, (curve_points, min(curve_points, steps)), acks, bands, place))
         if tell is not None:
             tell("curves of the report", number, len(runs))
-    return {
-        "figures": [_noted(each, runs) for each in _figures(runs)],
-        "limitNames": _LIMIT_NAMES,
-        "dashes": dashes(),
-        "axes": [
-            {
-                "name": axis.name,
-                "label": axis.label,
-                "values": axis.values,
-                "colours": [asdict(colour) for colour in axis.colours],
-                "variants": axis.of_variants,
-            }
-            for axis in axes
-        ],
-        "limits": paths.limits,
-        "variants": [{"label": each.label, **asdict(each.colour)} for each in variants.all],
-        "runs": coded,
-        "bands": bands.coded(),
-    }
+    return PageData(
+        [_noted(each, runs) for each in _figures(runs)],
+        _LIMIT_NAMES,
+        dashes(),
+        [CodedAxis(axis.name, axis.label, axis.values, axis.colours, axis.of_variants) for axis in axes],
+        paths.limits,
+        [CodedVariant(each.label, **asdict(each.colour)) for each in variants.all],
+        coded,
+        bands.coded(),
+    )
 
 
-def _figures(runs: list[Run]) -> list[dict[str, Any]]:
+def _figures(runs: list[Run]) -> list[Figure]:
     """Those that the runs may have: connections of groups have no exits."""
     found = FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))
     single = not runs or any(flow.group is None for run in runs if run.plan for flow in run.plan.flows)
-    return [each for each in found if single or each["axis"] != "exit"]
+    return [each for each in found if single or each.axis != "exit"]
 
 
-def _noted(figure: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
+def _noted(figure: Figure, runs: list[Run]) -> Figure:
     """A figure of goodput says what that is made of."""
-    return figure | {"note": goodput_words(runs)} if figure["id"] == "goodput" and runs else figure
+    return replace(figure, note=goodput_words(runs)) if figure.id == "goodput" and runs else figure
 
 
 def drawn_runs(experiments: list[Experiment]) -> list[Run]:
@@ -217,8 +213,7 @@ class _Paths:
         self._distinct = list({str(_limits(path)): path for path in self._points.values()}.values())
 
     @property
-    def limits(self) -> list[dict[str, Any]]:
-        """Reference lines of each, and what tells it from the others in words."""
+    def limits(self) -> list[Limits]:
         words = [
             (rate(path.rate_bits_per_second), delay(path.rtt_us), f"buffer {size(path.buffer_bytes)}")
             for path in self._distinct
@@ -227,7 +222,7 @@ class _Paths:
         alone = [part for part in told if len({each[part] for each in words}) == len(words)]
         told = alone[:1] or told
         return [
-            {"label": ", ".join(each[part] for part in told), **_limits(path)}
+            replace(_limits(path), label=", ".join(each[part] for part in told))
             for each, path in zip(words, self._distinct, strict=True)
         ]
 
@@ -237,22 +232,29 @@ class _Paths:
         return next(number for number, path in enumerate(self._distinct) if _limits(path) == mine)
 
 
-def _limits(path: Path) -> dict[str, float]:
-    """Reference lines of a path."""
-    return {
-        "bdp_packets": path.bdp_packets,
-        "bdp_and_buffer_packets": path.full_packets,
-        "rtt_ms": path.rtt_us / 1e3,
-        "full_rtt_ms": path.full_rtt_ms,
-        "capacity_mbit": path.capacity_goodput_bits_per_second / 1e6,
-        "buffer_kb": path.buffer_bytes / 1e3,
-    }
+def _limits(path: Path) -> Limits:
+    return Limits(
+        "",
+        path.bdp_packets,
+        path.full_packets,
+        path.rtt_us / 1e3,
+        path.full_rtt_ms,
+        path.capacity_goodput_bits_per_second / 1e6,
+        path.buffer_bytes / 1e3,
+    )
 
 
 def _run(
-    run: Run, source: Source, variants: Variants, most: tuple[int, int], acks: int, bands: PageBands
-) -> dict[str, Any]:
-    """``most`` are the points of a curve, and of one of the time-sequence picture."""
+    run: Run,
+    source: Source,
+    variants: Variants,
+    most: tuple[int, int],
+    acks: int,
+    bands: PageBands,
+    place: tuple[list[int], int],
+) -> CodedRun:
+    """``most`` are the points of a curve, and of one of the time-sequence picture; ``place`` is that on the axes, and
+    the number of the path."""
     assert run.plan is not None
     labels = [variant.key for variant in variants.all]
     curves = source.curves(run)
@@ -269,14 +271,16 @@ def _run(
     stayed: list[str] = []
     for flow in shown:
         found = exit_of(run, flow)
-        entry: dict[str, Any] = {"id": str(flow.id), "name": flow.name, "exit": None}
+        entry = CodedFlow(str(flow.id), flow.name)
         course = curves.get("cwnd", {}).get(str(flow.id))
         if found is None and course is not None and len(course.time_ms):
-            entry["span"] = [flow.start_us / 1e6, float(course.time_ms[-1]) / 1e3]
+            entry.span = [flow.start_us / 1e6, float(course.time_ms[-1]) / 1e3]
         told = told_events(run, flow)
         if told:
-            entry["events"] = [_event(each) for each in _thinned(told)]
-            entry["told"] = len(told)
+            entry.events = [
+                CodedEvent(each.time_ns / 1e9, each.cwnd, each.is_exit, each.label) for each in _thinned(told)
+            ]
+            entry.told = len(told)
         if found is None and flow.group is None:
             why = without_exit(run, flow)
             if why is not None:
@@ -284,43 +288,37 @@ def _run(
             for figure in ("exit-cwnd", "exit-rtt") if why is None else ():
                 missing.setdefault(figure, []).append(f"metrics.json has no exit_time_s for {flow.name}")
         elif found is not None:
-            entry["exit"] = {
-                "time": found.time_ns / 1e9,
-                "after": found.after_start_s,
-                "cwnd": found.cwnd_packets,
-                "cause": cause_text(found.cause),
-            }
+            entry.exit = CodedExit(
+                found.time_ns / 1e9, found.after_start_s, found.cwnd_packets, cause_text(found.cause)
+            )
             window = ack_window(probe, flow, found.time_ns, acks)
             if window is not None:
-                entry["acks"] = {
-                    "time": encode_integers(window.time_us),
-                    "cwnd": encode(window.cwnd, 1.0),
-                    "ssthresh": encode(window.ssthresh, 1.0),
-                    "rtt": encode(window.srtt_ms, 0.001),
-                    "full": [edge / 1e6 for edge in window.full_us],
-                    "records": window.records,
-                }
+                entry.acks = CodedAcks(
+                    encode_integers(window.time_us),
+                    encode(window.cwnd, 1.0),
+                    encode(window.ssthresh, 1.0),
+                    encode(window.srtt_ms, 0.001),
+                    [edge / 1e6 for edge in window.full_us],
+                    window.records,
+                )
         flows.append(entry)
-    return {
-        "name": run.name,
-        "variant": labels.index(variants.key(run)),
-        "repetition": run.repetition,
-        "verdict": run.verdict_name,
-        "counts": run.counts,
-        "shown": shown_us(run) / 1e6,
-        "planned": run.plan.duration_us / 1e6,
-        "flows": flows,
-        "curves": {
+    return CodedRun(
+        run.name,
+        labels.index(variants.key(run)),
+        run.repetition,
+        run.verdict_name,
+        run.counts,
+        shown_us(run) / 1e6,
+        run.plan.duration_us / 1e6,
+        flows,
+        {
             name: {flow: _coded(curve, most[name in SERIES]) for flow, curve in by_flow.items() if flow not in hidden}
             for name, by_flow in curves.items()
         },
-        "missing": missing,
-        "stayed": stayed,
-    }
-
-
-def _event(told: ToldEvent) -> dict[str, Any]:
-    return {"time": told.time_ns / 1e9, "cwnd": told.cwnd, "exit": told.is_exit, "text": told.label}
+        missing,
+        stayed,
+        *place,
+    )
 
 
 def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
@@ -331,20 +329,18 @@ def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
     return [each for number, each in enumerate(told) if each.is_exit or number % step == 0]
 
 
-def _coded(curve: Curve, most: int) -> dict[str, Any]:
-    """A curve thinned to ``most`` points. Evenly spaced times are written as first, step, count."""
+def _coded(curve: Curve, most: int) -> CodedCurve:
+    """A curve thinned to ``most`` points."""
     time, value, low = curve.time_ms, curve.value, curve.low
     if len(time) > most:
         kept = extremes(value, most)
         time, value, low = time[kept], value[kept], None if low is None else low[kept]
     scale = scale_of(value, 4_000)
-    coded: dict[str, EncodedColumn] = {"value": encode(value, scale)}
-    if low is not None:
-        coded["low"] = encode(low, scale)
+    coded = encode(value, scale), None if low is None else encode(low, scale)
     steps = np.unique(np.diff(time))
     if len(steps) <= 1:
-        return {"even": [int(time[0]), int(steps[0]) if len(steps) else 0, len(time)], **coded}
-    return {"time": encode_integers(time), **coded}
+        return CodedCurve(*coded, even=[int(time[0]), int(steps[0]) if len(steps) else 0, len(time)])
+    return CodedCurve(*coded, time=encode_integers(time))
 
 
 def _has_processor(run: Run) -> bool:
@@ -359,16 +355,16 @@ def missing_data(run: Run, curves: Curves) -> dict[str, list[str]]:
     assert run.plan is not None
     why = run.problem or "the collector was off, or its table is missing or empty"
     for figure in FIGURES + PROCESSOR_FIGURES * _has_processor(run):
-        if figure["axis"] == "exit":
+        if figure.axis == "exit":
             if run.table("tcp_probe") is None:
-                found[figure["id"]] = [f"no tcp_probe records: {why}"]
+                found[figure.id] = [f"no tcp_probe records: {why}"]
             continue
-        have = curves.get(figure["series"][0], {})
+        have = curves.get(figure.series[0], {})
         if not have:
-            found[figure["id"]] = [f"no {figure['needs']}: {why}"]
+            found[figure.id] = [f"no {figure.needs}: {why}"]
             continue
-        if not figure.get("whole"):
+        if not figure.whole:
             absent = [flow.name for flow in shown_flows(run.plan) if flow.is_tcp and str(flow.id) not in have]
             if absent:
-                found[figure["id"]] = [f"no {figure['needs']} of {', '.join(absent)}"]
+                found[figure.id] = [f"no {figure.needs} of {', '.join(absent)}"]
     return found

@@ -2,20 +2,22 @@
 """What was found, in a few sentences: for the top of a page and for the end of a command.
 
 The sentences answer the profile. Where transfers have a size the question is how long they take (completion.py), else
-where flows left their start-up (startup.py). Sides are compared within one place of the sweep (ratio.py).
+where flows left their start-up (startup.py). Sides are compared within one place of the sweep (ratio.py). Then it is
+said whether what tells the algorithms apart ever acted, and whether what was swept made a difference at all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+from howdah.algorithm import ALGORITHMS
 from howdah.number import listed
-from howdah.report.acted import acted
 from howdah.report.completion import completion, is_transfer
-from howdah.report.effect import without_effect
 from howdah.report.heldback import held_over
+from howdah.report.plot.swept import field_name
+from howdah.report.repeated import CAUSE, DETECTED, EXIT_PACKETS
 from howdah.report.startup import has_exit, has_start, startup
-from howdah.report.subject import subjects
+from howdah.report.subject import Subject, places, subjects
 from howdah.report.table import Block, Table
 
 
@@ -60,3 +62,78 @@ def _left_out(table: Table) -> list[str]:
     if len(out) == total:
         return [f"No run counts, so nothing is said of the algorithms: {counts}{why}."]
     return [f"{len(out)} of {total} runs do not count: {counts}{why}."]
+
+
+def acted(said: list[Subject]) -> list[str]:
+    """A sentence for each detector that some of the compared algorithms have and others lack, and that did not act."""
+    algorithms = dict.fromkeys(each.algorithm for each in said)
+    detectors = {name: entry.detector for name in algorithms if (entry := ALGORITHMS.get(name))}
+    sentences = []
+    for detector in dict.fromkeys(name for name in detectors.values() if name):
+        having = {name for name, own in detectors.items() if own == detector}
+        if len(having) == len(algorithms):
+            continue
+        mine = [each for each in said if each.algorithm in having]
+        known = {place: _acted([each for each in mine if each.place == place]) for place in places(mine)}
+        never = [place for place, ended in known.items() if ended is False]
+        if not never:
+            continue
+        here = ""
+        if len(never) < len(known):
+            few = ", ".join(never[:2]) + (" and others" if len(never) > 2 else "")
+            here = f" at {len(never)} of {len(known)} sweep points ({few})"
+        sentences.append(f"{detector} ended no start-up of a measured flow{here or ' here'}.")
+    return sentences
+
+
+def _acted(mine: list[Subject]) -> bool | None:
+    """None where nothing says it."""
+    told = False
+    for each in mine:
+        ends_by = ALGORITHMS[each.algorithm].ends_by
+        if any(cause in ends_by for cause in each.of.texts.get(CAUSE, {}).values()):
+            return True
+        if any(each.whole.numbers.get(DETECTED, {}).values()):
+            return True
+        told |= DETECTED in each.whole.numbers or CAUSE in each.of.texts or _stayed(each)
+    return False if told else None
+
+
+def _stayed(each: Subject) -> bool:
+    """Whether its runs looked for an exit and found none."""
+    return EXIT_PACKETS in each.of.absent
+
+
+_Same = tuple[object, ...]
+
+
+def without_effect(said: list[Subject]) -> list[str]:
+    """A sentence for each swept field, and one for the variants, whose values all gave the same numbers."""
+    sentences = []
+    for name in dict.fromkeys(name for each in said for name in each.axes):
+        values = _if_equal([(_rest(each, name), each.axes.get(name, ""), each) for each in said])
+        if values:
+            what = field_name(name)
+            what = what if "_" in what or "." in what else f"{what[0].upper()}{what[1:]}"  # a name stays as it is
+            sentences.append(f"{what} made no difference: {listed(values)} give the same numbers.")
+    variants = _if_equal([((each.name, *each.axes.items()), each.variant, each) for each in said])
+    if variants:
+        sentences.append(f"{listed(variants)} give the same numbers{' at every point' if said[0].axes else ''}.")
+    return sentences
+
+
+def _rest(each: Subject, name: str) -> _Same:
+    return (each.variant, each.name, *(item for item in each.axes.items() if item[0] != name))
+
+
+def _if_equal(subjects: list[tuple[_Same, str, Subject]]) -> list[str]:
+    """The values, where there are several and each gives the same as the others in all that else is the same."""
+    rows: dict[_Same, dict[str, object]] = {}
+    for rest, value, each in subjects:
+        whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # no outcome
+        rows.setdefault(rest, {})[value] = (each.of.numbers, each.of.texts, whole)
+    values = list(dict.fromkeys(value for row in rows.values() for value in row))
+    if len(values) < 2 or not any(each.of.numbers for _, _, each in subjects):
+        return []
+    equal = all(len(row) == len(values) and all(one == row[values[0]] for one in row.values()) for row in rows.values())
+    return values if equal else []

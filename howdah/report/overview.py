@@ -21,8 +21,8 @@ from howdah.record.axis import swept as swept_fields
 from howdah.record.result import Experiment, Run
 from howdah.report.distribution import Distribution, distribution_drawing
 from howdah.report.plot.swept import field_name, swept
-from howdah.report.scriptdata import script_json
 from howdah.report.table import cause_text
+from howdah.report.template import script_json
 from howdah.report.variant import Variants
 
 _CAUSE = "exit_cause"

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from howdah import __version__
 from howdah.assets import UPLOT_VERSION, scripts, style
 from howdah.build.cache import Progress
+from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.number import duration, significant
 from howdah.place import REPORTS
@@ -23,8 +24,6 @@ from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.ackwindow import without_exit
 from howdah.report.axis import ABSENT, RunAxis, axes
-from howdah.report.claim import answer, shown_claims
-from howdah.report.declared import declared_figures, without_data
 from howdah.report.difference import HEADERS, difference_rows, differences
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.dotplot import DotPlot, dot_plot
@@ -33,22 +32,20 @@ from howdah.report.event import told_runs
 from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
 from howdah.report.figure import page_data
 from howdah.report.found import found
-from howdah.report.kernelsaid import said_runs
-from howdah.report.many import is_many, sample, with_main_measures
 from howdah.report.origin import origins, value_text
 from howdah.report.overview import overview
-from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
 from howdah.report.plot.style import key
 from howdah.report.plot.swept import place_title, place_words
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
-from howdah.report.scriptdata import script_json
+from howdah.report.results import is_many, sample, with_main_measures
+from howdah.report.section import answer, declared_figures, said_runs, shown_claims, without_data
 from howdah.report.source import Source, Summary
 from howdah.report.subject import subjects
 from howdah.report.table import table
-from howdah.report.template import templates_of
+from howdah.report.template import script_json, templates_of
 from howdah.report.transfer import completion_table
-from howdah.report.variant import Variants
+from howdah.report.variant import Variants, dashes
 
 _MOST_REASONS = 4
 _MOST_DIFFERENCES = 600  # rows of a page
@@ -119,7 +116,7 @@ def render(
     data = page_data(drawn, source, variants, across, tell)
     results = table(ordinary, summaries, variants)
     said = subjects(results)
-    linked = frozenset(run["name"] for run in data["runs"])
+    linked = frozenset(run.name for run in data.runs)
     claims = shown_claims(experiments)
     return _template().render(
         title=title,
@@ -139,7 +136,7 @@ def render(
         groups=[] if many else _groups(ordinary, variants),
         completion=completion_table([] if many else ordinary, least=_LEAST_TRANSFERS).used(),
         many=overview(summed, variants) if many else None,
-        curves_of=len(data["runs"]),
+        curves_of=len(data.runs),
         declared=declared_figures(experiments),
         without_data=without_data(experiments),
         table=results,
@@ -153,8 +150,8 @@ def render(
         variants=variants.all,
         dashes=dashes(),
         profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
-        figures=data["figures"],
-        data=script_json(data),
+        figures=data.figures,
+        data=script_json(encoded(data)),
         source=source.name,
         note=note,
         policy=" ".join(f"'{script.policy}'" for script in scripts()),

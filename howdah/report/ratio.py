@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from howdah.measure.difference import ALIKE, difference
-from howdah.measure.statistics import Statistic, statistic
+from howdah.measure.statistics import ALIKE, Statistic, difference, statistic
 from howdah.number import between, significant
 from howdah.report.repeated import DIGITS
 from howdah.report.subject import Subject, places, sides

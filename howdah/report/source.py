@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a report's curves and summaries come from: PromQL against a real server, or the tables without one."""
+"""Where a report's curves and summaries come from: PromQL against a real server, or the tables without one.
+
+How much of a run there is to show, and what its goodput is made of.
+
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import Template
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from howdah.assets import data
 from howdah.measure.statistics import Statistic, statistic
-from howdah.publish.metric import INFO
+from howdah.publish.metric import INFO, summary_metric
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.query import Client, matchers
-from howdah.publish.summary import summary_metric
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run
-from howdah.record.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, step_ms
+from howdah.record.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, shown_flows, step_ms
 from howdah.series import DrawnSeries, series_of
 
 # series name -> flow ("" for a series of the whole run) -> curve
@@ -199,3 +205,62 @@ def curve_of(drawn: DrawnSeries, recorded: Series, window: int) -> Curve:
     if drawn.rate:
         value = (value - np.interp(time - window, time, value)) / window * 1e3
     return Curve(time, value * drawn.times / drawn.per)
+
+
+_RTTS, _SHARE = 4, 0.05  # what is shown behind the last flow: the longer of the two
+_WORTH_IT = 0.8  # of the plan: what ends later is shown to the plan's end
+_COLUMNS = ("flow", "end_ns", "complete")
+
+
+def shown_us(run: Run) -> int:
+    """From the epoch. A run of which a flow has not completed is shown to the end of its plan."""
+    assert run.plan is not None
+    plan = run.plan
+    table = run.table("flow")
+    if table is None or not table.num_rows:
+        return plan.duration_us
+    ends = {
+        flow: end_ns
+        for flow, end_ns, complete in zip(*(table[name].to_pylist() for name in _COLUMNS), strict=True)
+        if complete
+    }
+    if any(ends.get(flow.id) is None for flow in plan.flows):
+        return plan.duration_us
+    last_us = max(ends.values()) // 1000
+    shown = last_us + max(_RTTS * max(flow.rtt_us for flow in plan.flows), int(_SHARE * last_us))
+    return int(shown) if shown < _WORTH_IT * plan.duration_us else plan.duration_us
+
+
+COUNTED = "Goodput: payload as it arrived at the receiver."
+PROVED = (
+    "Goodput: payload that ACKs prove to have arrived, at most what the path carries; no receiver counted segments."
+)
+_MOST_NAMES = 3
+
+
+def goodput_words(runs: Sequence[Run]) -> str:
+    """One sentence for the caption of their curves."""
+    counted = [_is_counted(run) for run in runs]
+    others = [run.name for run, is_counted in zip(runs, counted, strict=True) if not is_counted and _is_drawn(run)]
+    if not others:
+        return COUNTED
+    if not any(counted):
+        return PROVED
+    named = ", ".join(others[:_MOST_NAMES])
+    more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
+    return f"{COUNTED[:-1]}; of {named}{more} what ACKs prove to have arrived, at most what the path carries."
+
+
+def _is_drawn(run: Run) -> bool:
+    return run.table("tcp_info") is not None or run.table("tcp_probe") is not None
+
+
+def _is_counted(run: Run) -> bool:
+    """Whether the receivers of all flows that are shown counted segments."""
+    table = run.table("tcp_info")
+    if table is None or run.plan is None:
+        return False
+    own = pc.equal(table.column("end").cast(pa.string()), "receiver")
+    own = pc.and_(own, pc.is_valid(table.column("data_segs_in_packets")))
+    counted = set(table.column("flow").filter(own).unique().to_pylist())
+    return {flow.id for flow in shown_flows(run.plan)} <= counted

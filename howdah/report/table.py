@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result table: variants and their flows down, measures across, repetitions taken together."""
+"""The result table: variants and their flows down, measures across, repetitions taken together; and what a reader must
+know of it, from plans and claims.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from howdah.errors import ProfileError
 from howdah.held import NOTABLE_SHARE
 from howdah.measure.statistics import FEW, Statistic
 from howdah.metric import known_metrics
 from howdah.number import between, significant
+from howdah.plan.caution import plan_cautions
 from howdah.plan.path import Path
 from howdah.plan.plan import BACKGROUND, Flow
+from howdah.profile.experiment import sections_of_experiment
 from howdah.record.result import Experiment, Run
-from howdah.report.caution import cautions
 from howdah.report.event import cause_words
 from howdah.report.repeated import DONE, DONE_MEDIAN, Repeated, repeated
+from howdah.report.results import is_many
 from howdah.report.source import Group, Summary
 from howdah.report.variant import Variant, Variants
 
@@ -287,3 +293,24 @@ def cause_text(cause: str) -> str:
     words = cause.replace("_", " ").replace("-", " ")
     names = {word.lower(): word for word in ("ACK", "RTO", "RTT", "SEARCH", "BBR", "HyStart", "CSS")}
     return " ".join(names.get(word.lower(), word) for word in words.split())
+
+
+def cautions(experiments: list[Experiment]) -> list[str]:
+    """What the algorithm changed besides, an initial window that nothing obeys, and claims whose metric no run has."""
+    found = plan_cautions([run.plan for experiment in experiments for run in experiment.runs if run.plan])
+    if not is_many(experiments):  # of many only some measures are read
+        found += [sentence for experiment in experiments for sentence in _claims(experiment)]
+    return found
+
+
+def _claims(experiment: Experiment) -> Iterator[str]:
+    try:
+        claims = sections_of_experiment(experiment.path).claims
+    except ProfileError:
+        return
+    runs = [run for run in experiment.runs if run.counts]
+    measured = {row.metric for run in runs for row in run.metrics} if claims else set()
+    measured |= {name for run in runs for name in run.connections().metrics} if claims else set()
+    for claim in claims if runs else []:
+        if claim.value is not None and claim.value.metric not in measured:
+            yield f"The claim {claim.id} cannot be judged: no run has {claim.value.metric}."

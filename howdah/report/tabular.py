@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of texts as LaTeX (booktabs), Markdown, CSV or plain text: the same cells in each."""
+"""A table of texts as LaTeX (booktabs), Markdown, CSV or plain text with the same cells; the result table as one."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from howdah.errors import HowdahError
 from howdah.layout import folded
+from howdah.report.table import Table
 
 _GAP = "  "
 _SPACES = str.maketrans({"\u2009": "", "\u202f": "", "\xa0": " "})  # between digits and units
@@ -151,3 +153,30 @@ FORMS: dict[str, Callable[[Tabular], str]] = {
     "markdown": markdown,
     "csv": comma_separated,
 }
+
+
+def result_table(results: Table, title: str, names: Sequence[str] = ()) -> Tabular:
+    """Of these measures, or of the main ones. Behind each with a spread there is a column of it. Raises HowdahError."""
+    place = {measure.name: number for number, measure in enumerate(results.measures)}
+    lacking = next((name for name in names if name not in place), None)
+    if lacking is not None:
+        raise HowdahError(f"no run that counts has a value of {lacking} for a flow, a group or the whole run")
+    shown = [place[name] for name in names]
+    if not names:
+        shown = [number for number, measure in enumerate(results.measures) if measure.main]
+    columns = ["point", "algorithm", "n", "flow"]
+    for number in shown:
+        measure = results.measures[number]
+        name = f"{measure.header} ({measure.unit})" if measure.unit else measure.header
+        columns += [name, f"{name}, spread"]
+    rows = []
+    for point, blocks in results.points:
+        for block in blocks:
+            for row in block.rows:
+                cells = [point, block.variant.label, str(block.count), row.flow]
+                for number in shown:
+                    cell = row.cells[number]
+                    cells += [cell.text if cell else "", cell.interval if cell else ""]
+                rows.append(cells)
+    spread = f"; spread: {results.spread_words}" if results.spread_words else ""
+    return Tabular(f"{title}: medians over n repetitions{spread}", columns, rows)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates of pages, as all pages load them."""
+"""Templates of pages, as all pages load them, and data of a page for its scripts."""
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -96,3 +97,11 @@ def _write(bucket: Bucket, file: Path) -> None:
 def _key(bucket: Bucket) -> str:
     """Of the place and text of a template, and of what compiles it."""
     return content_key(bucket.key, bucket.checksum, jinja2.__version__, sys.version)
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that may stand inside a script element: nothing in it can end the element or start a comment."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in ("<", ">", "&", "\u2028", "\u2029"):
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from howdah.measure.quantile import Quantile, quantile
+from howdah.measure.statistics import Quantile, quantile
 from howdah.measure.transaction import asked_of, times_s
 from howdah.number import between, significant
 from howdah.number import size as size_words

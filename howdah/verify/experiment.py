@@ -19,8 +19,7 @@ from howdah.record.provenance import sha256_text
 from howdah.record.run import read_record, record_or_empty
 from howdah.record.verdict import read_verdict
 from howdah.verify.compiled import PROFILE, check_plans
-from howdah.verify.finding import Discrepancy, Report
-from howdah.verify.repeated import repeated_names
+from howdah.verify.finding import Discrepancy, Report, repeated_names
 
 _DERIVED = ("report.html", "twin.html", "prometheus")
 _BESIDE = ("experiment.json", PROFILE, CLAIMS_NAME, MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)

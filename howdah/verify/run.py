@@ -28,8 +28,7 @@ from howdah.record.table import TRIPPED, first_difference, opened, read
 from howdah.record.verdict import read_verdict
 from howdah.scratch import scratch
 from howdah.trait import traits
-from howdah.verify.finding import Discrepancy, Report
-from howdah.verify.repeated import repeated_names
+from howdah.verify.finding import Discrepancy, Report, repeated_names
 from howdah.work.again import (
     FileDifference,
     connection_differences,

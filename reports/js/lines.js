@@ -172,8 +172,8 @@ howdah.lines = (() => {
       for (const name of figure.limits) {
         const value = path[name] * factor;
         const same = found.find((each) => each.name === name && Math.abs(each.value - value) < 1e-3 * value);
-        if (same) same.label = state.data.limitNames[name];
-        else found.push({ name, value, label: `${state.data.limitNames[name]}${here.length > 1 ? `, ${path.label}` : ""}` });
+        if (same) same.label = state.data.limit_names[name];
+        else found.push({ name, value, label: `${state.data.limit_names[name]}${here.length > 1 ? `, ${path.label}` : ""}` });
       }
     }
     return found;

@@ -26,8 +26,7 @@ from howdah.counterexample.session import SearchResult
 from howdah.counterexample.shrink import Simpler
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
-from howdah.explain.overlay import compared
-from howdah.explain.overlay_page import write_overlay
+from howdah.explain.overlay import compared, write_overlay
 from howdah.explain.page import write_page as write_explained
 from howdah.explain.points import of_section
 from howdah.explain.read import read_files
@@ -38,7 +37,7 @@ from howdah.profile import load
 from howdah.publish.dashboard import write_page as write_live_page
 from howdah.publish.live_state import LiveState
 from howdah.publish.underway import Watch
-from howdah.report import many
+from howdah.report import results as many
 from howdah.report.build import report
 from howdah.report.compare import compare
 from howdah.report.plot import draw

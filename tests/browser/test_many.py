@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from howdah.report import many
+from howdah.report import results as many
 from howdah.report.build import report
 from tests.browser.conftest import Open
 from tests.experiment_factory import Scenario, make_experiment

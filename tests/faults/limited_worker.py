@@ -138,7 +138,7 @@ def _stack(request: dict[str, Any]) -> str:
 
 
 def _baseline(request: dict[str, Any]) -> str:
-    from howdah.nightly.baseline import Baseline
+    from howdah.nightly.sheet import Baseline
 
     file = Path(request["file"])
     return f"{Baseline(file.parent).read(file.stem)}"[:100]

@@ -21,8 +21,8 @@ from howdah.build.cache import Cache, content_key
 from howdah.engine.uml.engine import UmlEngine
 from howdah.place import file_of
 from howdah.plan.plan import Plan
+from howdah.record.closure import remembered_sha256
 from howdah.record.directory import RunDirectory
-from howdah.record.memory import remembered_sha256
 from howdah.record.provenance import run_key
 
 KIND = "guest-run"

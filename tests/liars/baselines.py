@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from howdah.errors import HowdahError
-from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import label
-from howdah.nightly.proof import check_provable
-from howdah.nightly.sheet import NightSheet, Repetition, Value
+from howdah.nightly.power import check_provable
+from howdah.nightly.sheet import Baseline, NightSheet, Repetition, Value
 from howdah.nightly.suite import chosen, read_suite
 from howdah.record.directory import read_json, write_json
 from tests.liars.bench import Bench

@@ -40,7 +40,7 @@ KILLERS = {
 FIRST = {
     "claim": "howdah.claim.judging.x_than_text__mutmut_1",
     "judge": "howdah.judge.check.x_within__mutmut_1",
-    "measure": "howdah.measure.steps.*integral__mutmut_1",
+    "measure": "howdah.measure.capacity.*integral__mutmut_1",
     "plan": "howdah.plan.route.x_*__mutmut_1",
 }
 COPIED = ("collectors", "docs", "modules", "playbooks", "profiles", "reports", "setup", "stacks", "topologies")

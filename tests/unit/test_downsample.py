@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.report.downsample import extremes
+from howdah.report.codec import extremes
 
 
 def test_short_curves_are_kept_whole() -> None:

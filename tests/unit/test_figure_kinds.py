@@ -25,13 +25,11 @@ from howdah.record.result import load_experiment
 from howdah.report.distribution import Distribution
 from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw, summed
 from howdah.report.paper import line as paper_line
-from howdah.report.paper.extent import until_s
-from howdah.report.paper.legend import broken, columns, entries, lines_of_legend
-from howdah.report.paper.line import PaperLine
+from howdah.report.paper.line import PaperLine, until_s
 from howdah.report.paper.plotted import DRAWN_KINDS, PREFIX
 from howdah.report.paper.reference import figure_list
 from howdah.report.paper.reference import main as reference
-from howdah.report.paper.sheet import plain_logarithm
+from howdah.report.paper.sheet import broken, columns, entries, lines_of_legend, plain_logarithm
 from howdah.report.sequence import ACKED, SENT, WINDOW, sequence_curves
 from howdah.work.results import read_results
 from tests.unit import figured_experiment as figured

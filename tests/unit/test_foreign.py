@@ -42,7 +42,7 @@ from howdah.record.raw import read_raw_bytes
 from howdah.record.result import load_experiment
 from howdah.record.run import HostMachine, read_record
 from howdah.record.table import opened
-from howdah.report.kernelsaid import said_runs
+from howdah.report.section import said_runs
 from howdah.scratch import scratch
 from howdah.verify.run import PREFIX, verify_run
 from howdah.work.analysis import evaluate

@@ -121,7 +121,7 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("nightly", "suite/suite.yaml", "--list")
     howdah("nightly", "suite/suite.yaml", "--accept", "--baseline", base)
     howdah("nightly", "suite/suite.yaml", "--baseline", base, codes=(0, 6))
-    from howdah.nightly.baseline import Baseline
+    from howdah.nightly.sheet import Baseline
 
     Baseline(tmp_path / "drawn").accept(
         sheet(NAME, lambda slug, n: {**usual(slug, n), "retransmitted_packets@1": 100.0 + n})

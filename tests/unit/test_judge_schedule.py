@@ -15,9 +15,8 @@ from howdah.judge.calibration import calibration_checks, whole_nanoseconds
 from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate, waiting
 from howdah.judge.schedule import loss_schedule_checks, scheduled_loss
 from howdah.judge.tolerance import VIRTUAL
-from howdah.measure.capacity import FairCapacity
+from howdah.measure.capacity import FairCapacity, Steps
 from howdah.measure.sampled import Samples
-from howdah.measure.steps import Steps
 from howdah.plan.plan import Plan
 from howdah.record import table
 from howdah.record.directory import RunDirectory

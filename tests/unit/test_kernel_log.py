@@ -24,7 +24,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.kernel_log import alarms
 from howdah.record.result import Run
 from howdah.record.run import RunRecord
-from howdah.report.kernelsaid import said_runs
+from howdah.report.section import said_runs
 from howdah.report.template import templates_of
 from tests.unit.profile_factory import make_one
 from tests.unit.told_by_agent import told

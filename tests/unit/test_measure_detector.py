@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.measure.counters import Counters
-from howdah.measure.detector import detector_rows
+from howdah.measure.exit_rows import detector_rows
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.measure.difference import PairedDifference, difference
+from howdah.measure.statistics import PairedDifference, difference
 
 
 def _of(mine: dict[int, float], other: dict[int, float]) -> PairedDifference:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from howdah.measure.footprint import footprint_rows
 from howdah.measure.row import Sheet
+from howdah.measure.run import footprint_rows
 from howdah.record.agent import AgentRecord
 
 

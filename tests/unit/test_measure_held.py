@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from howdah.held import HeldBy
-from howdah.measure.busy import NEVER, Busy, busy_of, steady
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.held import Holding, holding
 from howdah.measure.held_rows import Together, held_most, held_rows, together_rows
-from howdah.measure.receive_window import receive_kinds
+from howdah.measure.interval import receive_kinds
 from howdah.measure.restart import Restart, restarts_of, window_cuts
 from howdah.measure.row import Sheet
-from howdah.measure.sampled import Samples
+from howdah.measure.sampled import NEVER, Busy, Samples, busy_of, steady
 from howdah.measure.trace import FlowTrace
 from howdah.plan.traffic import Exchange
 from tests.unit.trace_factory import MS, MSS, make_flow, make_info, make_measured, make_queue, make_trace

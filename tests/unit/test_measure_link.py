@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from howdah.measure.bdp import bdp_packets
-from howdah.measure.capacity import FairCapacity
+from howdah.measure.capacity import FairCapacity, bdp_packets
 from howdah.measure.course import exponential_growth_s
 from howdah.measure.group import transfer_rows, transfer_s
 from howdah.measure.link import link_rows, link_utilisation, sent_bytes

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from howdah.measure.conversation import Acks, Conversation, DataSegments
+from howdah.measure.receiver import Train, last_train, lone_acks
 from howdah.measure.trace import FlowTrace
-from howdah.measure.train import Train, last_train, lone_acks
 from tests.unit.trace_factory import MS, MSS, make_trace
 
 # Rounds of one, two and four segments; each ACK releases two. The four arrive within 3 ms, their ACKs come within 4 ms.

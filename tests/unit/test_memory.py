@@ -14,10 +14,9 @@ import pytest
 
 from howdah.command.main import main
 from howdah.place import PROJECT
-from howdah.record import memory
-from howdah.record.closure import closure_sha256
+from howdah.record import closure as memory
+from howdah.record.closure import closure_sha256, remembered_sha256
 from howdah.record.directory import WRITING
-from howdah.record.memory import remembered_sha256
 
 PIECE = ["howdah.record.clock"]
 

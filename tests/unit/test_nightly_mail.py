@@ -16,7 +16,7 @@ import pytest
 from howdah.command import nightly as command
 from howdah.command.main import main
 from howdah.nightly.change import Comparison, change_text
-from howdah.nightly.ktap import ktap
+from howdah.nightly.junit import ktap
 from howdah.nightly.mail import mail, regression_lines
 from howdah.nightly.night import Night
 from howdah.nightly.sheet import NightSheet, Value

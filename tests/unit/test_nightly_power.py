@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from howdah.command.main import main
-from howdah.nightly.baseline import Baseline
 from howdah.nightly.power import KERNELS, PLANTS, REPETITIONS, SHARES, Kernel, Power, power_of
 from howdah.nightly.primary import PRIMARY
+from howdah.nightly.sheet import Baseline
 from howdah.nightly.suite import chosen, read_suite
 from howdah.place import PROFILES
 from tests.nightly_factory import changed, sheet, usual, write_suite

@@ -19,9 +19,9 @@ from ruamel.yaml import YAML
 
 from howdah.nightly.series import families
 from howdah.publish import finished
+from howdah.publish.blocks import SAMPLES
 from howdah.publish.board import boards, file_of_board, text_of
 from howdah.publish.finished import RESULTS_JOB, Finished
-from howdah.publish.nights import SAMPLES
 from howdah.publish.openmetrics import openmetrics
 from howdah.publish.query import Client
 from howdah.publish.scrape import RULES

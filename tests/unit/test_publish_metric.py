@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.publish.metric import INFO, PATH, SERIES
+from howdah.publish.metric import INFO, PATH, SERIES, summary_metric
 from howdah.publish.query import matchers
-from howdah.publish.summary import summary_metric
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -23,11 +23,11 @@ from howdah.publish.endpoint import endpoint
 from howdah.publish.exporter import Exporter
 from howdah.publish.machine import LiveMachine
 from howdah.publish.metric import PublishedMetric
-from howdah.publish.node_exporter import fetch as fetch_node_exporter
 from howdah.publish.openmetrics import Families, MetricSamples, end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.query import Client, Value, matchers
 from howdah.publish.scrape import configuration, scrape
+from howdah.publish.scrape import fetch as fetch_node_exporter
 from howdah.publish.server import Server, running
 from howdah.publish.sweep import Sweep
 from howdah.record.result import load_experiment

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.publish.blocks import blocks_in, build_experiment, link_blocks
-from howdah.publish.nights import build_night
+from howdah.publish.blocks import blocks_in, build_experiment, build_night, link_blocks
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
 from howdah.publish.query import Client, matchers

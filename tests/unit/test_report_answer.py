@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from howdah.report.claim import Claims, answer
 from howdah.report.contrast import Contrast, contrasts, leading
 from howdah.report.dotplot import MOST_ROWS, _number, dot_plot
 from howdah.report.ending import results
+from howdah.report.section import Claims, answer
 from howdah.report.source import TableSource
 from howdah.report.subject import Subject, subjects
 from tests.claim_rows import claim_row

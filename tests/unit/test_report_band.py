@@ -85,10 +85,10 @@ def test_a_page_has_a_band_of_each_line_that_repetitions_tell_apart(tmp_path: Pa
     across = axes([experiment], variants)
     data = page_data([experiment], TableSource(), variants, across)
     cubic = across[0].values.index("cubic")
-    found = {(band["at"][0], band["series"]): band for band in data["bands"]}
+    found = {(band.at[0], band.series): band for band in data.bands}
     # One repetition of reno counts: it is a line alone.
     assert {at for at, _series in found} == {cubic}
     assert {series for _at, series in found} >= {"cwnd", "goodput", "queue"}
     for band in found.values():
-        assert band["count"] == 3
-        assert band["low"]["count"] == band["high"]["count"] == band["even"][2] - 1
+        assert band.count == 3
+        assert band.low["count"] == band.high["count"] == band.even[2] - 1

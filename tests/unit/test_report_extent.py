@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.record.result import Run
-from howdah.report.extent import shown_us
+from howdah.report.source import shown_us
 from tests.unit.recorded_run import recorded_plan
 
 S = 1_000_000

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.command.main import main
-from howdah.report.fold import fold
+from howdah.report.ending import fold
 from tests.experiment_factory import Scenario, make_experiment
 from tests.wheel import ROOT
 

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from howdah.command.main import main
-from howdah.record.brief import brief
-from howdah.record.result import Experiment
-from howdah.report import many
+from howdah.record.result import Experiment, brief
+from howdah.report import results as many
 from howdah.report.build import MANY, report
 from howdah.report.compare import compare
 from howdah.report.ending import ending, results

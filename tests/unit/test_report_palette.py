@@ -9,7 +9,7 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 import pytest
 
 from howdah.assets import data
-from howdah.report.palette import colours
+from howdah.report.variant import colours
 
 PALETTE = data("palette.yaml")
 DEFAULT = ("cubic-no-hystart", "cubic", "reno", "bbr")

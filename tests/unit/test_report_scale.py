@@ -8,8 +8,7 @@ import math
 
 import pytest
 
-from howdah.report.plot.measure import measure_of, printed_number
-from howdah.report.plot.scale import Scale, Tick, bounds, label_at, thinned, ticks
+from howdah.report.plot.scale import Scale, Tick, bounds, label_at, measure_of, printed_number, thinned, ticks
 from howdah.report.plot.swept import swept
 
 

@@ -13,8 +13,7 @@ import pytest
 from howdah.record.result import Experiment, Run, load_experiment
 from howdah.record.schema import TABLES
 from howdah.report.build import source_for
-from howdah.report.goodput import COUNTED, PROVED, goodput_words
-from howdah.report.source import Group, TableSource
+from howdah.report.source import COUNTED, PROVED, Group, TableSource, goodput_words
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import prometheus_or_skip
 

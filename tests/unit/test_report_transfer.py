@@ -13,7 +13,7 @@ import pytest
 
 from howdah.command.main import main
 from howdah.library import load
-from howdah.measure.quantile import quantile
+from howdah.measure.statistics import quantile
 from howdah.plan.traffic import Exchange
 from howdah.profile import load as load_profile
 from howdah.record.connections import Connections, RowsOfConnections, write_connections

@@ -12,7 +12,7 @@ from howdah.profile.figure import SeriesName
 from howdah.publish.dashboard import panels
 from howdah.publish.metric import SERIES
 from howdah.record.sample import Series
-from howdah.report.figure import FIGURES
+from howdah.report.drawn import FIGURES
 from howdah.report.source import curve_of
 from howdah.series import drawn_series, series_of
 
@@ -24,10 +24,10 @@ def test_profiles_may_draw_what_the_table_says() -> None:
 def test_figures_of_a_report_draw_series_of_one_unit() -> None:
     of_reports = {each.id: each for each in series_of("report")}
     for figure in FIGURES:
-        if "points" in figure:  # of positions in a flow's data (howdah/report/sequence.py), which nobody scrapes
+        if figure.points is not None:  # of positions in a flow's data (howdah/report/sequence.py), which nobody scrapes
             continue
-        assert {of_reports[name].unit for name in figure["series"]} == {figure["unit"]}, figure["id"]
-        assert {of_reports[name].is_of_the_run for name in figure["series"]} == {bool(figure.get("whole"))}
+        assert {of_reports[name].unit for name in figure.series} == {figure.unit}, figure.id
+        assert {of_reports[name].is_of_the_run for name in figure.series} == {figure.whole}
 
 
 def test_panels_take_title_unit_and_query_from_the_table() -> None:

@@ -14,8 +14,8 @@ from howdah.command import nightly as nightly_command
 from howdah.command.commands import COMMANDS
 from howdah.command.main import main
 from howdah.layout import fitted, headed, write_stderr
-from howdah.nightly.baseline import Baseline
 from howdah.nightly.power import power_of
+from howdah.nightly.sheet import Baseline
 from tests.experiment_factory import Scenario, make_experiment
 from tests.nightly_factory import sheet, usual, write_suite
 from tests.unit.test_machine_set import GOOD as MACHINES

@@ -14,15 +14,12 @@ from howdah.errors import HowdahError, UsageError, nearest
 from howdah.plan.plan import Flow
 from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
-from howdah.record.sample import Float64
-from howdah.record.shown import shown_flows
+from howdah.record.sample import Float64, shown_flows
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
 from howdah.report.paper.choice import Choice, chosen_runs
-from howdah.report.paper.extent import last_s, until_s
-from howdah.report.paper.legend import columns, entries, lines_of_legend
-from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part, span_decades, thinned
+from howdah.report.paper.line import MOST_LINES, PaperLine, Points, last_s, shown_part, span_decades, thinned, until_s
 from howdah.report.paper.plotted import (
     PREFIX,
     Plotted,
@@ -33,7 +30,7 @@ from howdah.report.paper.plotted import (
     draw_plotted,
 )
 from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt
-from howdah.report.paper.sheet import FigureSheet, plain_logarithm, write
+from howdah.report.paper.sheet import FigureSheet, columns, entries, lines_of_legend, plain_logarithm, write
 from howdah.report.paper.strip import draw_strip
 from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
 from howdah.report.plot.swept import place_words

@@ -12,8 +12,9 @@ import numpy as np
 from howdah.plan.plan import Flow
 from howdah.record.result import Run
 from howdah.record.sample import Float64
-from howdah.report.ackwindow import WindowExit
-from howdah.report.downsample import extremes
+from howdah.report.ackwindow import WindowExit, flow_start_ns
+from howdah.report.codec import extremes
+from howdah.report.source import shown_us
 
 # No two lines share dash and mark, so that a copy in grey is read as well. The first lines differ in both.
 DASHES: tuple[Any, ...] = (
@@ -80,3 +81,30 @@ def span_decades(lines: list[PaperLine]) -> bool:
     """Whether windows are so different that the smaller ones would lie on the floor of an axis from zero."""
     peaks = [float(np.max(line.y)) for line in lines if len(line.y) and np.max(line.y) > 0]
     return len(peaks) > 1 and max(peaks) >= _DECADE * min(peaks)
+
+
+_BEYOND_EXIT = 0.35  # of the time to the last exit: what start-up shows behind it
+_LEAST_RTTS = 3
+_WITHOUT_EXIT_RTTS = 12
+_BESIDE_EXITS_RTTS = 6  # of its own, of a line without an exit beside others that have one
+
+
+def until_s(lines: list[PaperLine], *, whole: bool) -> float | None:
+    """The end of the start-up of all lines together: a little behind the last exit, and not before the first round
+    trips of a line without one. Of whole runs the end of what there is to show, None for the last record."""
+    if whole:
+        if any(line.run.plan and shown_us(line.run) == line.run.plan.duration_us for line in lines):
+            return None
+        return max(shown_us(line.run) / 1e6 - flow_start_ns(line.run, line.flow) / 1e9 for line in lines)
+    rtt_s = max(line.flow.rtt_us for line in lines) / 1e6
+    exits = [line.exit.after_start_s for line in lines if line.exit is not None]
+    if exits:
+        stayed = [_BESIDE_EXITS_RTTS * line.flow.rtt_us / 1e6 for line in lines if line.exit is None]
+        return max([max(exits) * (1 + _BEYOND_EXIT), _LEAST_RTTS * rtt_s, *stayed])
+    return _WITHOUT_EXIT_RTTS * rtt_s
+
+
+def last_s(lines: list[PaperLine], *, whole: bool) -> float:
+    """Where the axis ends."""
+    until = until_s(lines, whole=whole)
+    return until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))

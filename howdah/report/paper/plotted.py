@@ -17,13 +17,12 @@ from howdah.record.result import Experiment
 from howdah.report.contrast import contrasts, leading
 from howdah.report.dotplot import side_styles
 from howdah.report.ending import results
-from howdah.report.paper.legend import broken, columns, entries
 from howdah.report.paper.line import DASHES, MARKS
-from howdah.report.paper.sheet import FigureSheet, plain_logarithm
+from howdah.report.paper.sheet import FigureSheet, broken, columns, entries, plain_logarithm
 from howdah.report.plot.cdf import distributions
 from howdah.report.plot.draw import title_of
 from howdah.report.plot.grid import counts_of, gather
-from howdah.report.plot.measure import measure_of
+from howdah.report.plot.scale import measure_of
 from howdah.report.plot.swept import place_title
 from howdah.report.plot.timeline import drawn_ends, grounds, time_lines
 from howdah.report.source import TableSource

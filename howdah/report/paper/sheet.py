@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sheet a figure is printed on: its size as given, its style, and a file whose bytes depend on nothing else.
+"""The sheet a figure is printed on: its size as given, its style, how names fit it, and a file whose bytes depend on
+nothing else.
 
 matplotlib is loaded when a sheet is made, so that no other command pays for it.
 """
@@ -7,6 +8,7 @@ matplotlib is loaded when a sheet is made, so that no other command pays for it.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from howdah.report.plot.scale import Scale, ticks
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
 
 FORMATS = ("pdf", "svg", "png")
 _DOTS_PER_INCH = 600  # of PNG; curves in PDF and SVG have no dots
@@ -141,3 +144,32 @@ def write(figure: Figure, target: Path, format_: str, title: str) -> Path:
     except OSError as error:
         raise HowdahError(f"the figure cannot be written: {explain(error)}", where=str(target)) from error
     return target
+
+
+_LETTER_IN = 0.056  # of a legend: the mean of letters, as wide as names are
+_KEY_IN = 0.5  # the piece of line before a name, and the room behind it
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S)")
+
+
+def columns(labels: list[str], width_in: float) -> int:
+    """How many entries of a legend stand side by side."""
+    each_in = _KEY_IN + _LETTER_IN * max(len(line) for label in labels for line in label.split("\n"))
+    return max(1, min(len(labels), int(width_in / each_in)))
+
+
+def entries(labels: list[str], width_in: float) -> list[str]:
+    """Names of a legend, in several lines where one is wider than the sheet."""
+    return [broken(label, width_in - _KEY_IN) for label in labels]
+
+
+def lines_of_legend(labels: list[str], across: int) -> int:
+    """How many lines of text a legend of so many columns is high."""
+    high = [label.count("\n") + 1 for label in labels]
+    rows = -(-len(labels) // across)
+    return max(sum(high[first : first + rows]) for first in range(0, len(high), rows))
+
+
+def broken(label: str, room_in: float) -> str:
+    """A name in lines that fit the room; words stay whole, and numbers with their units."""
+    fitting = max(8, int(room_in / _LETTER_IN))
+    return textwrap.fill(_BEFORE_UNIT.sub("\u00a0", label), fitting, break_long_words=False, break_on_hyphens=False)

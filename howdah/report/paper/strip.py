@@ -11,8 +11,7 @@ from howdah.record.axis import swept
 from howdah.record.result import Run
 from howdah.report.ackwindow import exit_of
 from howdah.report.exitstrip import strip_ends
-from howdah.report.paper.legend import broken
-from howdah.report.paper.sheet import FigureSheet, plain_logarithm
+from howdah.report.paper.sheet import FigureSheet, broken, plain_logarithm
 from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 

@@ -12,9 +12,8 @@ from howdah.number import significant
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, Run
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
-from howdah.report.plot.measure import Measure, measure_of
 from howdah.report.plot.sample import NothingToDrawError, Selection, base_unit, every_value, select
-from howdah.report.plot.scale import bounds
+from howdah.report.plot.scale import Measure, bounds, measure_of
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import place_title
 

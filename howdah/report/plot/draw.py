@@ -11,13 +11,12 @@ from howdah.errors import HowdahError
 from howdah.number import counted, duration
 from howdah.profile.figure import PLACES, FigureSection
 from howdah.report.drawing import spread
-from howdah.report.plot.bars import draw_bars
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.cdf import distributions, draw_cdf
 from howdah.report.plot.kept import stored_distributions, stored_lines
 from howdah.report.plot.sample import AnyExperiment, NoNumberError, left_out
 from howdah.report.plot.stored import StoredExperiment
-from howdah.report.plot.sweep import draw_sweep
+from howdah.report.plot.sweep import draw_bars, draw_sweep
 from howdah.report.plot.table import draw_table
 from howdah.report.plot.timeline import draw_time, time_lines
 

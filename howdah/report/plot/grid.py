@@ -13,7 +13,6 @@ from howdah.measure.statistics import FEW, Statistic
 from howdah.number import between, significant
 from howdah.profile.figure import FigureSection
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Drawn, LegendItem, Panel, Size
-from howdah.report.plot.measure import Measure, measure_of, printed_number
 from howdah.report.plot.sample import (
     AnyExperiment,
     AnyRun,
@@ -29,7 +28,7 @@ from howdah.report.plot.sample import (
     select,
     stored_sample,
 )
-from howdah.report.plot.scale import bounds
+from howdah.report.plot.scale import Measure, bounds, measure_of, printed_number
 from howdah.report.plot.stored import Mean, StoredPoint
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import Swept, place_title, swept

@@ -17,7 +17,7 @@ from howdah.measure.statistics import Statistic
 from howdah.number import rounded
 from howdah.profile.figure import FigureSection, Take
 from howdah.record.result import Experiment
-from howdah.report.downsample import extremes
+from howdah.report.codec import extremes
 from howdah.report.plot.cdf import CdfLine, Distributions, distributions
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, relative, sample
 from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from howdah.report.palette import Colour, colours, dashes
+from howdah.report.variant import Colour, colours, dashes
 
 _SHAPES = 6
 

@@ -14,7 +14,6 @@ from howdah.number import between, significant
 from howdah.profile.figure import FigureSection, Take
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.grid import count_words
-from howdah.report.plot.measure import Measure, measure_of, printed_number
 from howdah.report.plot.sample import (
     AnyExperiment,
     NothingToDrawError,
@@ -24,6 +23,7 @@ from howdah.report.plot.sample import (
     sample,
     select,
 )
+from howdah.report.plot.scale import Measure, measure_of, printed_number
 from howdah.report.plot.swept import field_name
 from howdah.report.table import cause_text
 

@@ -12,18 +12,15 @@ from howdah.number import significant
 from howdah.plan.path import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
 from howdah.record.result import Experiment, Run
-from howdah.record.sample import Float64, Int64, sample_run
-from howdah.record.shown import shown_flows
-from howdah.report.downsample import extremes
-from howdah.report.extent import shown_us
-from howdah.report.goodput import goodput_words
+from howdah.record.sample import Float64, Int64, sample_run, shown_flows
+from howdah.report.codec import extremes
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.limit import limit_lines
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, flow_dash, key, styles
 from howdah.report.plot.swept import place_title
-from howdah.report.source import Curve, TableSource, curve_of, window_ms
+from howdah.report.source import Curve, TableSource, curve_of, goodput_words, shown_us, window_ms
 from howdah.series import drawn_series
 
 _MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 characters each, in the larger size

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a report: the series, limits and marks that each draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from howdah.codec import OCCASIONAL
+from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, POINTS, SENT, SERIES
+from howdah.series import drawn_series
+
+_SERIES = drawn_series()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Its lines are ``series``. Those from the place ``over`` on are drawn where a run or flow is alone, and those in
+    ``points`` as points. ``whole``: a run has one curve, not one a flow. ``needs`` says what it is made from."""
+
+    id: str
+    title: str
+    unit: str
+    series: list[str]
+    points: list[str] | None = field(default=None, metadata=OCCASIONAL)
+    over: int | None = field(default=None, metadata=OCCASIONAL)
+    axis: Literal["time", "exit"] = "time"
+    limits: list[str]
+    height: int = 200
+    exits: bool = field(default=False, metadata=OCCASIONAL)
+    events: bool = field(default=False, metadata=OCCASIONAL)
+    whole: bool = field(default=False, metadata=OCCASIONAL)
+    needs: str
+    note: str | None = field(default=None, metadata=OCCASIONAL)
+
+
+_NEEDS = "tcp_probe or tcp_info records"
+_NEEDS_EXIT = "tcp_probe records around an exit"
+_WINDOWS = ["bdp_packets", "bdp_and_buffer_packets"]
+
+
+def _figure(series: list[str], limits: list[str], needs: str, **more: Any) -> Figure:
+    """Of series of the table, whose title and unit it has."""
+    first = _SERIES[series[0]]
+    named = {"id": first.id, "title": first.title, **more}
+    return Figure(unit=first.unit, series=series, limits=limits, needs=needs, **named)
+
+
+FIGURES = [
+    _figure(["cwnd", "ssthresh"], _WINDOWS, _NEEDS, height=320, exits=True, events=True),
+    _figure(["rtt"], ["rtt_ms", "full_rtt_ms"], _NEEDS),
+    _figure(["goodput"], ["capacity_mbit"], _NEEDS),
+    _figure(["queue"], ["buffer_kb"], "qdisc records of the bottleneck", whole=True),
+    Figure(
+        id="sequence",
+        title="Time and sequence",
+        unit="MB",
+        series=list(SERIES),
+        points=list(POINTS),
+        over=OVER_EACH_OTHER,
+        limits=[],
+        height=320,
+        needs="tcp_probe records",
+        note="From the first byte of data. A point is a segment that was sent again or is lost, where packets were "
+        "captured, else a reading of the counters that say so. A bar is a SACK block of a captured ACK. Windows begin "
+        "at what is acknowledged; a receive window far above it is not drawn. Of several runs or flows, "
+        f"{SENT}, {ACKED} and {AGAIN} are drawn.",
+    ),
+    _figure(
+        *(["cwnd", "ssthresh"], _WINDOWS, _NEEDS_EXIT),
+        id="exit-cwnd",
+        title="Slow-start exit, every ACK: congestion window",
+        axis="exit",
+        height=280,
+        events=True,
+    ),
+    _figure(
+        *(["rtt"], ["rtt_ms", "full_rtt_ms"], _NEEDS_EXIT),
+        id="exit-rtt",
+        title="Slow-start exit, every ACK: smoothed round-trip time",
+        axis="exit",
+    ),
+]
+
+# Of experiments in which a sender has a processor.
+PROCESSOR_FIGURES = [_figure([name], [], "readings of the sender's processor") for name in ("processor", "waiting")]
