@@ -58,7 +58,7 @@ def run(
     """Make the missing runs of a profile, and load all of them.
 
     ``settings`` are those of ``--set``: ``{"path.rtt": "80 ms"}``. ``runs`` is the directory of experiments, by default
-    ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/event.py). It makes no report;
+    ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/batch.py). It makes no report;
     ``howdah report`` does. Raises HowdahError as the command does.
     """
     events = Events(on_event or (lambda _event: None))

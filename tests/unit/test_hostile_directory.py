@@ -60,8 +60,8 @@ def test_each_interpreter_is_started_without_the_directory() -> None:
         "place.py",
         "timer_lateness.py",
         "image.py",
-        "strategy.py",
-        "remote.py",
+        "provision.py",
+        "connect.py",
         "main.py",
         "extra.py",
     }  # the last five name it
