@@ -25,8 +25,8 @@ from howdah.claim.expectation import (
     other_number,
 )
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS, UNSUPPORTED, metric_called
-from howdah.claim.mechanism import reverse_of, summed_up, verdict_over
-from howdah.claim.words import expected_text
+from howdah.claim.grid import reverse_of, summed_up, verdict_over
+from howdah.claim.judging import expected_text
 from howdah.metric import Metric
 from howdah.profile.claim import ClaimSection, ExpectSection
 from howdah.profile.source import parse_yaml

@@ -21,9 +21,8 @@ from howdah.number import rounded
 from howdah.profile import Profile
 from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
-from howdah.profile.control import CONTROL_AXIS, axis_key
+from howdah.profile.control import CONTROL_AXIS, UNKNOWN_AXIS, axis_key
 from howdah.profile.figure import FigureSection
-from howdah.profile.unknown import UNKNOWN_AXIS
 from howdah.record.claims import MeasuredRow, SampleRow
 from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import sha256_text

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from howdah.errors import ProfileError
-from howdah.profile.dotted import dotted
 from howdah.profile.field import Section
+from howdah.profile.override import dotted
 from howdah.profile.source import Document, parse_yaml
 
 _Section = TypeVar("_Section", bound=Section)

@@ -17,7 +17,7 @@ from howdah.claim.finding import FAIL
 from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.profile import load
-from howdah.profile.unknown import UNKNOWN_AXIS
+from howdah.profile.control import UNKNOWN_AXIS
 from howdah.record.directory import RunDirectory
 from howdah.record.run import read_record
 from howdah.report.build import report

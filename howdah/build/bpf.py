@@ -15,8 +15,7 @@ from howdah.algorithm import module_name
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.compiler import first_error
 from howdah.build.module_build import ModuleFailure, Target
-from howdah.build.sandbox import mark, sandbox_of
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supervise import CommandFailedError, mark, run_logged, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.distribution import installing
 from howdah.errors import HowdahError

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from howdah.build.cache import Cache, content_key, locked
-from howdah.build.source_tree import LINK, PROGRAM, TreeContent, content_of, read_tree
+from howdah.build.kernel_source import LINK, PROGRAM, TreeContent, content_of, read_tree
 from howdah.record.directory import read_json, write_json
 
 KIND = "build-tree"

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from howdah.build.cache import content_key
 from howdah.errors import HowdahError
@@ -164,7 +164,7 @@ def _is_whole(piece: Ready) -> bool:
 def _parsed(place: Path, text: bytes) -> BundleFile:
     where = str(place)
     try:
-        value: dict[str, Any] = json.loads(text)
+        value = json.loads(text)
         number = value["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"the {MANIFEST} of this bundle cannot be read", where=where, hint=FETCH) from error

@@ -11,12 +11,13 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.archive import configured_mirror
 from howdah.build.cache import Cache, Progress, content_key
-from howdah.build.mirror import configured_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.supply import supplied
 from howdah.build.tools import Tools, build_tools
@@ -262,3 +263,54 @@ def further_packages(plan: Plan) -> tuple[str, ...]:
     own = dict.fromkeys(package for flow in plan.flows for package in flow.kind.packages)
     stacks = {name for flow in plan.flows if flow.quic is not None for name in STACKS[flow.quic].packages}
     return (*own, *sorted(stacks))
+
+
+LOADER_NAME, LIBRARY_NAME = "ld.so", "lib"  # links in the directory where the kernel is started
+_STARTED_LAYOUT = "1"
+_INTERPRETER = 3  # PT_INTERP
+_HEADER_TABLE, _HEADER_SIZES = 32, 54  # offsets in the header of a 64-bit file: e_phoff, e_phentsize
+_GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
+
+
+def needed_glibc(program: bytes) -> tuple[int, ...]:
+    """The oldest GNU C library that has all symbols of a program; () where it asks for none."""
+    return max(((int(major), int(minor)) for major, minor in _GLIBC.findall(program)), default=())
+
+
+def image_of_tree(image: Path, image_sha256: str, tools: Tools, tree: GuestTree, cache: Cache) -> Path | None:
+    """The image with the tree's loader; None where it, or what is loaded into it, needs a newer C library.
+
+    Where the machine has an older C library than the image wants, or none (musl), it would not start at all. The name
+    of its loader is part of the file (PT_INTERP, elf(5)); the kernel takes it relative to the working directory, where
+    the launcher links it.
+    """
+    key = content_key(_STARTED_LAYOUT, image_sha256, tools.key, str(tree.glibc))
+    found = cache.find("started", key)
+    if found is None:
+        content = image.read_bytes()
+        needed = max(needed_glibc(content), needed_glibc(tools.shim.read_bytes()))
+        changed = None if not tree.glibc or needed > tree.glibc else with_loader(content, f"./{LOADER_NAME}")
+        if changed is None:
+            return None
+
+        def write(directory: Path, _log: Path) -> None:
+            file = directory / "linux"
+            file.write_bytes(changed)
+            file.chmod(0o755)
+
+        found = cache.build("started", key, write)
+    return found / "linux"
+
+
+def with_loader(program: bytes, loader: str) -> bytes | None:
+    """The same program with another loader; None for one that has none, or one with a shorter name."""
+    (table,) = struct.unpack_from("<Q", program, _HEADER_TABLE)
+    size, count = struct.unpack_from("<HH", program, _HEADER_SIZES)
+    for number in range(count):
+        kind, _flags, offset, _address, _physical, length = struct.unpack_from(
+            "<IIQQQQ", program, table + number * size
+        )
+        name = loader.encode() + b"\0"
+        if kind == _INTERPRETER and len(name) <= length:
+            return program[:offset] + name.ljust(length, b"\0") + program[offset + length :]
+    return None

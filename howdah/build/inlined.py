@@ -21,8 +21,7 @@ from howdah.build.build_tree import TreeChangedError, copy_tree
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
 from howdah.build.kernel_source import provide_source, unpack_command
-from howdah.build.sandbox import sandbox_of
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supervise import CommandFailedError, run_logged, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.build.uml_kernel import Kernel, kernel_key
 from howdah.distribution import installing

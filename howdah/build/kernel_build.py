@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache, Progress, content_key, file_sha256, link_file
@@ -25,11 +25,10 @@ from howdah.build.kernel_make import (
     read_wanted,
     taken,
 )
-from howdah.build.kernel_source import KernelSource, unpack_command
-from howdah.build.sandbox import Sandbox, mark, sandbox_of
-from howdah.build.source_tree import TreeContent, files_sha256
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.kernel_source import KernelSource, TreeContent, files_sha256, unpack_command
+from howdah.build.supervise import CommandFailedError, Sandbox, mark, run_logged, sandbox_of
 from howdah.build.tools import Tools, compiler_version, toolchain
+from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.profile.ready import module_information
 
@@ -74,6 +73,25 @@ _VIRTUAL_TIME = "UML_TIME_TRAVEL_SUPPORT"
 
 class KbuildError(HowdahError):
     """The kernel's build refused; it ended its work itself, so that the next one can go on from there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltKernel:
+    """What is known of a built kernel, beside it. Hashes are SHA-256, hexadecimal.
+
+    ``interface`` names what modules are built against: kernels in which it is the same load the same modules. None
+    where that is not known; the image then stands for it.
+    """
+
+    name: str
+    release: str
+    source: str
+    compiler: str
+    config_sha256: str
+    image_sha256: str
+    vermagic: str
+    interface: str | None = None
+    options_not_taken: tuple[str, ...]
 
 
 class KernelBuild:
@@ -270,18 +288,18 @@ class KernelBuild:
 
     def _record(self, vermagic: str, missing: list[str], interface: str | None) -> None:
         image = self.directory / "linux"
-        record: dict[str, Any] = {
-            "name": self.source.name,
-            "release": (self.build_dir / "include/config/kernel.release").read_text().strip(),
-            "source": self.source.description,
-            "compiler": compiler_version(),
-            "config_sha256": file_sha256(self.build_dir / ".config"),
-            "image_sha256": file_sha256(image),
-            "vermagic": vermagic,
-            "interface": interface,
-            "options_not_taken": missing,
-        }
-        (self.directory / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+        record = BuiltKernel(
+            name=self.source.name,
+            release=(self.build_dir / "include/config/kernel.release").read_text().strip(),
+            source=self.source.description,
+            compiler=compiler_version(),
+            config_sha256=file_sha256(self.build_dir / ".config"),
+            image_sha256=file_sha256(image),
+            vermagic=vermagic,
+            interface=interface,
+            options_not_taken=tuple(missing),
+        )
+        (self.directory / RECORD).write_text(json.dumps(encoded(record), indent=1) + "\n")
 
     def _make(self, failing: str, *arguments: str, on_line: Callable[[str], None] | None = None) -> None:
         arguments = (*self._compiler.arguments, *arguments)

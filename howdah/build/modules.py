@@ -15,10 +15,9 @@ from typing import Any
 from howdah.algorithm import MODULE_PREFIX, is_bpf, module_name
 from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
-from howdah.build.module_build import SYMBOLS, ModuleFailure, Target, build_directory, check_built
+from howdah.build.module_build import SYMBOLS, ModuleFailure, Target, build_directory, check_built, private_header
 from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
-from howdah.build.private_size import private_header
-from howdah.build.sandbox import mark, sandbox_of
+from howdah.build.supervise import mark, sandbox_of
 from howdah.build.supply import supplied
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
-from howdah.build.sandbox import Sandbox, sandbox_of
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supervise import CommandFailedError, Sandbox, run_logged, sandbox_of
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import STACKS, file_of, written

@@ -9,12 +9,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.build.archive import release_order
 from howdah.build.build_tree import TreeChangedError
 from howdah.build.cache import Cache, Progress, content_key
-from howdah.build.kernel_build import RECORD, KbuildError, KernelBuild
+from howdah.build.kernel_build import RECORD, BuiltKernel, KbuildError, KernelBuild
 from howdah.build.kernel_make import IMAGE_FLAGS, make_command, read_wanted
 from howdah.build.kernel_source import KernelSource, provide_source, release_of
 from howdah.build.supply import supplied
@@ -27,27 +26,14 @@ _LAYOUT, _LAYOUT_OF_A_TREE = "1", "tree 1"
 _ATTEMPTS = 3  # at copying a tree that is edited meanwhile
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A built kernel. ``source_dir`` and ``build_dir`` are what ``make M=`` takes; hashes are SHA-256, hexadecimal.
+@dataclass(frozen=True, kw_only=True)
+class Kernel(BuiltKernel):
+    """A built kernel. ``source_dir`` and ``build_dir`` are what ``make M=`` takes."""
 
-    ``interface`` names what modules are built against: kernels in which it is the same load the same modules. None
-    where that is not known; the image then stands for it.
-    """
-
-    name: str
     directory: Path
     image: Path
     build_dir: Path
     source_dir: Path
-    release: str
-    config_sha256: str
-    image_sha256: str
-    source: str
-    compiler: str
-    vermagic: str
-    options_not_taken: tuple[str, ...]
-    interface: str | None = None
 
     @property
     def key(self) -> str:
@@ -154,7 +140,7 @@ def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> 
 def load_kernel(directory: Path, **known: str) -> Kernel:
     """Read an entry of the cache; ``known`` takes the place of what it says. Raises HowdahError when it was damaged."""
     try:
-        record: dict[str, Any] = {**json.loads((directory / RECORD).read_text()), **known}
+        record = {**json.loads((directory / RECORD).read_text()), **known}
         record["options_not_taken"] = tuple(record["options_not_taken"])
         record.pop("tree", None)  # of an older howdah
         kernel = Kernel(
@@ -173,7 +159,7 @@ def load_kernel(directory: Path, **known: str) -> Kernel:
     )
 
 
-def kernel_rows(cache: Cache | None = None) -> Iterator[dict[str, Any]]:
+def kernel_rows(cache: Cache | None = None) -> Iterator[dict[str, str | list[str]]]:
     """Each kernel in the cache."""
     for directory in (cache or Cache()).entries("kernel"):
         kernel = load_kernel(directory)
@@ -187,17 +173,17 @@ def kernel_rows(cache: Cache | None = None) -> Iterator[dict[str, Any]]:
         }
 
 
-def built_kernels(cache: Cache | None = None) -> Iterator[dict[str, Any]]:
+def built_kernels(cache: Cache | None = None) -> Iterator[dict[str, str]]:
     """A row for each kernel in the cache, for ``howdah list kernels``."""
-    for row in kernel_rows(cache):
-        image, options = row["image_sha256"][:12], " ".join(row["options_not_taken"])
+    for directory in (cache or Cache()).entries("kernel"):
+        kernel = load_kernel(directory)
         yield {
-            "kernel": row["kernel"],
-            "release": row["release"],
-            "source": row["source"],
-            "image": image,
-            "options not taken": options,
-            "directory": row["directory"],
+            "kernel": kernel.name,
+            "release": kernel.release,
+            "source": kernel.source,
+            "image": kernel.image_sha256[:12],
+            "options not taken": " ".join(kernel.options_not_taken),
+            "directory": str(directory),
         }
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from howdah.claim.expectation import bounds
 from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_called
 from howdah.claim.grid import judge_grid
-from howdah.claim.judging import Judging
+from howdah.claim.judging import Judging, expected_text
 from howdah.claim.sample import Field, Made
-from howdah.claim.words import expected_text
 from howdah.errors import HowdahError
 from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection
@@ -119,7 +118,7 @@ def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
     cells = [Made(cell.run, cell.axes, cell.algorithm, cell.repetition, runs.get(cell.run)) for cell in index.cells]
     axes = {name: [str(value) for value in values] for name, values in index.axes.items()}
-    field = Field(cells, document.data, sections.controls, axes, sections.unknown)
+    field = Field(cells, document, sections.controls, axes, sections.unknown)
     return field, index.quick, sections.claims
 
 

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.plan.plan import BACKGROUND
 from howdah.profile.claim import SelectorSection
 from howdah.profile.claim_check import ALGORITHM, TRAFFIC_AXIS
-from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
-from howdah.profile.dotted import canonical
-from howdah.profile.override import field_value
-from howdah.profile.unknown import UNKNOWN_AXIS, UnknownsSection
+from howdah.profile.control import CONTROL_AXIS, UNKNOWN_AXIS, ControlSection, UnknownsSection, axis_key
+from howdah.profile.override import canonical, field_value
+from howdah.profile.source import Document, Scalar
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 
@@ -36,7 +35,7 @@ class Made:
     """A run that the experiment asks for; ``run`` is None while it has not been made."""
 
     name: str
-    axes: dict[str, Any]
+    axes: dict[str, Scalar]
     algorithm: str
     repetition: int
     run: Run | None
@@ -48,12 +47,12 @@ class Field:
     their values, also those that were left out, and what its source leaves open."""
 
     runs: list[Made]
-    data: dict[str, Any]
+    document: Document
     controls: dict[str, ControlSection]
     axes: dict[str, list[str]]
     unknowns: UnknownsSection | None = None
 
-    def at(self, point: dict[str, Any]) -> list[Made]:
+    def at(self, point: Mapping[str, Scalar]) -> list[Made]:
         """The runs at a point: its axes with their values; an axis that is not named is not looked at."""
         return [made for made in self.runs if self._is_at(made, point)]
 
@@ -63,7 +62,7 @@ class Field:
         here = [made.axes for made in self.runs if (made.axes.get(CONTROL_AXIS), made.axes.get(UNKNOWN_AXIS)) == own]
         return list(dict.fromkeys(str(axes[axis]) for axes in here if axis in axes))
 
-    def _is_at(self, made: Made, point: dict[str, Any]) -> bool:
+    def _is_at(self, made: Made, point: Mapping[str, Scalar]) -> bool:
         if any(axis in made.axes and axis not in point for axis in _OWN_AXES):
             return False
         return all(self._has(made, axis, wanted) for axis, wanted in point.items())
@@ -74,9 +73,10 @@ class Field:
         if axis in _OWN_AXES:
             return False
         control = made.axes.get(CONTROL_AXIS)
-        if control in self.controls and axis in {canonical(self.data, name) for name in self.controls[control].set}:
+        changed = self.controls[str(control)].set if control in self.controls else ()
+        if axis in {canonical(self.document.data, name) for name in changed}:
             return True  # the control's value stands for all of the axis'
-        written = made.algorithm if axis == ALGORITHM else field_value(self.data, axis)
+        written = made.algorithm if axis == ALGORITHM else field_value(self.document.data, axis)
         return axis_key(written) == axis_key(wanted)
 
 

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -213,7 +213,3 @@ def _fairness(flows: list[Flow], acked: dict[int, Series], convergence_s: float)
         index = jain_index([float(rate) for rate in rates]) if len(flows) > 1 else 1.0
         if index is not None:
             yield index
-
-
-def to_json(score: Score) -> dict[str, Any]:
-    return vars(score)

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connects a client to a running scheduler, or to a cluster started for one command."""
+"""Connects a client to a running scheduler, or to a cluster started for one command.
+
+Such a cluster is started here, on other machines over SSH, or as jobs of SLURM.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import shlex
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -12,14 +18,155 @@ from typing import Any
 
 import dask
 from distributed import Client, LocalCluster, Security
+from tornado.web import ErrorHandler
 
 from howdah.cluster import worker
-from howdah.cluster.certificate import AUTHORITY, CERTIFICATE, KEY
-from howdah.cluster.dashboard import ADDRESS, NO_PAGES, PAGES, guard
+from howdah.cluster.held import NAME as HELD
 from howdah.cluster.place import Place, Tell
-from howdah.cluster.reach import LOOPBACK, check_scheduler
-from howdah.cluster.remote import slurm_cluster, ssh_cluster
+from howdah.cluster.reach import AUTHORITY, CERTIFICATE, KEY, check_scheduler, require_tls
 from howdah.errors import HowdahError
+from howdah.extra import install_extra
+from howdah.profile.source import parse_yaml, read_text
+from howdah.publish.guard import LOOPBACK, is_loopback, refusal
+
+ADDRESS = f"{LOOPBACK}:0"
+_SCHEDULER, _WORKER = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
+_ROUTES = list(dask.config.get(_SCHEDULER))
+# Dask opens a port for them in every process, whether anybody asks for a dashboard or not.
+NO_PAGES: dict[str, list[str]] = {_SCHEDULER: [], _WORKER: []}
+PAGES: dict[str, list[str]] = {_SCHEDULER: _ROUTES}
+
+
+def guard(scheduler: Any) -> None:
+    """Apply the rules of howdah/publish/guard.py to all of Dask's pages, Bokeh's included."""
+    application, port = scheduler.http_application, scheduler.http_server.port
+    found = application.find_handler
+
+    def find_handler(request: Any, **options: Any) -> Any:
+        refused = refusal(request.headers, LOOPBACK, port)
+        if refused is None:
+            return found(request, **options)
+        return application.get_handler_delegate(request, ErrorHandler, {"status_code": refused[0]})
+
+    application.find_handler = find_handler
+
+
+_PYTHON = f"env PYTHONSAFEPATH=1 {shlex.quote(sys.executable)}"  # Dask puts it into a line for a shell
+
+
+def ssh_cluster(file: Path, security: Security | None) -> Any:
+    """Start the scheduler on the first host, and a worker on each with a run for each of its cores."""
+    hosts = read_hosts(file)
+    try:
+        import asyncssh  # noqa: F401
+        from distributed import SSHCluster
+    except ImportError as error:
+        raise HowdahError(f"--cluster ssh needs {error.name}", hint=install_extra("ssh")) from error
+    addresses = _addresses(hosts)
+    for host, address in addresses.items():
+        require_tls(address or host, security)
+    scheduler: dict[str, object] = {"dashboard": False, "dashboard_address": ADDRESS, "port": 0, "preload": [HELD]}
+    if addresses[hosts[0]] is not None:
+        scheduler["host"] = addresses[hosts[0]]  # else Dask listens on every address
+    if security is not None:
+        scheduler["protocol"] = "tls://"
+    workers: dict[str, object] = {"dashboard_address": ADDRESS, "preload_nanny": [HELD], "memory_limit": 0}
+    if (address := _common(addresses)) is not None:
+        workers["host"] = address
+    try:
+        with dask.config.set(_certificates(security)):  # what is started is given this configuration
+            return SSHCluster(
+                [hosts[0], *hosts],
+                connect_options={},  # ~/.ssh/config has users, ports and keys
+                scheduler_options=scheduler,
+                worker_options=workers,
+                remote_python=_PYTHON,
+                security=security,
+            )
+    except Exception as error:
+        raise HowdahError(
+            f"the cluster cannot be started over SSH: {explain_ssh(error)}",
+            where=str(file),
+            hint=f"Each host must let you in without a password, and have howdah in {sys.executable}.",
+        ) from error
+
+
+def explain_ssh(error: Exception) -> str:
+    """Unwrap the connection's error from Dask's."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return str(cause) or type(cause).__name__
+
+
+def _certificates(security: Security | None) -> dict[str, str | bool]:
+    """Dask's configuration of certificates, which are at the same path on every host."""
+    if security is None:
+        return {}
+    settings: dict[str, str | bool] = {"distributed.comm.require-encryption": True}
+    for role in ("scheduler", "worker", "client"):
+        found = security.get_tls_config_for_role(role)
+        settings |= {f"distributed.comm.tls.{role}.{kind}": found[kind] for kind in ("cert", "key")}
+        settings["distributed.comm.tls.ca-file"] = found["ca_file"]
+    return settings
+
+
+def _addresses(hosts: list[str]) -> dict[str, str | None]:
+    """The address at which others reach each host; None for a name that only SSH knows, or for this machine's loopback
+    while other hosts are elsewhere."""
+    found: dict[str, str | None] = {}
+    for host in hosts:
+        found[host] = None
+        with suppress(OSError):
+            found[host] = str(socket.getaddrinfo(host.rpartition("@")[2], None, type=socket.SOCK_STREAM)[0][4][0])
+    if not all(address is not None and is_loopback(address) for address in found.values()):
+        found = {host: None if address is None or is_loopback(address) else address for host, address in found.items()}
+    return found
+
+
+def _common(addresses: dict[str, str | None]) -> str | None:
+    """The one address for all workers, which get the same options; it fits them only on loopback."""
+    found = set(addresses.values())
+    only = found.pop() if len(found) == 1 else None
+    return only if only is not None and is_loopback(only) else None
+
+
+def read_hosts(file: Path) -> list[str]:
+    """Read one host a line; text after # is a comment. Raises HowdahError for an empty list."""
+    lines = read_text(file, "list of hosts").splitlines()
+    hosts = [host for line in lines if (host := line.partition("#")[0].strip())]
+    if not hosts:
+        raise HowdahError("the list of hosts is empty", where=str(file))
+    return hosts
+
+
+def slurm_cluster(file: Path, security: Security | None) -> Any:
+    """Submit as many jobs as ``jobs`` of the file says; its other settings are those of dask_jobqueue.SLURMCluster."""
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError as error:
+        raise HowdahError("--cluster slurm needs dask-jobqueue", hint=install_extra("slurm")) from error
+    settings = {"processes": 1, "python": _PYTHON} | read_settings(file)
+    jobs = settings.pop("jobs", 1)
+    if not isinstance(jobs, int) or jobs < 1:
+        raise HowdahError(f"jobs: expected how many jobs to start, not {jobs!r}", where=str(file))
+    if settings.get("interface") != "lo":
+        require_tls("SLURM's nodes", security)
+    try:
+        cluster = SLURMCluster(**settings, security=security)
+        cluster.scale(jobs=jobs)
+    except Exception as error:
+        raise HowdahError(f"the cluster cannot be started: {error}", where=str(file)) from error
+    return cluster
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """A YAML file with one mapping. Raises HowdahError."""
+    value, _places = parse_yaml(read_text(file, "file of settings"), str(file))
+    if not isinstance(value, dict):
+        raise HowdahError("this is not a mapping of settings", where=str(file))
+    return value
+
 
 _CONNECT_S = 20
 # Of Dask, in all its processes. The client gives a lost worker's runs to others: it waits for those that may be
@@ -90,7 +237,7 @@ def _started(place: Place, security: Any) -> Iterator[Any]:
 
 
 def security_of(directory: Path | None) -> Any:
-    """Dask's settings for certificates in a directory (howdah/cluster/certificate.py); None without one."""
+    """Dask's settings for certificates in a directory (howdah/cluster/reach.py); None without one."""
     if directory is None:
         return None
     files = {name: directory / name for name in (AUTHORITY, CERTIFICATE, KEY)}

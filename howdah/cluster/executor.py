@@ -18,10 +18,10 @@ from distributed import Client, Future, KilledWorker, fire_and_forget
 
 from howdah.build.cache import Cache
 from howdah.cluster import worker
-from howdah.cluster.attachment import DetachedError
 from howdah.cluster.message import Delivery, Failure, Order, RunProgress, Unready, call
+from howdah.cluster.place import DetachedError
 from howdah.cluster.publisher import Publisher
-from howdah.cluster.shared import SharedStore
+from howdah.cluster.store import SharedStore
 from howdah.cluster.workers import Load, Member, Tally, Workers, identity
 from howdah.engine.engine_bundle import Portable
 from howdah.engine.registry import engine as find_engine

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from distributed import Client
 from distributed.protocol.pickle import dumps, loads
 
 from howdah.build.packed_piece import PackedPiece
+from howdah.codec import decoded, encoded
 from howdah.errors import HowdahError
 from howdah.work.experiment import PlannedRun
 
@@ -34,14 +35,6 @@ class About:
     slots: int
     making: list[str]
     unfetched: list[MadeRun]
-
-    def told(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def heard(cls, told: Mapping[str, Any]) -> Self:
-        """Raises TypeError for what another version told."""
-        return cls(**{**told, "unfetched": [MadeRun(**each) for each in told["unfetched"]]})
 
 
 @dataclass(frozen=True)
@@ -110,15 +103,14 @@ class MadeRun:
     host: str = ""
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(encoded(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         """Raises ValueError for what is no such run."""
-        found = json.loads(text)
         try:
-            return cls(**found)
-        except TypeError as error:
+            return decoded(cls, json.loads(text))
+        except (TypeError, AttributeError) as error:
             raise ValueError(str(error)) from error
 
 
@@ -169,9 +161,6 @@ class RunProgress:
     phase: str | None = None
     done_us: int = 0
     of_us: int = 0
-
-    def told(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def heard(cls, told: Mapping[str, Any]) -> Self:

@@ -1,17 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the executor of a place. Imports Dask only for a cluster, because it is an optional extra."""
+"""Opens the executor of a place, and remembers a command that left a cluster at work.
+
+``howdah attach`` repeats it. Imports Dask only for a cluster, because it is an optional extra.
+
+A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. Each stored command has an
+HMAC with a key in the user's cache, because a runs directory may come from elsewhere and a command may do anything.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-from howdah.cluster.attachment import attachable
-from howdah.cluster.place import Place, Tell
+from howdah.build.cache import code, is_ours
+from howdah.cluster.place import DetachedError, Place, Tell
 from howdah.errors import HowdahError
 from howdah.extra import install_extra
+from howdah.record.directory import read_json, write_json
+from howdah.record.provenance import now
+from howdah.running import is_running
 from howdah.work.job import Executor
+
+_FILE = ".attach.json"
+_CODE = "code"
+
+
+@contextmanager
+def attachable(runs: Path, scheduler: str) -> Iterator[None]:
+    """Store the command beside its runs until it succeeds."""
+
+    def leave(_signal: int, _frame: FrameType | None) -> None:
+        raise DetachedError
+
+    file = runs / _FILE
+    with suppress(OSError):
+        runs.mkdir(parents=True, exist_ok=True)
+        words = {"arguments": sys.argv[1:], "directory": str(Path.cwd())}
+        kept = {**words, "scheduler": scheduler, "process": os.getpid(), "started": now()}
+        write_json(file, {**kept, _CODE: code(_content(kept))})
+    before = signal.signal(signal.SIGHUP, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    file.unlink(missing_ok=True)
+
+
+def attached(runs: Path) -> tuple[list[str], Path]:
+    """Arguments and directory of the stored command.
+
+    Raises HowdahError if it is missing, or was not given by this user.
+    """
+    try:
+        found = read_json(runs / _FILE)
+    except FileNotFoundError:
+        raise HowdahError(
+            "no command that used a cluster was interrupted here",
+            where=str(runs),
+            hint="Name the directory of its runs with --runs DIR.",
+        ) from None
+    kept = found if isinstance(found, dict) else {}
+    if not is_ours(_content(kept), kept.get(_CODE)):
+        raise HowdahError(
+            "the command that this file has is not one that you gave, with this cache",
+            where=str(runs / _FILE),
+            hint="Give the command again yourself, with the same --runs: what its workers have finished is taken.",
+        )
+    if is_running(kept["process"]) and kept["process"] != os.getpid():
+        raise HowdahError(f"that command is still running (process {kept['process']})", where=str(runs))
+    return list(kept["arguments"]), Path(kept["directory"])
+
+
+def _content(kept: dict[str, Any]) -> bytes:
+    said = {name: value for name, value in kept.items() if name != _CODE}
+    return b"attach\0" + json.dumps(said, sort_keys=True).encode()
 
 
 @contextmanager
@@ -28,7 +97,7 @@ def executor_at(
     with needs_dask():
         from howdah.cluster.connect import connected
         from howdah.cluster.executor import ClusterExecutor
-        from howdah.cluster.shared import SharedStore
+        from howdah.cluster.store import SharedStore
     with ExitStack() as stack:
         shared = SharedStore(place.store) if place.store is not None else None
         client = stack.enter_context(connected(place, tell))

@@ -17,6 +17,10 @@ _KINDS = "local, local:N, ssh:hosts.txt or slurm:cluster.yaml"
 Tell = Callable[[str], None]
 
 
+class DetachedError(KeyboardInterrupt):
+    """The terminal is gone: the command ends and the cluster goes on."""
+
+
 @dataclass(frozen=True)
 class Place:
     """``scheduler`` is an address; ``kind`` and ``argument`` say what to start instead. Without either, it is this

@@ -14,8 +14,7 @@ from distributed import Client
 from howdah.build.cache import file_sha256
 from howdah.cluster import worker
 from howdah.cluster.message import Delivery, MadeRun, call
-from howdah.cluster.result import results_sha256, unpack_run
-from howdah.cluster.shared import SharedStore
+from howdah.cluster.store import SharedStore, results_sha256, unpack_run
 from howdah.errors import HowdahError, explain
 from howdah.publish.sweep import Sweep
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory

@@ -15,9 +15,9 @@ import dask
 from distributed import Scheduler, Worker
 
 from howdah.cluster import worker as tasks
-from howdah.cluster.connect import SETTINGS, security_of
-from howdah.cluster.dashboard import ADDRESS, PAGES, guard
-from howdah.cluster.reach import LOOPBACK, check_scheduler, host_of, own_host, require_tls
+from howdah.cluster.connect import ADDRESS, PAGES, SETTINGS, guard, security_of
+from howdah.cluster.reach import check_scheduler, host_of, own_host, require_tls
+from howdah.publish.guard import LOOPBACK
 from howdah.scratch import scratch
 
 _LOOK_AGAIN_S = 2.0

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps packed pieces, bundles and unfetched runs in the cache of a machine of workers.
+"""Keeps packed pieces, bundles and unfetched runs in the cache of a machine of workers, and runs on their way.
 
-All workers of a machine that have one cache share it.
+All workers of a machine that have one cache share it. Finished runs may be kept in a place that workers and client
+share: a file system or an object store. There each key has a directory with a pack and a record for each time it was
+made, named by the hash of the pack. The record is written last, so a pack without a record does not count.
+
+A run is packed for transport with the digest of every file; the client checks and unpacks it. The agent's part of
+share/ is in the cache of both sides, so it is named and not sent.
 """
 
 from __future__ import annotations
@@ -23,9 +28,14 @@ from howdah.build.packed_piece import PackedPiece, unpack_piece
 from howdah.build.supply import by_digest, has_digest
 from howdah.cluster.message import MadeRun, WantedBundle
 from howdah.engine.engine_bundle import write_sent
-from howdah.errors import HowdahError
-from howdah.record.directory import PARTIAL, is_abandoned, write_whole
-from howdah.record.provenance import now
+from howdah.errors import HowdahError, explain
+from howdah.pack.archive import INDEX, extract, write_archive
+from howdah.pack.content import PackedFile
+from howdah.pack.shape import PackIndex, check_run_index
+from howdah.record.digest import covered, file_sha256, mismatches, refusal
+from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, write_whole
+from howdah.record.provenance import now, sha256_text
+from howdah.record.run import RunRecord, read_record
 
 _SENT, _BUNDLE = "sent", "bundle"
 _RESULT, _PACK = "result.json", "run.howdah.tar.zst"
@@ -199,3 +209,127 @@ def check_programs(files: Sequence[Path]) -> None:
                 f"{file.name} needs glibc {wanted}, and this machine has {name or 'another C library'} {version}",
                 hint="Run the command on the machine with the oldest C library: its programs run on newer ones.",
             )
+
+
+_PACK, _RECORD = ".howdah.tar.zst", ".json"
+
+
+class SharedStore:
+    """``url`` is one of fsspec's: file:///shared/runs, s3://bucket/runs. Raises HowdahError where it is none."""
+
+    def __init__(self, url: str) -> None:
+        from fsspec.core import url_to_fs
+
+        self.url = url
+        try:
+            self._files, root = url_to_fs(url)
+        except (ImportError, ValueError, OSError) as error:
+            raise HowdahError(
+                f"this store cannot be used: {error}",
+                where=url,
+                hint="Name a directory or bucket as fsspec does: file:///shared/runs, s3://bucket/runs.",
+            ) from error
+        self._root = str(root).rstrip("/")
+
+    def put(self, made: MadeRun, pack: Path) -> None:
+        """Store a finished run. Raises HowdahError if that fails."""
+        place = f"{self._root}/{made.key}"
+        try:
+            self._files.makedirs(place, exist_ok=True)
+            self._write(f"{place}/{made.sha256}{_PACK}", pack.read_bytes())
+            self._write(f"{place}/{made.sha256}{_RECORD}", made.to_json().encode())
+        except Exception as error:
+            raise HowdahError(f"the run cannot be put into the store: {_explain(error)}", where=self.url) from error
+
+    def _write(self, target: str, content: bytes) -> None:
+        """Write under another name and rename, so that no reader sees half a file."""
+        partial = f"{target}.writing-{secrets.token_hex(4)}"
+        self._files.pipe_file(partial, content)
+        self._files.mv(partial, target)
+
+    def keys(self) -> set[str]:
+        """Keys of runs that may be here. Raises HowdahError if the store does not answer."""
+        try:
+            return {str(name).rstrip("/").rpartition("/")[2] for name in self._files.ls(self._root, detail=False)}
+        except FileNotFoundError:
+            return set()
+        except Exception as error:
+            raise HowdahError(f"the store cannot be read: {_explain(error)}", where=self.url) from error
+
+    def find(self, key: str) -> list[MadeRun]:
+        """The records of all runs of this key. Unreadable ones are skipped."""
+        found = []
+        with suppress(Exception):
+            self._files.invalidate_cache()
+            for name in sorted(map(str, self._files.ls(f"{self._root}/{key}", detail=False))):
+                if name.endswith(_RECORD):
+                    with suppress(ValueError):
+                        made = MadeRun.from_json(self._files.cat_file(name))
+                        if made.key == key and name.endswith(f"/{made.sha256}{_RECORD}"):
+                            found.append(made)
+        return found
+
+    def read(self, made: MadeRun) -> bytes:
+        """Read the pack of a record. Raises HowdahError if that fails."""
+        try:
+            return bytes(self._files.cat_file(f"{self._root}/{made.key}/{made.sha256}{_PACK}"))
+        except Exception as error:
+            raise HowdahError(f"the run cannot be taken from the store: {_explain(error)}", where=self.url) from error
+
+
+def _explain(error: Exception) -> str:
+    """Turn the errors of each kind of store into HowdahError."""
+    return explain(error) if isinstance(error, OSError) else str(error) or type(error).__name__
+
+
+_RESULTS = ("metrics.json", "verdict.json")
+
+
+def results_sha256(directory: RunDirectory) -> str:
+    """SHA-256 of what must be equal wherever a run is made: its measures and its verdict."""
+    return sha256_text("".join(file_sha256(directory.path / name) for name in _RESULTS))
+
+
+def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
+    """Write the run's files, without those of share/, to ``target``; the file's SHA-256."""
+    names = [each for each in (*covered(directory), "run.json") if not each.startswith("share/")]
+    files = [PackedFile(each, directory.path / each) for each in names]
+    write_archive(target, name, PackIndex(runs=[name]), files, check_run_index)
+    return file_sha256(target)
+
+
+def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, agent: Path | None) -> None:
+    """Unpack a run into the partial ``directory``, and check every file.
+
+    share/ comes from ``agent``, the agent's entry of the cache. Raises HowdahError where the run is not that of the
+    key, or a file differs from what it was when the run ended.
+    """
+    shutil.rmtree(directory.path, ignore_errors=True)
+    extract(pack, directory.path, check_run_index)
+    (directory.path / INDEX).unlink()
+    record = read_record(directory)
+    if record.key != key or directory.plan.read_text(encoding="utf-8") != plan_json:
+        raise HowdahError("a worker sent another run than it was asked for", where=str(directory.path))
+    _fill_share(directory, record, agent)
+    wrong = mismatches(directory, record)
+    if wrong:
+        raise refusal(directory, wrong[0])
+
+
+def _fill_share(directory: RunDirectory, record: RunRecord, agent: Path | None) -> None:
+    for name in record.digests or {}:
+        if not name.startswith("share/"):
+            continue
+        inside = name.removeprefix("share/")
+        source = directory.plan if inside == "plan.json" else agent / inside if agent else None
+        if source is None or not source.is_file():
+            raise HowdahError(f"{name} of this run is not in the cache", where=str(directory.path))
+        target = directory.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if inside == "plan.json":
+            shutil.copyfile(source, target)
+            continue
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)

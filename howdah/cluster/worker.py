@@ -25,9 +25,8 @@ from distributed.worker import get_worker
 from howdah import __version__
 from howdah.build.packed_piece import PackedPiece
 from howdah.cluster.message import About, Delivery, Failure, MadeRun, Order, RunProgress, Unready, WantedBundle
-from howdah.cluster.result import pack_run, results_sha256
-from howdah.cluster.shared import SharedStore
-from howdah.cluster.store import Store
+from howdah.cluster.store import SharedStore, Store, pack_run, results_sha256
+from howdah.codec import encoded
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, place_of
 from howdah.plan.plan import Plan
@@ -36,8 +35,7 @@ from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.retention import remove_data
 from howdah.record.run import read_record
 from howdah.work.experiment import begin_run
-from howdah.work.local import failure
-from howdah.work.maker import Makers, Making
+from howdah.work.local import Makers, Making, failure
 
 CHUNK_BYTES = 1 << 22
 INLINE_BYTES = 1 << 20  # a packed run up to this size comes with its result
@@ -51,7 +49,7 @@ _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in se
 async def hello(dask_worker: Any) -> Any:
     """Describe this worker: ``About`` as a dictionary."""
 
-    def look() -> dict[str, Any]:
+    def look() -> About:
         store = Store()
         store.cache.root.mkdir(parents=True, exist_ok=True)
         with _parsing:
@@ -68,9 +66,9 @@ async def hello(dask_worker: Any) -> Any:
             store=store.name,
             unfetched=store.unfetched(),
             slots=dask_worker.state.nthreads,
-        ).told()
+        )
 
-    return await _told(look)
+    return await _told(lambda: encoded(look()))
 
 
 async def free_bytes() -> int:
@@ -224,8 +222,8 @@ def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Fa
             with _lock:
                 _making.pop(order.key, None)
                 status = makers.finish(making)
-        if "verdict" in making.last:
-            return _kept(store, directory, making.last["verdict"], order, started)
+        if making.last is not None and making.last.verdict is not None:
+            return _kept(store, directory, making.last.verdict, order, started)
         host = socket.gethostname()
         error = failure(making, status, Plan.from_json(order.plan).run, host)
         free_bytes = shutil.disk_usage(directory.path).free
@@ -237,7 +235,7 @@ def _made(store: Store, bundle: Path, order: Order, worker: Any) -> MadeRun | Fa
             error.where,
             error.hint,
             free_bytes=free_bytes,
-            killed="error" not in making.last,
+            killed=making.last is None or making.last.error is None,
         )
     finally:
         shutil.rmtree(directory.path, ignore_errors=True)
@@ -274,4 +272,5 @@ def _listen(making: Making, key: str, worker: Any) -> None:
             going = making.read()
         if going and time.monotonic() - said >= _SAY_EVERY_S:
             said = time.monotonic()
-            worker.log_event(EVENTS, RunProgress.heard({**making.phase, "key": key, "worker": worker.address}).told())
+            now = vars(making.phase) if making.phase is not None else {}
+            worker.log_event(EVENTS, encoded(RunProgress(key, worker.address, **now)))

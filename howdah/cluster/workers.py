@@ -25,6 +25,7 @@ from howdah.build.supply import digest_of
 from howdah.cluster import worker
 from howdah.cluster.message import About, Delivery, MadeRun, WantedBundle, WorkerUnreachableError, call
 from howdah.cluster.store import Store
+from howdah.codec import decoded
 from howdah.engine.engine_bundle import EngineBundle
 from howdah.errors import HowdahError
 from howdah.publish.sweep import Sweep
@@ -225,7 +226,7 @@ class Workers:
         """Prepare a worker and return its runs that nobody has fetched. Raises HowdahError if it cannot be used."""
         told = call(self.client, member.address, worker.hello)
         check(told, self._own)
-        about = About.heard(told)
+        about = decoded(About, told)
         member.host, member.store, member.slots, member.making = about.host, about.store, about.slots, about.making
         self._stores[member.address] = member.store
         with self._sending[member.store]:  # another worker of that machine gets what this one would

@@ -69,7 +69,7 @@ def answer(name: str, value: Mapping[str, Any] | FilePart, version: int | None =
 
 
 def tell(event: Mapping[str, Any]) -> None:
-    """Print an event of ``--json-events`` (howdah/work/event.py), at once: who reads it waits for it."""
+    """Print an event of ``--json-events`` (howdah/work/batch.py), at once: who reads it waits for it."""
     sys.stdout.write(json.dumps(_plain(event), allow_nan=False) + "\n")
     sys.stdout.flush()
 

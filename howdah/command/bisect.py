@@ -7,9 +7,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from howdah.bisect.session import Question, Session
-from howdah.bisect.trial import KernelTrial, chosen_claims
+from howdah.bisect.session import KernelTrial, Question, Session, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
+from howdah.codec import encoded
 from howdah.command.answer import answer as print_answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_set_option, check_jobs, cores
 from howdah.errors import ExitCode, UsageError
@@ -73,7 +73,7 @@ def execute(options: argparse.Namespace) -> int:
         told = {each: tree.describe(each) for each in ([found.first_bad] if found.first_bad else found.candidates)}
         place = trial.experiment.path
         (place / "bisect.log").write_text(log, encoding="utf-8")
-        answer = {**_answer(found), "steps": session.steps, "log": str(place / "bisect.log")}
+        answer = {**_answer(found), "steps": encoded(session.steps), "log": str(place / "bisect.log")}
         write_json(place / "bisect.json", {"format": FORMAT, "question": vars(question), **answer})
         if options.json:
             print_answer("bisect", answer)

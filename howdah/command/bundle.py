@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from howdah.build.bundle_file import read_bundle
-from howdah.build.corresponding import collect
+from howdah.build.inventory import collect
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.default import DEFAULT_KERNEL

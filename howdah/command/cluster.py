@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from howdah.cluster.attachment import attached
-from howdah.cluster.opened import needs_dask
+from howdah.cluster.opened import attached, needs_dask
 from howdah.cluster.place import TLS_VARIABLE, read_place
 from howdah.command.common import add_runs_option, cores
 from howdah.command.interruption import RUNS_KEPT
@@ -90,7 +89,7 @@ def _worker(options: argparse.Namespace) -> int:
 
 def _certificates(options: argparse.Namespace) -> int:
     with needs_dask():
-        from howdah.cluster.certificate import make_certificates
+        from howdah.cluster.reach import make_certificates
     if not 1 <= options.days <= 36500:
         raise UsageError("--days must be from 1 to 36500")
     for file in make_certificates(options.directory, options.days):

@@ -56,18 +56,18 @@ def _pack(options: argparse.Namespace) -> int:
         packed = pack(paths, target, kind=options.kind, tell=display.build)
     index, size = packed.index, packed.file.stat().st_size
     if options.json:
-        told = {name: index[name] for name in ("runs", "kind", "raw", "rewritten", "left_out")}
-        whole = sum(each["bytes"] for each in index["files"].values())
-        found = {"file": str(target), "bytes": size, "sha256": file_sha256(target), "files": len(index["files"])}
+        told = index.model_dump(include={"runs", "kind", "raw", "rewritten", "left_out"})
+        whole = sum(each.bytes for each in index.files.values())
+        found = {"file": str(target), "bytes": size, "sha256": file_sha256(target), "files": len(index.files)}
         answer("pack", {**found, "content_bytes": whole, **told})
         return 0
-    runs = len(index["runs"])
+    runs = len(index.runs)
     lines = [f"{target}: {runs} {'run' if runs == 1 else 'runs'}, {size / 1e6:.1f} MB"]
-    if index["rewritten"]:
-        lines.append(f"  paths of this machine were replaced in {len(index['rewritten'])} files (pack.json lists them)")
-    if index["left_out"]:
-        lines.append(f"  left out: {len(index['left_out'])} files or folders (pack.json lists them)")
-    signed = [name for name in index["left_out"] if "manifest.sha256" in name]
+    if index.rewritten:
+        lines.append(f"  paths of this machine were replaced in {len(index.rewritten)} files (pack.json lists them)")
+    if index.left_out:
+        lines.append(f"  left out: {len(index.left_out)} files or folders (pack.json lists them)")
+    signed = [name for name in index.left_out if "manifest.sha256" in name]
     if signed:
         lines.append(
             "  its signature was left out: it covers files that packing changed. Sign this file's sha256sum instead"
@@ -82,14 +82,14 @@ def _unpack(options: argparse.Namespace) -> int:
     name = options.file.name.removesuffix(SUFFIX).removesuffix(".tar.zst")
     target = options.directory or Path(name if name != options.file.name else f"{name}.d")
     index = unpack(options.file, target)
-    files, size = len(index["files"]), size_on_disk(index)
+    files, size = len(index.files), size_on_disk(index)
     if options.json:
-        found = {"directory": str(target), "experiments": index["experiments"], "files": files, "bytes": size}
+        found = {"directory": str(target), "experiments": index.experiments, "files": files, "bytes": size}
         answer("unpack", found)
     else:
-        first = target / index["experiments"][0] if index["experiments"] else target
+        first = target / index.experiments[0] if index.experiments else target
         told = (
-            f"{target}: {counted(len(index['runs']), 'run')}, {files} files, {size / 1e6:.1f} MB\n"
+            f"{target}: {counted(len(index.runs), 'run')}, {files} files, {size / 1e6:.1f} MB\n"
             f"  results: {first / 'report.html'}\n  check:   howdah verify {first}\n"
         )
         write_stdout(fitted(told, whole="check: "))

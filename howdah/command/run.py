@@ -40,10 +40,9 @@ from howdah.record.claims import ClaimsFile
 from howdah.record.directory import RunDirectory
 from howdah.record.index import ExperimentIndex, read_index
 from howdah.record.verdict import read_verdict
-from howdah.work.batch import Listener, Outcome
+from howdah.work.batch import Events, Listener, Outcome
 from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
-from howdah.work.event import Events
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare

@@ -7,7 +7,7 @@ import argparse
 from itertools import groupby
 from pathlib import Path
 
-from howdah.claim.score import FAIL, PASS, THRESHOLDS, UNKNOWN, Score, read_thresholds, scores_of, to_json
+from howdah.claim.score import FAIL, PASS, THRESHOLDS, UNKNOWN, Score, read_thresholds, scores_of
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import ExitCode
@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
         score for name in options.experiment for score in scores_of(read_results(find(options.runs, name)), thresholds)
     ]
     if options.json:
-        answer("score", {"thresholds": written(options.thresholds), "scores": [to_json(each) for each in found]})
+        answer("score", {"thresholds": written(options.thresholds), "scores": [vars(each) for each in found]})
     else:
         write_stdout(fitted(_table(found)))
     verdicts = {each.verdict for each in found}

@@ -29,7 +29,7 @@ from howdah.command.parser import section
 from howdah.counterexample.goal import read_goal
 from howdah.counterexample.page import write_page
 from howdah.counterexample.sampler import Kind
-from howdah.counterexample.session import COUNTEREXAMPLE_NAME, CRASH_NAME, SearchResult, SearchSession, as_json
+from howdah.counterexample.session import COUNTEREXAMPLE_NAME, CRASH_NAME, SearchResult, SearchSession, searched
 from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
 from howdah.errors import ExitCode, HowdahError, ProfileError, explain
@@ -85,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
     kept = _keep(options.corpus, directory, profile.name, found)
     if options.json:
         paths = {"directory": str(directory), "page": str(page), "corpus": kept and str(kept)}
-        answer("search", {**paths, **as_json(found, goal.says, space.asked)})
+        answer("search", {**paths, **searched(found, goal.says, space.asked).plain()})
     else:
         if found.proven is not None:
             said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")

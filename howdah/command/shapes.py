@@ -24,8 +24,8 @@ from howdah.command.list_shapes import (
     ListStacks,
 )
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
-from howdah.command.search_shapes import Search
 from howdah.compact import compact_json
+from howdah.counterexample.session import SearchFile
 from howdah.explain.shown import Explain
 from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
@@ -105,6 +105,14 @@ class FindingShape(FilePart):
     what: str
     said: Any
     found: Any
+
+
+class Search(SearchFile):
+    """A search (docs/search.md)."""
+
+    directory: str
+    page: str
+    corpus: str | None = Field(description="where --corpus keeps the profile")
 
 
 class Verified(FilePart):

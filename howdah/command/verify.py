@@ -88,7 +88,7 @@ def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str,
         return [find(options.runs, name)]
     unpacked = place / str(len(packs)) / Path(name).name
     packs[str(unpacked)] = name
-    return [unpacked / experiment for experiment in unpack(Path(name), unpacked)["experiments"]]
+    return [unpacked / experiment for experiment in unpack(Path(name), unpacked).experiments]
 
 
 def _verify(path: Path, options: argparse.Namespace, display: Display, place: Path) -> list[Report]:

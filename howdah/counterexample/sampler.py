@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from howdah.counterexample.space import COUNT, Candidate, Space, slug
 from howdah.errors import HowdahError
 from howdah.extra import install_extra
+from howdah.profile.source import Scalar
 
 
-def corners(space: Space, chance: random.Random, most: int) -> list[dict[str, Any]]:
+def corners(space: Space, chance: random.Random, most: int) -> list[Candidate]:
     """``most`` of them at the most, constraints apart; none where no variable has an order.
 
     All of them form an orthogonal array of strength two (Plackett and Burman 1946, doi 10.1093/biomet/33.4.305; here
@@ -62,11 +62,11 @@ class Sampler:
         starting = STARTING + len(self._corners)
         self.study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, kind, seed, starting))
         self._known: dict[str, float | None] = {}
-        self._trials: dict[str, Any] = {}
+        self._trials: dict[str, object] = {}  # of optuna
 
-    def ask(self, count: int) -> list[dict[str, Any]]:
+    def ask(self, count: int) -> list[Candidate]:
         """At most so many candidates; fewer where the space has no more."""
-        found: list[dict[str, Any]] = []
+        found: list[Candidate] = []
         for _ in range(count):
             candidate = self._ask()
             if candidate is None:
@@ -93,7 +93,7 @@ class Sampler:
         except (ValueError, RuntimeError, ZeroDivisionError):
             return {}
 
-    def _ask(self) -> dict[str, Any] | None:
+    def _ask(self) -> Candidate | None:
         while self._corners:
             corner = self._corners.pop()
             if self._is_new(corner):
@@ -119,7 +119,7 @@ class Sampler:
         scores = [score for score in self._known.values() if score is not None]
         return len(scores) >= STARTING and len(set(scores)) == 1
 
-    def _drawn(self) -> dict[str, Any] | None:
+    def _drawn(self) -> Candidate | None:
         """At random."""
         for _ in range(50 * ASKED_AGAIN):
             candidate = self.space.draw(self._chance)
@@ -131,7 +131,7 @@ class Sampler:
         name = slug(candidate)
         return self.space.allows(candidate) and name not in self._known and name not in self._trials
 
-    def _enqueued(self, candidate: Candidate) -> dict[str, Any]:
+    def _enqueued(self, candidate: Candidate) -> Candidate:
         """A candidate that the sampler did not choose; it learns its score, too."""
         chosen = {each.name: each.values.index(candidate[each.name]) for each in self.space.active(candidate)}
         self.study.enqueue_trial(chosen)
@@ -144,10 +144,8 @@ class Sampler:
         else:
             self.study.tell(trial, score)
 
-    def _suggested(self, trial: Any) -> dict[str, Any]:
-        return dict(self._values(trial))
-
-    def _values(self, trial: Any) -> Iterator[tuple[str, Any]]:
+    def _suggested(self, trial: Any) -> Candidate:
+        found: dict[str, Scalar] = {}
         steps = self.space.search.steps
         count = steps.count.most if steps is not None else 0
         for each in self.space.variables.values():
@@ -161,7 +159,8 @@ class Sampler:
                 value = each.values[trial.suggest_categorical(each.name, list(range(len(each.values))))]
             if each.name == COUNT:
                 count = value
-            yield each.name, value
+            found[each.name] = value
+        return found
 
 
 def _sampler(optuna: Any, kind: Kind, seed: int, starting: int) -> Any:

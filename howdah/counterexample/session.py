@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import Field
 
 from howdah.counterexample.goal import CandidateScore, Crash, Extreme, Falsify, Goal
 from howdah.counterexample.sampler import BATCH, Kind, Sampler
@@ -20,8 +22,11 @@ from howdah.counterexample.trial import Trials, Tried
 from howdah.engine.crash import is_crash
 from howdah.errors import HowdahError
 from howdah.number import significant
+from howdah.profile.override import AnySettings
 from howdah.profile.profile import to_yaml
+from howdah.profile.source import Document
 from howdah.record.directory import read_json, write_json, write_whole
+from howdah.record.model import FilePart
 from howdah.work.display import HONEST_SHARE, left_words
 
 _WIDTH = 100
@@ -29,10 +34,10 @@ _WITHIN = "10 %"
 
 
 def profile_text(
-    data: dict[str, Any], goal: Goal, score: CandidateScore, why: list[str], origin: str, name: str, directory: Path
+    document: Document, goal: Goal, score: CandidateScore, why: list[str], origin: str, name: str, directory: Path
 ) -> str:
-    """The YAML of a counterexample called ``name``. ``directory`` is where relative paths of ``data`` start."""
-    shown = {key: value for key, value in data.items() if key not in ("keep", "quick") and value != []}
+    """The YAML of a counterexample called ``name``. ``directory`` is where its relative paths start."""
+    shown = {key: value for key, value in document.data.items() if key not in ("keep", "quick") and value != []}
     shown["name"] = name
     shown["description"] = f"A counterexample: {goal.says}."
     shown.pop("claims", None)
@@ -45,18 +50,17 @@ def profile_text(
     return f"{comment}\n{to_yaml(shown)}"
 
 
-def _claim(goal: Goal, score: CandidateScore) -> dict[str, Any]:
+def _claim(goal: Goal, score: CandidateScore) -> object:
     """The claim that fails here; of a number the claim that it is what was found."""
     if isinstance(goal, Falsify):
         return goal.claim.model_dump(by_alias=True, exclude_unset=True)
     assert isinstance(goal, Extreme)
     value = goal.goal.model_dump(by_alias=True, exclude_unset=True, exclude={"than", "by"})
-    claim: dict[str, Any] = {"id": "as-found", "says": f"{goal.says} is {score.text}", "value": value}
-    expect: dict[str, Any] = {"equals": score.written, "within": _WITHIN}
-    if goal.goal.than is not None:
-        claim["than"] = goal.goal.than.model_dump(by_alias=True, exclude_unset=True)
-        expect = {goal.goal.by: expect}
-    return {**claim, "expect": expect}
+    other = goal.goal.than
+    than = {} if other is None else {"than": other.model_dump(by_alias=True, exclude_unset=True)}
+    equal = {"equals": score.written, "within": _WITHIN}
+    expect = equal if other is None else {goal.goal.by: equal}
+    return {"id": "as-found", "says": f"{goal.says} is {score.text}", "value": value, **than, "expect": expect}
 
 
 def _absolute(module: Any, directory: Path) -> Any:
@@ -74,6 +78,53 @@ FORMAT = 1
 
 Say = Callable[[str], None]
 Explain = Callable[[Path], list[str]]
+
+
+class CandidateRow(FilePart):
+    """A candidate of a search with its score."""
+
+    values: AnySettings = Field(description="field or variable of a step: value, as a profile has it")
+    score: float | None = Field(description="larger is a better counterexample; null where its runs do not say")
+    found: bool = Field(description="whether it is a counterexample")
+    text: str
+    experiment: str = Field(description="directory of its runs, below that of the search")
+
+
+class FoundRow(CandidateRow):
+    why: list[str] = Field(description="what its runs show, in sentences")
+    profile: str
+
+
+class CrashRow(CandidateRow):
+    profile: str
+
+
+class NeighbourRow(CandidateRow):
+    change: str
+
+
+class SearchFile(FilePart):
+    """A search (docs/search.md)."""
+
+    format: int
+    asked: str = Field(description="SHA-256 of the profile, apart from the budget")
+    goal: str
+    space: int = Field(description="candidates of the space, apart from constraints")
+    tried: int
+    failed: int
+    held: int
+    without_value: int
+    shrinking_tried: int
+    counterexample: FoundRow | None
+    crashed: int = Field(description="candidates that crashed the guest's kernel")
+    crash: CrashRow | None = Field(description="the simplest of them")
+    neighbours: list[NeighbourRow]
+    not_proven: list[str]
+    importance: dict[str, float] = Field(description="PED-ANOVA, variable: share")
+    candidates: list[CandidateRow]
+
+
+_Row = TypeVar("_Row", bound=CandidateRow)
 
 
 @dataclass
@@ -149,7 +200,7 @@ class SearchSession:
 
     def write(self, found: SearchResult) -> None:
         """search.json of what there is now."""
-        write_json(self.trials.directory / SEARCH_NAME, as_json(found, self.goal.says, self.space.asked))
+        write_json(self.trials.directory / SEARCH_NAME, searched(found, self.goal.says, self.space.asked).plain())
 
     def _leave_another(self) -> None:
         """What another search found in this directory is not of this one."""
@@ -272,11 +323,11 @@ class SearchSession:
     def _write_profile(
         self, found: SearchResult, simplest: Simpler, score: CandidateScore, goal: Goal, file: str
     ) -> None:
-        data = self.space.document(simplest.candidate, simplest.more)
+        document = self.space.document(simplest.candidate, simplest.more)
         origin = f"Found by howdah search: seed {self.space.search.seed}, {len(found.tried)} candidates."
         name = f"{self.space.written('name')}-{file.removesuffix('.yaml')}"
         why = found.why if goal is self.goal else []
-        text = profile_text(data, goal, score, why, origin, name, self.space.directory)
+        text = profile_text(document, goal, score, why, origin, name, self.space.directory)
         write_whole(self.trials.directory / file, text)
 
 
@@ -284,46 +335,38 @@ def _worth(each: Tried) -> float:
     return -math.inf if each.score.value is None else each.score.value
 
 
-def as_json(found: SearchResult, says: str, asked: str) -> dict[str, Any]:
+def searched(found: SearchResult, says: str, asked: str) -> SearchFile:
     """A search as search.json has it; ``says`` is its goal, and ``asked`` that of its space."""
-    return {
-        "format": FORMAT,
-        "asked": asked,
-        "goal": says,
-        "space": found.size,
-        "tried": len(found.tried),
-        "failed": found.count("failed"),
-        "held": found.count("held"),
-        "without_value": found.count("none"),
-        "shrinking_tried": found.shrunk_runs,
-        "counterexample": None
-        if found.simplest is None or found.proven is None
-        else {
-            **_row(found.proven),
-            "values": {**found.simplest.candidate, **found.simplest.more},
-            "why": found.why,
-            "profile": COUNTEREXAMPLE_NAME,
-        },
-        "crashed": len(found.crashed),
-        "crash": None
-        if found.crash is None
-        else {
-            **_row(found.crash[1]),
-            "values": {**found.crash[0].candidate, **found.crash[0].more},
-            "profile": CRASH_NAME,
-        },
-        "neighbours": [{"change": name, **_row(each)} for name, each in found.neighbours],
-        "not_proven": found.dropped,
-        "importance": found.importances,
-        "candidates": [_row(each) for each in found.tried],
-    }
+    simplest, proven = found.simplest, found.proven
+    return SearchFile(
+        format=FORMAT,
+        asked=asked,
+        goal=says,
+        space=found.size,
+        tried=len(found.tried),
+        failed=found.count("failed"),
+        held=found.count("held"),
+        without_value=found.count("none"),
+        shrinking_tried=found.shrunk_runs,
+        counterexample=None
+        if simplest is None or proven is None
+        else _row(FoundRow, proven, simplest, why=found.why, profile=COUNTEREXAMPLE_NAME),
+        crashed=len(found.crashed),
+        crash=None if found.crash is None else _row(CrashRow, found.crash[1], found.crash[0], profile=CRASH_NAME),
+        neighbours=[_row(NeighbourRow, each, change=name) for name, each in found.neighbours],
+        not_proven=found.dropped,
+        importance=found.importances,
+        candidates=[_row(CandidateRow, each) for each in found.tried],
+    )
 
 
-def _row(each: Tried) -> dict[str, Any]:
-    return {
-        "values": dict(each.candidate),
-        "score": each.score.value,
-        "found": each.score.found,
-        "text": each.score.text,
-        "experiment": each.directory,
-    }
+def _row(kind: type[_Row], each: Tried, simplest: Simpler | None = None, **more: object) -> _Row:
+    """A candidate, with what of its profile is changed besides where it is the simplest."""
+    return kind(
+        values={**each.candidate} if simplest is None else {**simplest.candidate, **simplest.more},
+        score=each.score.value,
+        found=each.score.found,
+        text=each.score.text,
+        experiment=each.directory,
+        **more,
+    )

@@ -4,15 +4,16 @@ shorter time, each change kept only while the runs still show what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from howdah.counterexample.goal import Goal
 from howdah.counterexample.sampler import BATCH
 from howdah.counterexample.space import COUNT, LASTS, Candidate, Space
 from howdah.counterexample.trial import Tried
 from howdah.counterexample.values import Number, read_number, rounded
+from howdah.profile.override import AnySettings
+from howdah.profile.source import Scalar
 
 MOST_RUNS = 48
 SHORTEST_S = 1
@@ -25,7 +26,7 @@ class Simpler:
     """A candidate, what of its profile is changed besides, and in words what made it simpler."""
 
     candidate: Candidate
-    more: Mapping[str, Any] = field(default_factory=dict)
+    more: AnySettings = field(default_factory=dict)
     words: str = ""
 
 
@@ -147,7 +148,7 @@ class Shrinker:
             yield Simpler(now.candidate, {**now.more, "duration": half.text()}, f"duration {half.text()}")
 
 
-def nearest(values: Sequence[Any], usual: Number, otherwise: int) -> int:
+def nearest(values: Sequence[Scalar], usual: Number, otherwise: int) -> int:
     """The place of the value that is nearest to a number; ``otherwise`` where none is of its kind."""
     numbers = ((at, read_number(each)) for at, each in enumerate(values))
     known = [(abs(each.base - usual.base), at) for at, each in numbers if each is not None and each.kind == usual.kind]

@@ -14,16 +14,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from howdah.counterexample.constraint import Constraint, Term, read_constraint
-from howdah.counterexample.values import Number, read_number, values_of
+from howdah.counterexample.values import Constraint, Number, Term, read_constraint, read_number, values_of
 from howdah.errors import ProfileError
 from howdah.profile import Profile, load
-from howdah.profile.dotted import canonical
 from howdah.profile.experiment import SECTIONS
-from howdah.profile.override import apply_override, field_value, set_field
+from howdah.profile.override import AnySettings, apply_override, canonical, field_value, set_field
 from howdah.profile.profile import to_yaml
 from howdah.profile.search import SearchSection, StepsSection, VariableSection
-from howdah.profile.source import Document, read_document
+from howdah.profile.source import Document, Scalar, read_document
 from howdah.scratch import scratch
 
 COUNT = "steps"  # the variable that says how many steps there are
@@ -97,12 +95,12 @@ class Space:
         """Whether it meets the constraints."""
         return all(each.holds(self._value_of(candidate, each)) for each in self.constraints)
 
-    def draw(self, chance: random.Random, chosen: Candidate | None = None) -> dict[str, Any]:
+    def draw(self, chance: random.Random, chosen: Candidate | None = None) -> Candidate:
         """A candidate at random, constraints apart; what is ``chosen`` has these values."""
-        found: dict[str, Any] = {}
-        fixed = self.search.steps.count.most if self.search.steps is not None else 0
+        found: dict[str, Scalar] = {}
+        count: Any = self.search.steps.count.most if self.search.steps is not None else 0
         for each in self.variables.values():  # the number of steps comes before the steps
-            count = found.get(COUNT, fixed)
+            count = found.get(COUNT, count)
             if each.step is None or each.step <= count:
                 at = (chosen or {}).get(each.name)
                 found[each.name] = chance.choice(each.values) if at is None else at
@@ -140,35 +138,35 @@ class Space:
         """Whether the profile has nothing in a field that it may go back to."""
         return self.written(field) is None
 
-    def settings(self, candidate: Candidate) -> dict[str, Any]:
+    def settings(self, candidate: Candidate) -> AnySettings:
         """What it changes in the profile: field.field: value."""
         some = [each for each in self.active(candidate) if each.step is None and each.name != COUNT]
-        changed = {each.field: candidate[each.name] for each in some}
+        changed: AnySettings = {each.field: candidate[each.name] for each in some}
         steps = self.steps_of(candidate)
         if steps:
             changed |= self._schedule(candidate, steps)
         return changed
 
-    def document(self, candidate: Candidate, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The data of the candidate's profile: without a search, and with the claims of the profile."""
-        changed = Document(copy.deepcopy(self._document.data), dict(self._document.places))
+    def document(self, candidate: Candidate, more: AnySettings | None = None) -> Document:
+        """The candidate's profile: without a search, and with the claims of the profile."""
+        changed = self._document.copy()
         for name in _FURTHER:
             changed.data.pop(name, None)
         for field, value in {**self.settings(candidate), **(more or {})}.items():
             where = self._document.place(("search", "space", field))
             set_field(changed, field, copy.deepcopy(value), {(): where}, where)
-        return changed.data
+        return changed
 
-    def profile(self, data: dict[str, Any], file: Path) -> Profile:
+    def profile(self, document: Document, file: Path) -> Profile:
         """Written to ``file`` and read as any other profile. Raises ProfileError."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(to_yaml(data), encoding="utf-8")
+        file.write_text(to_yaml(document.data), encoding="utf-8")
         return load(file, directory=self.directory)
 
-    def _schedule(self, candidate: Candidate, steps: int) -> dict[str, Any]:
-        changed: dict[str, Any] = {}
+    def _schedule(self, candidate: Candidate, steps: int) -> AnySettings:
+        changed: AnySettings = {}
         at, further = Number(Fraction(0), BASE_TIME), []
-        before: dict[str, Any] = {}
+        before: AnySettings = {}
         for step in range(1, steps + 1):
             given = {each.field: candidate[each.name] for each in self.variables.values() if each.step == step}
             lasts = read_number(given.pop(LASTS))
@@ -240,7 +238,7 @@ class Space:
             hint="widen the space, or leave the constraint out" if any(alone) else "leave one out",
         )
 
-    def _values(self, variable: VariableSection, *place: str) -> list[Any]:
+    def _values(self, variable: VariableSection, *place: str) -> list[Scalar]:
         return values_of(variable, lambda name: self._document.place(("search", *place, name)))
 
     def _constraint(self, index: int, text: str) -> Constraint:

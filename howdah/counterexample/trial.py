@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from howdah.claim.claims import field_of
 from howdah.counterexample.goal import CandidateScore, Goal
@@ -15,7 +14,7 @@ from howdah.counterexample.space import Candidate, Space, slug
 from howdah.engine.engine import Engine
 from howdah.errors import EngineUnavailableError, HowdahError, ProfileError
 from howdah.plan.plan import Plan
-from howdah.profile.profile import Profile
+from howdah.profile.override import AnySettings
 from howdah.record.directory import RunDirectory
 from howdah.record.run import read_record
 from howdah.work.batch import Listener
@@ -63,19 +62,19 @@ class Trials:
     # The most that a run took of what its plan lets expect (howdah/work/cost.py); 0: none has been made.
     _slowness: float = field(default=0.0, init=False)
 
-    def screen(self, candidates: Sequence[Candidate], more: Mapping[str, Any] | None = None) -> list[Tried]:
+    def screen(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
         """One repetition of each, of which the results alone are kept."""
         return self._try(candidates, {**(more or {}), **SCREENED}, "", keep=False)
 
-    def confirm(self, candidates: Sequence[Candidate], more: Mapping[str, Any] | None = None) -> list[Tried]:
+    def confirm(self, candidates: Sequence[Candidate], more: AnySettings | None = None) -> list[Tried]:
         """All repetitions of each, with all checks, of which the results alone are kept: one repetition is one draw."""
-        return self._try(candidates, dict(more or {}), f"-{CONFIRMED}", keep=False)
+        return self._try(candidates, more or {}, f"-{CONFIRMED}", keep=False)
 
-    def prove(self, candidate: Candidate, more: Mapping[str, Any] | None = None) -> Tried:
+    def prove(self, candidate: Candidate, more: AnySettings | None = None) -> Tried:
         """All repetitions of the profile, with all data."""
-        return self._try([candidate], dict(more or {}), f"-{PROVEN}", keep=True)[0]
+        return self._try([candidate], more or {}, f"-{PROVEN}", keep=True)[0]
 
-    def _try(self, candidates: Sequence[Candidate], more: dict[str, Any], suffix: str, *, keep: bool) -> list[Tried]:
+    def _try(self, candidates: Sequence[Candidate], more: AnySettings, suffix: str, *, keep: bool) -> list[Tried]:
         named = [f"{slug({**each, **more})}{suffix}" for each in candidates]
         unique = dict(zip(named, candidates, strict=True))
         refused: dict[str, str] = {}
@@ -133,12 +132,13 @@ class Trials:
         return max(PATIENCE * self._slowness * expected_core_s(plan), LEAST_PATIENCE_S)
 
     def _prepared(
-        self, candidate: Candidate, experiment: ExperimentDirectory, more: dict[str, Any], keep: bool
+        self, candidate: Candidate, experiment: ExperimentDirectory, more: AnySettings, keep: bool
     ) -> Prepared:
-        data = {**self.space.document(candidate, more), "name": experiment.path.name}
+        document = self.space.document(candidate, more)
+        document.data["name"] = experiment.path.name
         if not keep:
-            data["keep"] = "first"
-        profile: Profile = self.space.profile(data, experiment.path / "profile.yaml")
+            document.data["keep"] = "first"
+        profile = self.space.profile(document, experiment.path / "profile.yaml")
         prepared = prepare(experiment, profile, compile_plans(profile), self.build, self.engines)
         for cell in prepared.cells:
             cell.keep_data &= keep

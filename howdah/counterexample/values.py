@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of one field that a search may try, in their order, as a profile writes them."""
+"""The values of one field that a search may try, in their order, as a profile writes them; and constraints:
+``path.reverse_rate <= 0.1 * path.rate``, what the fields of a candidate must have in common."""
 
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.profile.search import VariableSection
+from howdah.profile.source import Scalar
 from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, unit_called
 
 MOST_VALUES = 100_000
@@ -44,7 +46,7 @@ class Number:
         found = [index for index, family in enumerate(_FAMILIES) if self.unit in family]
         return found[0] if found else self.unit.rstrip("s")
 
-    def text(self) -> Any:
+    def text(self) -> str | int | float:
         """As a profile has it, in the unit that is read best: ``2.5 Mbit/s``; or a bare number."""
         family = next((family for family in _FAMILIES if self.unit in family), {})
         number, unit = self.number, self.unit
@@ -77,7 +79,7 @@ def rounded(value: Fraction, digits: int) -> Fraction:
     return round(value / scale) * scale
 
 
-def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Any]:
+def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Scalar]:
     """The values in their order. ``where`` gives the place of a field of the range. Raises ProfileError."""
     if variable.values is not None:
         return list(dict.fromkeys(variable.values))
@@ -106,7 +108,7 @@ def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[An
     return [Number(low.number + index * step, low.unit).text() for index in range(count)]
 
 
-def _logarithmic(low: Number, high: Number, where: str) -> list[Any]:
+def _logarithmic(low: Number, high: Number, where: str) -> list[Scalar]:
     if low.number <= 0:
         raise ProfileError("a logarithmic range begins above 0", where=where)
     found = [low.number]
@@ -135,3 +137,65 @@ def _in_unit_of(value: Number, other: Number, where: str) -> Number:
 
 def _factor(unit: str) -> Fraction:
     return next((family[unit] for family in _FAMILIES if unit in family), Fraction(1))
+
+
+_PARTS = re.compile(r"(?P<left>[^<>=]+?)\s*(?P<sign><=|<|>=|>)\s*(?P<right>[^<>=]+)")
+_TERM = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*)?(?P<field>[A-Za-z_][\w.-]*)", re.ASCII)
+_SIGNS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """A quantity, or a field times a factor."""
+
+    factor: Fraction
+    field: str | None
+    number: Number | None
+    text: str
+
+    def value(self, values: Mapping[str, Number]) -> Number | None:
+        found = self.number if self.field is None else values.get(self.field)
+        return None if found is None else Number(found.number * self.factor, found.unit)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    left: Term
+    sign: str
+    right: Term
+
+    @property
+    def fields(self) -> list[str]:
+        return [side.field for side in (self.left, self.right) if side.field is not None]
+
+    def holds(self, values: Mapping[str, Number]) -> bool:
+        """False where a field has no value, or both sides have different units."""
+        left, right = self.left.value(values), self.right.value(values)
+        if left is None or right is None or left.kind != right.kind:
+            return False
+        return _SIGNS[self.sign](left.base, right.base)
+
+
+def read_constraint(text: str, where: str) -> Constraint:
+    """Raises ProfileError, which says at ``where`` what was expected."""
+    match = _PARTS.fullmatch(text.strip())
+    if match is None:
+        hint = "for example path.reverse_rate <= 0.1 * path.rate, or path.rtt >= 20 ms"
+        raise ProfileError(f"a constraint has the form FIELD <= FIELD, not {text!r}", where=where, hint=hint)
+    return Constraint(_term(match["left"], where), match["sign"], _term(match["right"], where))
+
+
+def _term(text: str, where: str) -> Term:
+    text = text.strip()
+    match = _TERM.fullmatch(text)
+    if match is not None:
+        return Term(Fraction(match["factor"] or 1), match["field"], None, match["field"])
+    number = read_number(text)
+    if number is None:
+        raise ProfileError(f"{text!r} is neither a field nor a quantity", where=where)
+    return Term(Fraction(1), None, number, text)

@@ -11,7 +11,7 @@ import numpy as np
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, ExplainedExit
 from howdah.explain.sender_log import STAYED, SenderLog, explain_log, stand_in
-from howdah.ingest.tcp_probe import unwrap
+from howdah.ingest.tracepoint import unwrap
 from howdah.measure.cause import INITIAL_SSTHRESH, LOSS, OWN_THRESHOLD
 from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace

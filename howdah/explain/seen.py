@@ -16,7 +16,7 @@ from howdah.explain.connection import TapConnection
 from howdah.explain.sacked import HALF, MOST_EVENTS, Double, Reported, reported, signed
 from howdah.ingest.capture import ACK, FIN, RST, SYN
 from howdah.ingest.source import Integers
-from howdah.ingest.tcp_probe import unwrap
+from howdah.ingest.tracepoint import unwrap
 
 Flags = npt.NDArray[np.bool_]
 NEW, AGAIN, LATE, FILLS = range(4)  # FILLS: bytes that were missing here, sent again

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from howdah.explain.layers import FoundTcp, Octets
 from howdah.explain.records import PacketBatch
 from howdah.frame import ETHERNET_BYTES
-from howdah.ingest.capture import SYN
+from howdah.ingest.capture import SYN, big_endian, read_options
 from howdah.ingest.source import Integers
-from howdah.ingest.tcp_option import big_endian, read_options
 
 _USUAL = 0x0101080A  # NOP, NOP, time stamps of ten bytes
 _MIX = np.uint64(0x9E3779B97F4A7C15)

@@ -62,7 +62,7 @@ class _Data:
 
     results: dict[str, Values] = field(default_factory=dict)
     raw: dict[str, Records] = field(default_factory=dict)
-    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    about: dict[str, dict[str, str | None]] = field(default_factory=dict)
     parameters: dict[str, str] = field(default_factory=dict)
 
 
@@ -217,7 +217,7 @@ def _date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _metadata(run: Run, plan: Plan, test: str, flows: list[Flow], step: int, data: _Data) -> dict[str, Any]:
+def _metadata(run: Run, plan: Plan, test: str, flows: list[Flow], step: int, data: _Data) -> object:
     receivers = sorted({flow.ends[1] for flow in flows})
     title = " ".join(part for part in (run.experiment, run.algorithm, run.point, f"r{run.repetition}") if part)
     length_s = plan.duration_us / 1e6

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,11 +58,14 @@ def flow_text(flow: Flow) -> str:
 
 def exit_of(run: Run, flow: Flow) -> FlowExit | None:
     """None where the run saw none."""
-    rows: dict[str, Any] = {row.metric: row.value for row in run.metrics if row.flow == flow.id}
-    if rows.get("exit_time_s") is None:
+    rows = {row.metric: row.value for row in run.metrics if row.flow == flow.id}
+    numbers = {row.metric: row.number for row in run.metrics if row.flow == flow.id}
+    time_s = numbers.get("exit_time_s")
+    if time_s is None:
         return None
-    time_ns = round(rows["exit_time_s"] * 1e9) + start_ns(run, flow)
-    return FlowExit(time_ns, str(rows.get("exit_cause")), rows.get("exit_cwnd_packets"), rows.get("exit_cwnd_bdp"))
+    time_ns = round(time_s * 1e9) + start_ns(run, flow)
+    cwnd = numbers.get("exit_cwnd_packets"), numbers.get("exit_cwnd_bdp")
+    return FlowExit(time_ns, str(rows.get("exit_cause")), *cwnd)
 
 
 def start_ns(run: Run, flow: Flow) -> int:

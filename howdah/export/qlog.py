@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -32,17 +32,24 @@ def write_qlog(run: Run, directory: Path) -> list[Path]:
     plan = plan_of(run)
     written = []
     for flow, rows in probed(run):
-        events = sorted(
-            [*_metrics(rows, plan.path.mss_bytes), *_states(run, flow)], key=lambda event: float(event["time"])
-        )
-        texts = (json.dumps(each, separators=(",", ":")) for each in (_head(run, plan, flow), *events))
+        events = sorted([*_metrics(rows, plan.path.mss_bytes), *_states(run, flow)], key=lambda event: event.time)
+        texts = (json.dumps(each, separators=(",", ":")) for each in (_head(run, plan, flow), *map(vars, events)))
         file = directory / f"{file_stem(run, flow)}{SUFFIX}"
         write_whole(file, "".join(f"{_RECORD}{text}\n" for text in texts))
         written.append(file)
     return written
 
 
-def _head(run: Run, plan: Plan, flow: Flow) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _RecoveryEvent:
+    """``time`` is in milliseconds."""
+
+    time: float
+    name: str
+    data: dict[str, str | float]
+
+
+def _head(run: Run, plan: Plan, flow: Flow) -> object:
     return {
         "qlog_format": "JSON-SEQ",
         "qlog_version": VERSION,
@@ -66,14 +73,14 @@ def _head(run: Run, plan: Plan, flow: Flow) -> dict[str, Any]:
     }
 
 
-def _metrics(rows: pa.Table, mss_bytes: int) -> Iterator[dict[str, Any]]:
+def _metrics(rows: pa.Table, mss_bytes: int) -> Iterator[_RecoveryEvent]:
     """Only what has changed since the last event is in the next one, as the schema has it."""
     names = ("time_ns", "cwnd_packets", "ssthresh_packets", "srtt_us", "snd_nxt_bytes", "snd_una_bytes")
     columns = [rows[name].to_pylist() for name in names]
-    told: dict[str, float | int] = {}
+    told: dict[str, str | float] = {}
     last_ns: int | None = None
     for time_ns, cwnd, ssthresh, srtt_us, sent, una in zip(*columns, strict=True):
-        now: dict[str, float | int] = {"congestion_window": cwnd * mss_bytes}
+        now: dict[str, str | float] = {"congestion_window": cwnd * mss_bytes}
         if ssthresh is not None:
             now["ssthresh"] = ssthresh * mss_bytes
         if srtt_us:
@@ -85,16 +92,12 @@ def _metrics(rows: pa.Table, mss_bytes: int) -> Iterator[dict[str, Any]]:
         if not fresh or (soon and "ssthresh" not in fresh):
             continue
         told, last_ns = told | fresh, time_ns
-        yield _event(time_ns, "recovery:metrics_updated", fresh)
+        yield _RecoveryEvent(time_ns / 1e6, "recovery:metrics_updated", fresh)
 
 
-def _states(run: Run, flow: Flow) -> Iterator[dict[str, Any]]:
-    yield _event(start_ns(run, flow), "recovery:congestion_state_updated", {"new": "slow_start"})
+def _states(run: Run, flow: Flow) -> Iterator[_RecoveryEvent]:
+    yield _RecoveryEvent(start_ns(run, flow) / 1e6, "recovery:congestion_state_updated", {"new": "slow_start"})
     leaves = exit_of(run, flow)
     if leaves is not None:
-        about = {"old": "slow_start", "new": "congestion_avoidance", "trigger": leaves.cause}
-        yield _event(leaves.time_ns, "recovery:congestion_state_updated", about)
-
-
-def _event(time_ns: int, name: str, data: dict[str, Any]) -> dict[str, Any]:
-    return {"time": time_ns / 1e6, "name": name, "data": data}
+        about: dict[str, str | float] = {"old": "slow_start", "new": "congestion_avoidance", "trigger": leaves.cause}
+        yield _RecoveryEvent(leaves.time_ns / 1e6, "recovery:congestion_state_updated", about)

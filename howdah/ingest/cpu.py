@@ -6,7 +6,7 @@ from __future__ import annotations
 import bisect
 import io
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
     rows = sorted(counted.items())
     begins = [stamps[key[0]][0] - context.epoch_ns for key, _count in rows]
     durations = [stamps[key[0] + 1][0] - stamps[key[0]][0] for key, _count in rows]
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "time_ns": begins,
         "duration_ns": durations,
         "cpu_ns": [count * period_ns for _key, count in rows],
@@ -128,30 +128,37 @@ def _idle(time_ns: int, kinds: dict[str, int]) -> list[int]:
     return [time_ns, (kinds["idle"] + kinds["iowait"]) * _USER_HZ_NS, sum(kinds.values()) * _USER_HZ_NS]
 
 
-def _read_intervals(file: Path) -> tuple[list[list[str]], list[dict[str, Any]]]:
+@dataclass
+class _Interval:
+    """``counts`` has pairs: the number of a place, and how often something was seen there."""
+
+    begin_ns: int
+    end_ns: int
+    counts: list[list[int]]
+
+
+def _read_intervals(file: Path) -> tuple[list[list[str]], list[_Interval]]:
     with io.TextIOWrapper(open_raw(file), encoding="utf-8") as lines:
         places = raw_value(next(lines))["places"]
-        return places, [raw_value(line) for line in lines]
+        read = [raw_value(line) for line in lines]
+    return places, [_Interval(each["begin_ns"], each["end_ns"], each["counts"]) for each in read]
 
 
-def _add_idle(places: list[list[str]], intervals: list[dict[str, Any]], worth_ns: int) -> None:
+def _add_idle(places: list[list[str]], intervals: list[_Interval], worth_ns: int) -> None:
     """What is left of each interval was without an instruction."""
     for interval in intervals:
-        busy_ns = worth_ns * sum(number for _place, number in interval["counts"])
-        left_ns = max(interval["end_ns"] - interval["begin_ns"] - busy_ns, 0)
-        interval["counts"].append([len(places), left_ns // worth_ns])
+        busy_ns = worth_ns * sum(number for _place, number in interval.counts)
+        left_ns = max(interval.end_ns - interval.begin_ns - busy_ns, 0)
+        interval.counts.append([len(places), left_ns // worth_ns])
     places.append(["idle", "?", ""])
 
 
-def _table(places: list[list[str]], intervals: list[dict[str, Any]], context: Context, worth_ns: int) -> pa.Table:
-    def of(name: str) -> Iterator[int]:
-        return (interval[name] for interval in intervals)
-
-    lengths = [len(interval["counts"]) for interval in intervals]
-    pairs = np.array([pair for interval in intervals for pair in interval["counts"]], dtype=np.int64).reshape(-1, 2)
-    begins = np.fromiter(of("begin_ns"), dtype=np.int64, count=len(intervals))
-    durations = np.fromiter(of("end_ns"), dtype=np.int64, count=len(intervals)) - begins
-    columns: dict[str, Any] = {
+def _table(places: list[list[str]], intervals: list[_Interval], context: Context, worth_ns: int) -> pa.Table:
+    lengths = [len(each.counts) for each in intervals]
+    pairs = np.array([pair for each in intervals for pair in each.counts], dtype=np.int64).reshape(-1, 2)
+    begins = np.array([each.begin_ns for each in intervals], dtype=np.int64)
+    durations = np.array([each.end_ns for each in intervals], dtype=np.int64) - begins
+    columns: dict[str, object] = {
         "time_ns": np.repeat(begins - context.epoch_ns, lengths),
         "duration_ns": np.repeat(durations, lengths),
         "cpu_ns": pairs[:, 1] * worth_ns,

@@ -10,8 +10,18 @@ import struct
 import pyarrow as pa
 
 from howdah.hooks import Reader
-from howdah.ingest.framed import Frames, Records, parse, read_frames
-from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
+from howdah.ingest.framed import (
+    Frames,
+    Item,
+    MalformedMessageError,
+    Records,
+    Slot,
+    attributes,
+    parse,
+    read_frames,
+    skeleton_of,
+    text_of,
+)
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.link import IFLA_IFNAME, IFLA_STATS64, RTM_NEWLINK
 from howdah.record import table as store

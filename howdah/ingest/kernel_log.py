@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from howdah.ingest.source import Context, SourceReport
 from howdah.linux.kernelmessage import KernelMessage, parse
@@ -50,7 +49,7 @@ def ingest_kernel_log(context: Context) -> SourceReport | None:
         messages = [message for message in parsed if message is not None]
         report.counts["kept"] += len(messages)
         first = account.first or 0
-        _tell(report.counts, [each for each in messages if each.number >= first], place)
+        _tell(report, [each for each in messages if each.number >= first], place)
     report.rows = report.counts["kept"]
     return report
 
@@ -62,7 +61,8 @@ def _accounts(agent: AgentRecord) -> dict[str, KernelLogRecord]:
     return found or ({"": agent.kernel_log} if agent.kernel_log else {})
 
 
-def _tell(counts: dict[str, Any], messages: list[KernelMessage], place: dict[str, str]) -> None:
+def _tell(report: SourceReport, messages: list[KernelMessage], place: dict[str, str]) -> None:
+    counts = report.counts
     found = [alarm.to_json() | place for alarm in alarms([(each.time_us, each.text) for each in messages])]
     counts["alarms_total"] += len(found)
     counts["alarms"] += found[: _MOST_ALARMS - len(counts["alarms"])]

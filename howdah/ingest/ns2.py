@@ -201,7 +201,7 @@ def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
     mss, window = plan.path.mss_bytes, int(plan.model["window_packets"])
     rows = _rows(raw, INFO)
     count = len(rows)
-    columns: dict[str, Any] = {name: pa.nulls(count, TCP_INFO.field(name).type) for name in TCP_INFO.names}
+    columns: dict[str, object] = {name: pa.nulls(count, TCP_INFO.field(name).type) for name in TCP_INFO.names}
     values = np.array([[float(value) for value in row] for row in rows]).reshape(count, 8)
     time, flow, cwnd, ssthresh, ack, maxseq, sent, again = values.T
     syn = np.array([_syn(plan, int(each)) for each in flow], dtype=np.int64)

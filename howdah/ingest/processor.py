@@ -7,16 +7,12 @@ modules/processor/processor.h.
 
 from __future__ import annotations
 
-from functools import partial
-
 import pyarrow as pa
 
 from howdah.hooks import Reader
-from howdah.ingest.framed import parse, read_frames
-from howdah.ingest.qdisc import locate_counters
-from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.ingest.qdisc import ingest_own
+from howdah.ingest.source import Context, SourceReport
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
-from howdah.record import table as store
 from howdah.record.schema import TEXT
 
 # From when the processor was made; all columns of a row are of one instant.
@@ -36,32 +32,11 @@ SCHEMA = pa.schema(
         ("rests", pa.int64()),  # times that nothing was left to do
     ]
 )
-_NAMES = (
-    "arrived_packets",
-    "served_packets",
-    "dropped_packets",
-    "waiting_packets",
-    "begun_packets",
-    "acks_packets",
-    "searched_packets",
-    "cost_ns",
-    "busy_ns",
-    "rests",
-)
-_LOCATE = partial(locate_counters, HostProcessor.kind, "processor", _NAMES)
 
 
 def ingest_processor(context: Context) -> tuple[pa.Table, SourceReport]:
     """One row a reading and host."""
-    report = SourceReport()
-    frames = read_frames(context.directory.raw / "processor.bin")
-    records = parse(frames, _LOCATE, _NAMES)
-    report.problems.extend(str(item) for item in frames.damage)
-    columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}
-    columns |= {"node": texts(records.node, context.node_names()), "time_ns": records.time_ns - context.epoch_ns}
-    table = store.table_of("processor", columns)
-    report.rows = table.num_rows
-    return table, report
+    return ingest_own(context, "processor", HostProcessor, "processor", tuple(SCHEMA.names[2:]))
 
 
 # howdah/judge/host_processor.py says what must be there of it.

@@ -10,17 +10,17 @@ howdah's own it is a struct of 64-bit counters."""
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from howdah.hooks import Reader
-from howdah.ingest.framed import parse, read_frames
+from howdah.ingest.framed import Item, MalformedMessageError, Slot, attributes, parse, read_frames, skeleton_of, text_of
 from howdah.ingest.interface import interface_names, read_interfaces
-from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, Made, SourceReport, nullable, texts
 from howdah.linux.netlink.discipline import statistics_of
-from howdah.linux.netlink.discipline.discipline import HopQueue
+from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue
 from howdah.linux.netlink.qdisc import (
     RTM_NEWQDISC,
     RTM_NEWTCLASS,
@@ -213,6 +213,32 @@ def locate_counters(
 
 _READINGS = tuple(name for name in TWO_QUEUES.names if name not in ("node", "interface", "handle", "time_ns"))
 _ONE = 1 << 32
+
+
+def ingest_own(
+    context: Context,
+    table: str,
+    discipline: type[Discipline],
+    what: str,
+    names: tuple[str, ...],
+    instants: tuple[str, ...] = (),
+) -> tuple[pa.Table, SourceReport]:
+    """The counters of a discipline of howdah's own in the table of that name: one row a reading and node.
+
+    ``names`` are those of the counters. Of them ``instants`` are by the kernel's clock, and null while the first is 0.
+    """
+    report = SourceReport()
+    frames = read_frames(context.directory.raw / f"{table}.bin")
+    records = parse(frames, partial(locate_counters, discipline.kind, what, names), names)
+    report.problems.extend(str(item) for item in frames.damage)
+    columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in names}
+    for name in instants:
+        known = np.asarray(records.known[name]) & (records.columns[instants[0]] != 0)
+        columns[name] = nullable(records.columns[name] - context.epoch_ns, known)
+    columns |= {"node": texts(records.node, context.node_names()), "time_ns": records.time_ns - context.epoch_ns}
+    made = store.table_of(table, columns)
+    report.rows = made.num_rows
+    return made, report
 
 
 def _readings(kind: str) -> dict[str, int]:

@@ -36,6 +36,15 @@ _FROM_EVENT_BEFORE = ("delta", "relative_to_previous_event")
 
 
 @dataclass(frozen=True)
+class _Event:
+    """A record of a log: the name of version 0.3, milliseconds since one instant, and what else it says."""
+
+    name: Any
+    time: Any
+    data: Any
+
+
+@dataclass(frozen=True)
 class SenderState:
     """What the sender knew at an instant. ``ssthresh_bytes`` is None while it is infinite; ``time_ns`` is the qlog's.
 
@@ -106,7 +115,7 @@ def parse_qlog(data: bytes, name: str) -> Qlog:
     return found
 
 
-def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, Any]]:
+def _events(data: bytes, name: str, problems: list[str]) -> Iterator[_Event]:
     separator = _SEPARATOR
     if data.lstrip().startswith(b"{"):
         separator = b"\n"
@@ -138,20 +147,17 @@ def _is_line(text: bytes) -> bool:
         return False
 
 
-def _timed(events: Iterable[dict[str, Any]], trace: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Events by their names of version 0.3, each with the time since one instant. A record that is none may say what
-    all have in common, as the trace of a document does."""
+def _timed(events: Iterable[Any], trace: object) -> Iterator[_Event]:
+    """A record that is not an event may say what all have in common, as the trace of a document does."""
     form, since = _time_format(trace), 0.0
     for event in events:
         if "name" not in event:
             form = _time_format(event.get("trace")) or form
             continue
-        named = event["name"]
-        event = {**event, "name": _EVENTS.get(named, named) if isinstance(named, str) else named}
-        if form in _FROM_EVENT_BEFORE and isinstance(event.get("time"), int | float):
-            since += event["time"]
-            event["time"] = since
-        yield event
+        named, time = event["name"], event.get("time")
+        if form in _FROM_EVENT_BEFORE and isinstance(time, int | float):
+            time = since = since + time
+        yield _Event(_EVENTS.get(named, named) if isinstance(named, str) else named, time, event.get("data") or {})
 
 
 def _time_format(trace: object) -> object:
@@ -159,7 +165,7 @@ def _time_format(trace: object) -> object:
     return common.get("time_format") if isinstance(common, dict) else None
 
 
-def _records(data: bytes, separator: bytes, name: str, problems: list[str]) -> Iterator[dict[str, Any]]:
+def _records(data: bytes, separator: bytes, name: str, problems: list[str]) -> Iterator[Any]:
     for number, record in enumerate(part for part in data.split(separator) if part.strip()):
         try:
             value = raw_value(record)
@@ -171,7 +177,7 @@ def _records(data: bytes, separator: bytes, name: str, problems: list[str]) -> I
         yield value
 
 
-def _number(data: dict[str, Any]) -> tuple[str, int]:
+def _number(data: Any) -> tuple[str, int]:
     """The space and the number of a packet; aioquic's record of a loss has no header around them."""
     header = data.get("header") or data
     kind = header.get("packet_type") or header.get("type")
@@ -181,7 +187,7 @@ def _number(data: dict[str, Any]) -> tuple[str, int]:
 class _Reader:
     """Goes through the events once; numbers of packets count in spaces of their own."""
 
-    def __init__(self, events: list[dict[str, Any]]) -> None:
+    def __init__(self, events: list[_Event]) -> None:
         self.qlog = Qlog()
         self._stream = _data_stream(events)
         self._outstanding: dict[tuple[str, int], list[tuple[int, int]]] = {}
@@ -194,7 +200,7 @@ class _Reader:
         last_ns = 0
         for number, event in enumerate(events, 1):
             try:
-                last_ns = _time_ns(event)
+                last_ns = _count(round(float(event.time) * _MS_NS))
                 self._take(event, last_ns)
             except _DAMAGE:
                 self.qlog.problems.append(f" is damaged in its event {number}")
@@ -202,8 +208,8 @@ class _Reader:
         if events and self._state:
             self.qlog.last = self._known(last_ns)
 
-    def _take(self, event: dict[str, Any], time_ns: int) -> None:
-        name, data = event.get("name"), event.get("data") or {}
+    def _take(self, event: _Event, time_ns: int) -> None:
+        name, data = event.name, event.data
         if name == _SENT:
             self._sent(time_ns, data)
         elif name == _RECEIVED:
@@ -219,7 +225,7 @@ class _Reader:
         elif name == _METRICS:
             self._measured(time_ns, data)
 
-    def _sent(self, time_ns: int, data: dict[str, Any]) -> None:
+    def _sent(self, time_ns: int, data: Any) -> None:
         length = _count((data.get("raw") or {}).get("length", 0))
         ranges = [
             (_count(frame["offset"]), _count(frame["length"]))
@@ -240,7 +246,7 @@ class _Reader:
         if number[0] == "initial":
             qlog.unpadded_bytes += max(_LEAST_INITIAL_BYTES - length, 0)
 
-    def _acknowledged(self, time_ns: int, space: str, frames: list[dict[str, Any]]) -> None:
+    def _acknowledged(self, time_ns: int, space: str, frames: list[Any]) -> None:
         if self._state and space == "data":
             self.qlog.acks.append(self._known(time_ns))
         least = next((number for kind, number in self._outstanding if kind == space), None)
@@ -265,7 +271,7 @@ class _Reader:
         if ranges:
             self._acked += [(offset, offset + size) for offset, size in ranges]
 
-    def _measured(self, time_ns: int, data: dict[str, Any]) -> None:
+    def _measured(self, time_ns: int, data: Any) -> None:
         new = {_NAMES.get(name, name): value for name, value in data.items() if isinstance(value, (int, float))}
         if not all(value >= 0 for value in new.values()):
             raise ValueError("a window or a time below 0")
@@ -306,23 +312,19 @@ class _Reader:
         )
 
 
-def _data_stream(events: list[dict[str, Any]]) -> int | None:
+def _data_stream(events: list[_Event]) -> int | None:
     """The stream that was sent the farthest."""
     farthest: dict[int, int] = {}
     for event in events:
-        if event.get("name") != _SENT:
+        if event.name != _SENT:
             continue
         with contextlib.suppress(*_DAMAGE):  # the reader tells of it
-            for frame in event["data"].get("frames", []):
+            for frame in event.data.get("frames", []):
                 if frame.get("frame_type") == "stream":
                     end = _count(frame["offset"]) + _count(frame["length"])
                     stream = int(frame["stream_id"])
                     farthest[stream] = max(farthest.get(stream, 0), end)
     return max(farthest, key=lambda stream: farthest[stream], default=None)
-
-
-def _time_ns(event: dict[str, Any]) -> int:
-    return _count(round(float(event["time"]) * _MS_NS))
 
 
 def _count(value: Any) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from howdah.record import table as store
 from howdah.record.schema import TABLES
 
 NAME = "qlog"
+Row = dict[str, int | str | None]  # of a table, or of what the judge is told of a flow
 _UNIX_NS = 10**15  # times above are those of a clock, times below count from the connection's first packet
 _LARGE = 2**31 - 1
 
@@ -34,7 +34,7 @@ def add_quic(context: Context, made: Made) -> SourceReport | None:
     if not flows:
         return None
     report = SourceReport(counts={"flows": []})
-    rows: dict[str, list[dict[str, Any]]] = {"tcp_probe": [], "tcp_info": [], "slow_start": []}
+    rows: dict[str, list[Row]] = {"tcp_probe": [], "tcp_info": [], "slow_start": []}
     for flow in flows:
         files = _files(context.directory.raw / "program" / f"{flow.id}-server")
         if len(files) != 1:
@@ -106,7 +106,7 @@ def _threshold(known: SenderState, qlog: Qlog) -> int | None:
     return None if known.ssthresh_bytes is None else min(_packets(known.ssthresh_bytes, qlog), _LARGE)
 
 
-def _probe_row(flow: Flow, qlog: Qlog, known: SenderState, shift_ns: int) -> dict[str, Any]:
+def _probe_row(flow: Flow, qlog: Qlog, known: SenderState, shift_ns: int) -> Row:
     return {
         "flow": flow.id,
         "time_ns": known.time_ns + shift_ns,
@@ -121,13 +121,13 @@ def _probe_row(flow: Flow, qlog: Qlog, known: SenderState, shift_ns: int) -> dic
     }
 
 
-def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: int) -> list[dict[str, Any]]:
+def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: int) -> list[Row]:
     """The last state known at each reading from the first data until the flow's end; what QUIC has no counterpart for
     is null."""
     assert qlog.last is not None
     states = [*qlog.acks, qlog.last]
     times = np.array([known.time_ns + shift_ns for known in states])
-    found = []
+    found: list[Row] = []
     begin_ns = int(times[0]) if qlog.first_data_ns is None else min(int(times[0]), qlog.first_data_ns + shift_ns)
     first = -(-begin_ns // interval_ns)
     for number in range(first, max(int(times[-1]), end_ns) // interval_ns + 1):
@@ -154,7 +154,7 @@ def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: i
     return found
 
 
-def _exit_rows(flow: Flow, qlog: Qlog, shift_ns: int) -> list[dict[str, Any]]:
+def _exit_rows(flow: Flow, qlog: Qlog, shift_ns: int) -> list[Row]:
     """The first exit from slow start. A stack logs no reason: a loss just then is one, else it was its detector."""
     left = qlog.left
     if left is None or flow.quic is None:
@@ -177,7 +177,7 @@ def _exit_rows(flow: Flow, qlog: Qlog, shift_ns: int) -> list[dict[str, Any]]:
     ]
 
 
-def _joined(name: str, table: pa.Table, rows: list[dict[str, Any]]) -> pa.Table:
+def _joined(name: str, table: pa.Table, rows: list[Row]) -> pa.Table:
     """In order of time; rows of one instant stay in their order."""
     schema = TABLES[name]
     complete = [{column: row.get(column) for column in schema.names} for row in rows]
@@ -190,7 +190,7 @@ def _joined(name: str, table: pa.Table, rows: list[dict[str, Any]]) -> pa.Table:
     return whole.take(order)
 
 
-def _account(context: Context, flow: Flow, qlog: Qlog) -> dict[str, Any]:
+def _account(context: Context, flow: Flow, qlog: Qlog) -> Row:
     """For the judge: what the stack says that it sent, and what a capture at its interface saw of it."""
     captured = None
     for place in context.plan.collect.pcap:

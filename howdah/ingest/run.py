@@ -7,6 +7,7 @@ import dataclasses
 
 import pyarrow.compute as pc
 
+from howdah.codec import decoded, encoded
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.ingest import quic
@@ -16,14 +17,12 @@ from howdah.ingest.flow import ingest_flow
 from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
-from howdah.ingest.own_stack import add_own_stacks
 from howdah.ingest.qdisc import ingest_two_queues
 from howdah.ingest.quic import add_quic
-from howdah.ingest.segment import ingest_segments
+from howdah.ingest.segment import add_own_stacks, ingest_segments
 from howdah.ingest.siftr import add_siftr
-from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport, Made
-from howdah.ingest.tcp_probe import ingest_tcp_probe
+from howdah.ingest.tracepoint import ingest_slow_start, ingest_tcp_probe
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord
@@ -81,7 +80,7 @@ def ingest(directory: RunDirectory, plan: Plan | None = None) -> IngestReport:
     if context.plan.collect.pcap:
         machines = [] if clocks is None else list(clocks.machines)
         report.sources[CAPTURES] = ingest_captures(directory.raw, machines, context.plan)
-    write_json(directory.ingested, report.to_json())
+    write_json(directory.ingested, encoded(report))
     return report
 
 
@@ -111,7 +110,7 @@ def read_report(directory: RunDirectory) -> IngestReport:
     """The report of an earlier ingest. Raises HowdahError if it is missing."""
     path = directory.ingested
     try:
-        return IngestReport.from_json(read_json(path))
+        return decoded(IngestReport, read_json(path))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"the report of ingest cannot be read: {error}", where=str(path)) from error
 

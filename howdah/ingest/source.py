@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -37,20 +36,13 @@ Made = dict[str, tuple[pa.Table, SourceReport]]  # by the name of a table
 class IngestReport:
     """tables/ingest.json: one report a table, and what concerns the whole run."""
 
+    format: int = field(default=1, kw_only=True)
     sources: dict[str, SourceReport] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     @property
     def all_problems(self) -> list[str]:
         return self.problems + [f"{name}: {text}" for name, source in self.sources.items() for text in source.problems]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"format": 1, **dataclasses.asdict(self)}
-
-    @staticmethod
-    def from_json(value: dict[str, Any]) -> IngestReport:
-        sources = {name: SourceReport(**item) for name, item in value["sources"].items()}
-        return IngestReport(sources, list(value["problems"]))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.hooks import Reader
-from howdah.ingest.framed import parse, read_frames
-from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
+from howdah.ingest.framed import Item, MalformedMessageError, Slot, attributes, parse, read_frames, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.diag import (
     INET_DIAG_BBRINFO,

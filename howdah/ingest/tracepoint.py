@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a tracepoint's collector to its records, and whose flow a record belongs to."""
+"""The files of a tracepoint's collector to its records, and whose flow a record belongs to.
+
+They make the tables ``tcp_probe``, one row a segment that a sender received, and ``slow_start``, what the slow-start
+modules reported of their decisions.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from howdah.errors import HowdahError
 from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
-from howdah.ingest.source import Context, SourceReport
+from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.ingest.trace_format import (
     EventFormat,
     TraceField,
@@ -22,7 +27,10 @@ from howdah.ingest.trace_format import (
     parse_page_header,
 )
 from howdah.plan.plan import Flow
-from howdah.record.raw import raw_value, read_raw_bytes, read_raw_text
+from howdah.record import table as store
+from howdah.record.event import EVENTS, REASONS, name_of
+from howdah.record.raw import raw_exists, raw_value, read_raw_bytes, read_raw_text
+from howdah.record.schema import INFINITE_SSTHRESH, SLOW_START, TCP_PROBE
 
 _UNKNOWN_SHOWN = 20
 
@@ -184,3 +192,173 @@ def merge(parts: list[tuple[Flow, Integers]]) -> tuple[Integers, Integers]:
     flows = np.concatenate([none, *(np.full(rows.size, flow.id) for flow, rows in parts)])
     order = np.argsort(rows, kind="stable")
     return rows[order], flows[order]
+
+
+_TCP_PROBE = Tracepoint(
+    name="tcp_probe",
+    account="trace.json",
+    fields=("sport", "dport", "data_len", "snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt", "rcv_wnd"),
+    address="saddr",
+    address_offset=4,
+)
+
+
+def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
+    """Decode, sort out whose records they are, and make sequence numbers relative.
+
+    Rows are in the order of arrival. Records of receivers are counted and left out; so are those of sockets that
+    belong to no flow, which are also reported. Raises HowdahError if the kernel's description of the trace cannot be
+    used.
+    """
+    report = SourceReport()
+    if not context.plan.collect.tcp_probe:
+        return TCP_PROBE.empty_table(), report
+    trace = read_tracepoint(context, _TCP_PROBE, report)
+    counts = report.counts
+    taken = np.zeros(trace.time_ns.size, dtype=bool)
+    sockets = Sockets(trace)
+    senders = []
+    for flow in context.plan.flows:
+        ours = sockets.of_sender(flow, context.source_port(flow))
+        senders.append((flow, ours))
+        theirs = sockets.of_receiver(flow, context.source_port(flow))
+        counts["receiver_rows"] = counts.get("receiver_rows", 0) + int((~taken[theirs]).sum())
+        taken[ours] = True
+        taken[theirs] = True
+    # A program's port is also that of its further connections, which are not measured; and, on another host,
+    # maybe that of another flow.
+    for flow in context.plan.flows:
+        for port in _other_ports(flow):
+            control = ~taken & ((trace.columns["dport"] == port) | (trace.columns["sport"] == port))
+            counts["control_rows"] = counts.get("control_rows", 0) + int(control.sum())
+            taken |= control
+    report_unknown(trace, ~taken, report)
+    rows, flows = merge(senders)
+    table = _tcp_probe_table(trace, rows, flows, context.epoch_ns)
+    report.rows = table.num_rows
+    return table, report
+
+
+def _other_ports(flow: Flow) -> list[int]:
+    """Ports of further connections of the programs that make a flow."""
+    if flow.kind.control_connection:
+        return [flow.destination_port]
+    if flow.program is None or not flow.is_tcp:
+        return []
+    server = flow.source_port if flow.program.sends == "server" else flow.destination_port
+    return [server, *flow.program.ports]
+
+
+def unwrap(sequence: Integers) -> Integers:
+    """32-bit sequence numbers as a continuous series that starts at 0 (differences are taken modulo 2^32, signed)."""
+    if not sequence.size:
+        return sequence
+    steps = np.diff(sequence).astype(np.int32).astype(np.int64)
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(steps)])
+
+
+def _tcp_probe_table(trace: Trace, rows: Integers, flows: Integers, epoch_ns: int) -> pa.Table:
+    columns = {name: column[rows] for name, column in trace.columns.items()}
+    una = np.zeros(rows.size, dtype=np.int64)
+    by_flow = np.argsort(flows, kind="stable")
+    for mine in np.split(by_flow, np.flatnonzero(np.diff(flows[by_flow])) + 1):
+        # A sender's first record is its first ACK of data before processing: snd_una is the first data byte.
+        una[mine] = unwrap(columns["snd_una"][mine])
+    ahead = (columns["snd_nxt"] - columns["snd_una"]).astype(np.int32).astype(np.int64)
+    finite = columns["ssthresh"] < INFINITE_SSTHRESH
+    return store.table_of(
+        "tcp_probe",
+        {
+            "flow": flows,
+            "time_ns": trace.time_ns[rows] - epoch_ns,
+            "data_len_bytes": columns["data_len"],
+            "snd_nxt_bytes": una + ahead,
+            "snd_una_bytes": una,
+            "cwnd_packets": columns["snd_cwnd"],
+            "ssthresh_packets": nullable(columns["ssthresh"], finite),
+            "snd_wnd_bytes": columns["snd_wnd"],
+            "srtt_us": columns["srtt"],
+            "rcv_wnd_bytes": columns["rcv_wnd"],
+        },
+    )
+
+
+NO_RTT = 0xFFFFFFFF  # SLOW_START_NO_RTT
+MODULE = "howdah_slow_start"
+_SLOW_START = Tracepoint(
+    name="slow_start",
+    account="slow_start.json",
+    fields=(
+        *("sport", "dport", "event", "reason", "cwnd", "ssthresh"),
+        *("quantity", "threshold", "round", "min_rtt_us"),
+    ),
+    address="saddr",
+)
+
+
+def ingest_slow_start(context: Context) -> tuple[pa.Table, SourceReport]:
+    """Decode and name events; rows are in the order of the reports.
+
+    The table is empty where the module was not loaded. Events and reasons without a name here are kept as
+    ``unknown-N`` and counted. Raises HowdahError if the kernel's description of the trace cannot be used.
+    """
+    report = SourceReport()
+    if not (context.plan.collect.slow_start and _was_collected(context)):
+        return SLOW_START.empty_table(), report
+    trace = read_tracepoint(context, _SLOW_START, report)
+    taken = np.zeros(trace.time_ns.size, dtype=bool)
+    sockets = Sockets(trace)
+    parts = []
+    for flow in context.plan.flows:
+        port = context.source_port(flow)
+        ours = sockets.of_sender(flow, port)
+        parts.append((flow, ours))
+        taken[ours] = True
+        taken[sockets.of_receiver(flow, port)] = True
+    report_unknown(trace, ~taken, report)
+    rows, flows = merge(parts)
+    table = _slow_start_table(trace, rows, flows, context.epoch_ns)
+    report.rows = table.num_rows
+    report.counts["other_rows"] = int(taken.sum()) - table.num_rows
+    report.counts["unknown_names"] = _unknown(trace)
+    return table, report
+
+
+def _was_collected(context: Context) -> bool:
+    """The module was loaded, or a file of the collector is there; a missing account is then a problem."""
+    raw = context.directory.raw
+    loaded = MODULE in (context.agent.modules or {}) and bool(context.plan.flows)
+    return loaded or raw_exists(raw / _SLOW_START.account) or raw_exists(raw / "slow_start.bin")
+
+
+def _slow_start_table(trace: Trace, rows: Integers, flows: Integers, epoch_ns: int) -> pa.Table:
+    columns = {name: column[rows] for name, column in trace.columns.items()}
+    return store.table_of(
+        "slow_start",
+        {
+            "flow": flows,
+            "time_ns": trace.time_ns[rows] - epoch_ns,
+            "event": _named(columns["event"], EVENTS),
+            "reason": _named(columns["reason"], REASONS),
+            "cwnd_packets": columns["cwnd"],
+            "ssthresh_packets": nullable(columns["ssthresh"], columns["ssthresh"] < INFINITE_SSTHRESH),
+            "quantity": columns["quantity"],
+            "threshold": columns["threshold"],
+            "round": columns["round"],
+            "min_rtt_us": nullable(columns["min_rtt_us"], columns["min_rtt_us"] != NO_RTT),
+        },
+    )
+
+
+def _named(numbers: Integers, names: tuple[str, ...]) -> pa.DictionaryArray:
+    known, codes = np.unique(numbers, return_inverse=True)
+    return texts(np.asarray(codes, dtype=np.int64), [name_of(number, names) for number in known.tolist()])
+
+
+def _unknown(trace: Trace) -> list[str]:
+    """Names of events and reasons that this program does not know, as the table has them."""
+    found = set()
+    for column, names in (("event", EVENTS), ("reason", REASONS)):
+        numbers = np.unique(trace.columns[column])
+        found |= {f"{column} {name_of(number, names)}" for number in numbers[numbers >= len(names)].tolist()}
+    return sorted(found)

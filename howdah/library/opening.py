@@ -13,9 +13,9 @@ from howdah.library.data import Data
 from howdah.library.recording import Recording
 from howdah.number import counted
 from howdah.profile import load as load_profile
+from howdah.work.batch import Events, RunEvent
 from howdah.work.catalogue import find_profile
 from howdah.work.compiled import compile_plans
-from howdah.work.event import Events, RunEvent
 from howdah.work.experiment import find, set_latest
 from howdah.work.prepared import hold, make, prepare
 
@@ -58,7 +58,7 @@ def run(
     """Make the missing runs of a profile, and load all of them.
 
     ``settings`` are those of ``--set``: ``{"path.rtt": "80 ms"}``. ``runs`` is the directory of experiments, by default
-    ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/event.py). It makes no report;
+    ``$HOWDAH_RUNS`` or ``runs``. ``on_event`` is called with what happens (howdah/work/batch.py). It makes no report;
     ``howdah report`` does. Raises HowdahError as the command does.
     """
     events = Events(on_event or (lambda _event: None))

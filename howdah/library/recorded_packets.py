@@ -13,10 +13,9 @@ from howdah.explain.connection import TapConnection
 from howdah.explain.delay import MIDDLE, RECEIVER, SENDER
 from howdah.explain.read import Read
 from howdah.explain.seen import Seen
-from howdah.ingest.capture import SYN, Headers
+from howdah.ingest.capture import SYN, Headers, TcpOptions
 from howdah.ingest.segment import EndSegments, block_table, end_segments, segment_table
 from howdah.ingest.source import Integers, nullable
-from howdah.ingest.tcp_option import TcpOptions
 from howdah.library.recorded_rows import began_ns, in_front
 from howdah.record.schema import TCP_PROBE
 from howdah.record.table import table_of

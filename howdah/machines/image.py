@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from howdah.build.archive import configured_mirror
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.cpio import Writer
 from howdah.build.kernel_image import unpack_kernel
-from howdah.build.mirror import configured_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools, compiler_version
 from howdah.distribution import installing

@@ -20,18 +20,27 @@ from howdah.build.tools import build_tools
 from howdah.distribution import installing
 from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.machines import tap
-from howdah.machines.dilation import KERNEL_ARGUMENTS, WHY_EMULATED, chosen, environment
-from howdah.machines.disk import check_image, make_overlay
 from howdah.machines.image import MachineImage, provide_machine_image
 from howdah.machines.inventory import MachineSetDirectory, make_host_key
 from howdah.machines.kernel import provide_machine_kernel
 from howdah.machines.machine_set import CONTROL, MachineHostSection, MachineSet
 from howdah.machines.personal import personal_files, write_initrd, write_seed
-from howdah.machines.qemu import Hub, Plug, VirtualMachine, command_line, mac_of
-from howdah.machines.ssh import Way
+from howdah.machines.qemu import (
+    KERNEL_ARGUMENTS,
+    WHY_EMULATED,
+    Hub,
+    Plug,
+    VirtualMachine,
+    check_image,
+    chosen_dilation,
+    command_line,
+    dilating,
+    mac_of,
+    make_overlay,
+)
+from howdah.machines.ssh import Booting, Way, await_ssh, ended
 from howdah.machines.state import MachineSetState, MachineState, Remembered, read_state, remember
 from howdah.machines.tap import TapNetwork
-from howdah.machines.watch import Booting, await_ssh, ended
 
 BOOT_LIMIT_S = 600.0
 _START_S = 10.0
@@ -73,7 +82,7 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
         accelerators = {name: _accelerator(images[name], how) for name in machine_set.hosts}
         processors = sum(host.processors or machine_set.virtual.processors for host in machine_set.hosts.values())
         cores = len(os.sched_getaffinity(0))
-        dilation = chosen(
+        dilation = chosen_dilation(
             machine_set.virtual.dilation, (found for found, _ in accelerators.values()), processors, cores
         )
         if dilation != 1:
@@ -251,7 +260,7 @@ def _launch(
     """Start it; its process once QEMU has taken all it was given, None when it has ended instead."""
     pid_file = directory.path / machine.pid_file
     pid_file.unlink(missing_ok=True)
-    command = ["/usr/bin/env", *environment(dilation, how.cache), *command_line(machine)]
+    command = ["/usr/bin/env", *dilating(dilation, how.cache), *command_line(machine)]
     if how.bound:
         launch = build_tools(how.cache).launch
         command = [str(launch), "watch", str(os.getpid()), "-", "--", *command]

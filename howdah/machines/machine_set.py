@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError
-from howdah.machines.dilation import AUTO, MOST
+from howdah.machines.qemu import AUTO, MOST_DILATION
 from howdah.place import PLAYBOOKS
 from howdah.profile.field import Bytes, FieldError, Name, Section, Text
 from howdah.profile.report import profile_error
@@ -80,9 +80,9 @@ class VirtualSection(Section):
     @field_validator("dilation", mode="before")
     @classmethod
     def _factor(cls, value: object) -> object:
-        if value == AUTO or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST):
+        if value == AUTO or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_DILATION):
             return value
-        raise ValueError(f"expected {AUTO} or a whole number from 1 to {MOST}, not {value!r}")
+        raise ValueError(f"expected {AUTO} or a whole number from 1 to {MOST_DILATION}, not {value!r}")
 
 
 class MachineHostSection(Section):

@@ -5,10 +5,54 @@ addresses of Unix sockets may have no more than 107 characters."""
 from __future__ import annotations
 
 import hashlib
+import json
+import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from howdah.build.accelerator import QEMU
+from howdah.build.cache import Cache
+from howdah.build.tools import library, variable
+from howdah.distribution import installing
+from howdah.errors import EngineUnavailableError, HowdahError
+
+AUTO = "auto"
+MOST_DILATION = 1000
+# At 4 most runs beside other work were valid, not all (docs/engines.md).
+_EMULATED = 8
+WHY_EMULATED = "its clock is dilated, which takes an emulated processor"
+# Before it knows its clocks, a kernel looks whether timer interrupts come while the time stamp counter counts so many
+# cycles (timer_irq_works()). That counter is not dilated: too few come meanwhile, and from some factor on it panics.
+KERNEL_ARGUMENTS = ("no_timer_check",)
+_DILATE = Path(__file__).with_name("dilate.c")
+
+
+def chosen_dilation(wanted: int | str, accelerators: Iterable[str], processors: int, cores: int) -> int:
+    """How many of our seconds one of the machines lasts: as asked for; ``auto`` is 1 where KVM runs all of them.
+
+    Else it is 8 for up to three emulated processors on two cores, and in proportion for more of them.
+
+    An emulated processor is some fifty times slower than the machine's. In real time that makes timers late, and the
+    network in it with them. Where all machines share a clock that runs at a fraction of this machine's, each has that
+    many times the processor for a second of its own. dilate.c does it, loaded into each QEMU.
+
+    >>> chosen_dilation("auto", ["kvm", "tcg"], 3, 2)
+    8
+    >>> chosen_dilation("auto", ["kvm"], 1, 2), chosen_dilation("auto", ["tcg"], 4, 2)
+    (1, 11)
+    """
+    if isinstance(wanted, int):
+        return wanted
+    if all(name == "kvm" for name in accelerators):
+        return 1
+    return max(_EMULATED, -(-_EMULATED * 2 * processors // (3 * cores)))
+
+
+def dilating(dilation: int, cache: Cache) -> list[str]:
+    """What env(1) is to set for QEMU; nothing for a clock like ours. Raises HowdahError where it does not compile."""
+    return [variable(library(_DILATE, cache)), f"HOWDAH_DILATION={dilation}"] if dilation != 1 else []
+
 
 MANAGE_MAC = "52:54:00:00:00:01"  # the same in each: no two of them meet
 SSH_PORT = 22
@@ -131,3 +175,50 @@ def _arguments(machine: VirtualMachine) -> list[str]:
         "systemd.default_device_timeout_sec=1800",
         *machine.append,
     ]
+
+
+_BOOT_MARK = slice(510, 512)
+_MARKED = b"\x55\xaa"  # the last two bytes of a sector that a PC boots from; a GPT has it as well
+
+
+def check_image(image: Path, where: str) -> str:
+    """The format of a disk image of the user's, as QEMU names it. Raises HowdahError for a file that is none."""
+    with image.open("rb") as file:
+        start = file.read(512)
+    if not start:
+        raise HowdahError("the image is empty", where=where)
+    answer = _qemu_img("info", "--output=json", str(image))
+    if answer.returncode:
+        raise HowdahError(f"this is not a disk image: {_words(answer)}", where=where)
+    found = str(json.loads(answer.stdout)["format"])
+    # Anything at all counts as a raw disk; one that boots has a mark.
+    if found == "raw" and start[_BOOT_MARK] != _MARKED:
+        raise HowdahError(
+            f"{image.name} is not a disk image: QEMU does not know its format, and it has no boot sector",
+            where=where,
+            hint="Expected qcow2, vmdk, vdi, vhdx, or a raw disk with a boot sector. Is it packed? Unpack it first.",
+        )
+    return found
+
+
+def make_overlay(overlay: Path, base: Path, base_format: str) -> None:
+    """A disk that holds only what changes. Raises HowdahError with QEMU's words."""
+    overlay.unlink(missing_ok=True)
+    answer = _qemu_img(
+        *("create", "-q", "-f", "qcow2", "-F", base_format, "-b", str(base.resolve()), str(overlay)),
+    )
+    if answer.returncode:
+        raise HowdahError(f"the disk cannot be made: {_words(answer)}", where=str(overlay))
+
+
+def _words(answer: subprocess.CompletedProcess[str]) -> str:
+    return (answer.stderr.strip().splitlines() or ["qemu-img said nothing"])[-1]
+
+
+def _qemu_img(*arguments: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            ["qemu-img", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise EngineUnavailableError("the program qemu-img is missing", hint=installing("qemu-utils")) from None

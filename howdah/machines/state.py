@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
+from howdah.codec import decoded
 from howdah.errors import HowdahError
 from howdah.running import is_running, stat_fields
 
@@ -113,7 +113,7 @@ class MachineSetState:
 
     @property
     def dilation(self) -> int:
-        """How many of our seconds one of the machines lasts, the same for all of them (howdah/machines/dilation.py)."""
+        """How many of our seconds one of the machines lasts, the same for all of them (howdah/machines/qemu.py)."""
         return max((machine.dilation for machine in self.machines.values()), default=1)
 
     def alive(self) -> list[str]:
@@ -136,17 +136,13 @@ def read_state(file: Path) -> MachineSetState | None:
     try:
         if record["format"] != _FORMAT:
             raise KeyError("format")
-        machines = {name: _machine(value) for name, value in record["machines"].items()}
-        return MachineSetState(machines, record["times_s"], record.get("namespace"))
+        del record["format"]
+        return decoded(MachineSetState, record)
     except (KeyError, TypeError) as error:
         raise HowdahError(f"the machine set's state is damaged ({error})", where=str(file), hint=_BY_HAND) from None
 
 
 _BY_HAND = "Look for the virtual machines with 'ps', end them, and remove the file."
-
-
-def _machine(value: dict[str, Any]) -> MachineState:
-    return MachineState(**{**value, "process": Remembered(**value["process"])})
 
 
 @contextmanager

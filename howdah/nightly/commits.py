@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from howdah.bisect.trial import Unbuilt, build_revision, within
+from howdah.bisect.session import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
 from howdah.build.cache import Cache, alone, content_key
 from howdah.build.uml_kernel import forget_kernels

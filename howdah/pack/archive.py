@@ -12,13 +12,13 @@ import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Self, cast
+from typing import BinaryIO, Self, cast
 
 import zstandard
 
 from howdah.errors import HowdahError
 from howdah.pack.content import PackedFile
-from howdah.pack.shape import IndexCheck, check_index
+from howdah.pack.shape import IndexCheck, IndexedFile, PackIndex, check_index
 from howdah.record.directory import PARTIAL, parse_json, writing_name
 
 SUFFIX = ".howdah.tar.zst"
@@ -39,20 +39,24 @@ class PackError(HowdahError):
 def write_archive(
     target: Path,
     name: str,
-    about: dict[str, Any],
+    about: PackIndex,
     entries: list[PackedFile],
     check: IndexCheck = check_index,
     tell: Callable[[str, int, int], None] | None = None,
-) -> dict[str, Any]:
-    """Write the archive below the top directory ``name``, the index first; the index, which ``check`` finds right."""
+) -> PackIndex:
+    """Write the archive below the top directory ``name``, the index first; the index, which ``check`` finds right.
+
+    ``about`` is the index without its files.
+    """
     entries = sorted(entries, key=lambda entry: entry.name)
-    files = {entry.name: {"bytes": entry.size, "sha256": entry.sha256()} for entry in entries}
-    index = {"format": FORMAT, **about, "files": files}
+    files = {entry.name: IndexedFile(bytes=entry.size, sha256=entry.sha256()) for entry in entries}
+    index = about.model_copy(update={"format": FORMAT, "files": files})
+    written = index.plain()
     try:
-        check(index)
+        check(written)
     except ValueError as error:
         raise PackError(f"this cannot be packed: {error}") from error
-    first = PackedFile(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
+    first = PackedFile(INDEX, content=(json.dumps(written, indent=1) + "\n").encode())
     if first.size > _LARGEST_INDEX:
         raise PackError(
             f"these are too many files for one pack: {len(entries)}",
@@ -86,7 +90,7 @@ def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
         archive.addfile(member, opened)
 
 
-def extract(file: Path, target: Path, check: IndexCheck = check_index) -> dict[str, Any]:
+def extract(file: Path, target: Path, check: IndexCheck = check_index) -> PackIndex:
     """Write the content of a pack to the new directory ``target``; the index.
 
     Only plain files are written, only those that the index has, each as the index says, and only below ``target``,
@@ -108,8 +112,8 @@ def extract(file: Path, target: Path, check: IndexCheck = check_index) -> dict[s
     return index
 
 
-def _extract_all(file: Path, place: Path, check: IndexCheck) -> dict[str, Any]:
-    index: dict[str, Any] | None = None
+def _extract_all(file: Path, place: Path, check: IndexCheck) -> PackIndex:
+    index: PackIndex | None = None
     seen: set[str] = set()
     shared: dict[str, Path] = {}  # what the guests of several runs were given, by its digest
     with _members(file) as members:
@@ -118,16 +122,16 @@ def _extract_all(file: Path, place: Path, check: IndexCheck) -> dict[str, Any]:
             if index is None:
                 index = _index(name, member, content, file, place, check)
                 continue
-            if name in seen or name not in index["files"]:
+            if name in seen or name not in index.files:
                 raise PackError(f"it has a file that its index does not have: {name}", where=str(file))
             seen.add(name)
-            said = index["files"][name]
+            said = index.files[name]
             _write(place, name, content, said, file)
             if _is_shared(name):
-                _link(shared.setdefault(said["sha256"], place / name), place / name)
+                _link(shared.setdefault(said.sha256, place / name), place / name)
     if index is None:
         raise PackError("it is empty", where=str(file))
-    missing = sorted(set(index["files"]) - seen)
+    missing = sorted(set(index.files) - seen)
     if missing:
         raise PackError(f"{missing[0]} is missing from it", where=str(file), hint="Was it cut off? Fetch it again.")
     return index
@@ -150,9 +154,9 @@ def _link(first: Path, again: Path) -> None:
     linked.replace(again)
 
 
-def size_on_disk(index: dict[str, Any]) -> int:
+def size_on_disk(index: PackIndex) -> int:
     """Bytes of the unpacked files, those that runs share counted once."""
-    files = {each["sha256"] if _is_shared(name) else name: int(each["bytes"]) for name, each in index["files"].items()}
+    files = {each.sha256 if _is_shared(name) else name: each.bytes for name, each in index.files.items()}
     return sum(files.values())
 
 
@@ -196,28 +200,29 @@ def _name(member: tarfile.TarInfo, file: Path) -> str:
 
 def _index(
     name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, place: Path, check: IndexCheck
-) -> dict[str, Any]:
+) -> PackIndex:
     if name != INDEX or member.size > _LARGEST_INDEX:
         raise PackError(f"this is not a howdah pack: it does not begin with {INDEX}", where=str(file))
     text = content.read()
     try:
-        index = parse_json(text, file / INDEX)
-        if isinstance(index, dict) and index.get("format") != FORMAT:
-            raise PackError(f"format {index.get('format')!r} is not known: howdah is too old for it", where=str(file))
-        check(index)
+        read = parse_json(text, file / INDEX)
+        if isinstance(read, dict) and read.get("format") != FORMAT:
+            raise PackError(f"format {read.get('format')!r} is not known: howdah is too old for it", where=str(file))
+        check(read)
+        index = PackIndex.model_validate(read)
     except ValueError as error:
         said = error.what if isinstance(error, HowdahError) else str(error)
         raise PackError(f"{INDEX} cannot be read: {said}", where=str(file)) from error
-    whole = sum(each["bytes"] for each in index["files"].values())
+    whole = sum(each.bytes for each in index.files.values())
     if whole > shutil.disk_usage(place).free:
         raise PackError(f"its {whole} bytes do not fit on this disk", where=str(place))
     (place / INDEX).write_bytes(text)
-    return cast("dict[str, Any]", index)
+    return index
 
 
-def _write(place: Path, name: str, content: BinaryIO, said: dict[str, Any], file: Path) -> None:
+def _write(place: Path, name: str, content: BinaryIO, said: IndexedFile, file: Path) -> None:
     target = place / name
-    digest, left = hashlib.sha256(), int(said["bytes"])
+    digest, left = hashlib.sha256(), said.bytes
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
@@ -230,5 +235,5 @@ def _write(place: Path, name: str, content: BinaryIO, said: dict[str, Any], file
                 break
             digest.update(part)
             opened.write(part)
-    if left or digest.hexdigest() != said["sha256"]:
+    if left or digest.hexdigest() != said.sha256:
         raise PackError(f"{name} is not the file that was packed", where=str(file), hint="Fetch the pack again.")

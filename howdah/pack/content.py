@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, cast
 
 import zstandard
 
 from howdah.build.cache import cache_root
 from howdah.errors import HowdahError
 from howdah.foreign import open_foreign, read_foreign
+from howdah.pack.shape import Kind
 from howdah.place import PROJECT
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
@@ -152,7 +153,6 @@ class Content:
         self.entries.append(PackedFile(name, held=(self.held, self.held.add(content), len(content))))
 
 
-Kind = Literal["everything", "tables", "results"]
 _DATA = ("raw/", "tables/", "share/")
 
 

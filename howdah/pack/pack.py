@@ -7,14 +7,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.metric import known_metrics
 from howdah.pack.archive import INDEX, SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Held, Kind, PackedFile, Paths, add_experiment, add_run, local_paths
+from howdah.pack.content import Content, Held, PackedFile, Paths, add_experiment, add_run, local_paths
+from howdah.pack.shape import Kind, PackIndex
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.drawn import drawn
 from howdah.record.result import Experiment
@@ -68,7 +68,7 @@ class Packed:
     """A pack that was written, and its index (docs/pack.md)."""
 
     file: Path
-    index: dict[str, Any]
+    index: PackIndex
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:
@@ -127,15 +127,15 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
         read="" if kind == "results" else "; pandas, polars and DuckDB read Parquet",
     )
     content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
-    about = {
-        "howdah": __version__,
-        "experiments": list(names),
-        "runs": [f"{home.name}/{run.name}" for home, runs in chosen.items() for run in runs],
-        "kind": kind,
-        "raw": kind == "everything" or not content.left_out,
-        "rewritten": sorted(content.rewritten),
-        "left_out": sorted(content.left_out),
-    }
+    about = PackIndex(
+        howdah=__version__,
+        experiments=list(names),
+        runs=[f"{home.name}/{run.name}" for home, runs in chosen.items() for run in runs],
+        kind=kind,
+        raw=kind == "everything" or not content.left_out,
+        rewritten=sorted(content.rewritten),
+        left_out=sorted(content.left_out),
+    )
     top = target.name.removesuffix(SUFFIX).removesuffix(".tar.zst") or "pack"
     return Packed(target, write_archive(target, top, about, content.entries, tell=tell))
 
@@ -173,7 +173,7 @@ def _page(merged: Experiment) -> str:
         return render(merged.name, merged.description, [merged], source, note)
 
 
-def _units() -> dict[str, Any]:
+def _units() -> object:
     """Units of metrics.json and of the tables' columns."""
     metrics = {
         name: {"unit": None if metric.is_text else metric.unit, "meaning": metric.meaning}
@@ -186,7 +186,7 @@ def _units() -> dict[str, Any]:
     return {"format": 1, "schema": SCHEMA_VERSION, "metrics": metrics, "tables": tables}
 
 
-def unpack(file: Path, target: Path) -> dict[str, Any]:
+def unpack(file: Path, target: Path) -> PackIndex:
     """Write a pack to the new directory ``target``; its index. Raises PackError (howdah/pack/archive.py)."""
     return extract(file, target)
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from howdah.foreign import is_plain
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
 from howdah.record.drawn import DRAWN_NAME
+from howdah.record.model import FilePart
 
+Kind = Literal["everything", "tables", "results"]
 _SIGNATURES = {MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE}
 _TOP = {"README.txt", "units.json"}
 _OF_EXPERIMENT = {"experiment.json", "profile.yaml", "claims.json", DRAWN_NAME, "report.html", *_SIGNATURES}
@@ -24,6 +28,25 @@ _TABLE = re.compile(r"[a-z0-9_]+\.parquet|ingest\.json", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _DEEPEST = 12
 _LARGEST_BYTES = 1 << 50
+
+
+class IndexedFile(FilePart):
+    bytes: int
+    sha256: str
+
+
+class PackIndex(FilePart):
+    """pack.json (docs/pack.md); that of the one run that a worker of a cluster sends has its name and files alone."""
+
+    format: int = 0
+    howdah: str | None = None
+    experiments: list[str] = Field(default=[])
+    runs: list[str]
+    kind: Kind | None = None
+    raw: bool = True
+    rewritten: list[str] = Field(default=[])
+    left_out: list[str] = Field(default=[])
+    files: dict[str, IndexedFile] = Field(default={})
 
 
 IndexCheck = Callable[[Any], None]

@@ -15,10 +15,9 @@ from howdah.errors import ProfileError
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
-from howdah.profile.end import FIXED
+from howdah.profile.end import FIXED, TODAY
+from howdah.profile.machine import Agent, ParameterSet, declared
 from howdah.profile.model import FlowSection, Scenario
-from howdah.profile.ns2 import Agent, ParameterSet, declared
-from howdah.profile.sender import TODAY
 from howdah.profile.traffic import TrafficSection
 from howdah.receiver import LINUX
 from howdah.trait import Traits

@@ -14,8 +14,7 @@ from howdah.plan.plan import Flow, Processor
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.receiver import RECEIVER_MODULE, Receivers
 from howdah.profile import Cell
-from howdah.profile.brought import all_brought
-from howdah.profile.module import claimed_modules
+from howdah.profile.module import all_brought, claimed_modules
 from howdah.trait import Traits
 
 TRAFFIC_MODULE = "howdah_traffic"

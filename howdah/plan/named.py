@@ -30,7 +30,7 @@ _ENDS = ("client", "server")
 MOST_PROGRAM_BYTES = 256 * 2**20
 
 KERNEL, MODULE, STACK, PROGRAM, ENGINE = "kernel", "module", "stack", "program of", "engine"
-BUILT = (KERNEL, MODULE, STACK)  # on this machine, a stranger's in a sandbox (howdah/build/sandbox.py)
+BUILT = (KERNEL, MODULE, STACK)  # on this machine, a stranger's in a sandbox (howdah/build/supervise.py)
 
 
 @dataclass(frozen=True)

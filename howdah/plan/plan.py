@@ -311,7 +311,7 @@ class Plan:
     parts: list[Part] = field(default_factory=list, metadata=OCCASIONAL)  # the senders' first, where there are several
     # Behaviour, or stack, of the receivers of measured flows that do not say otherwise.
     receiver: str = field(default="linux", metadata=OCCASIONAL)
-    # Name and settings of the profile's sender (howdah/profile/sender.py), if it is of another time.
+    # Name and settings of the profile's sender (howdah/profile/end.py), if it is of another time.
     sender: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)
     # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py).
     model: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)

@@ -44,12 +44,12 @@ def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Tr
                     host=host,
                     interface=network.access_link(host).at(host).name,
                     model=section.model,
-                    packet_ns=constants["packet"]["value"],
-                    ack_ns=constants["ack"]["value"],
-                    searched_ns=constants["searched"]["value"],
-                    search=constants["search"]["value"],
-                    queue_packets=constants["queue"]["value"],
-                    sources={name: constant["source"] for name, constant in constants.items()},
+                    packet_ns=constants["packet"].value,
+                    ack_ns=constants["ack"].value,
+                    searched_ns=constants["searched"].value,
+                    search=constants["search"].value,
+                    queue_packets=constants["queue"].value,
+                    sources={name: constant.source for name, constant in constants.items()},
                 )
             )
     return found

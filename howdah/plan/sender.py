@@ -8,8 +8,8 @@ from typing import Any
 from howdah.algorithm import PLUG_IN_PREFIX
 from howdah.errors import ProfileError
 from howdah.profile import Cell
+from howdah.profile.end import TODAY, in_force
 from howdah.profile.model import Scenario
-from howdah.profile.sender import TODAY, in_force
 
 CORE_MODULE = "howdah_slow_start"
 _PARAMETERS = ("packets_per_ack", "first_acks_per_packet")

@@ -9,9 +9,7 @@ from random import Random
 
 from howdah.errors import ProfileError
 from howdah.profile import Cell
-from howdah.profile.size_file import read_sizes
-from howdah.profile.size_table import WeightedSizes
-from howdah.profile.sizes import SizeLaw, SizesSection
+from howdah.profile.sizes import SizeLaw, SizesSection, WeightedSizes, read_sizes
 
 Sampler = Callable[[Random], int]
 

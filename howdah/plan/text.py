@@ -16,7 +16,7 @@ from howdah.plan.path import LinkFacts, Losses, Path
 from howdah.plan.plan import Plan, Processor
 from howdah.plan.policer import Policer
 from howdah.plan.step import Event
-from howdah.profile.brought import brought
+from howdah.profile.module import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
 

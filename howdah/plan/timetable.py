@@ -18,8 +18,7 @@ from howdah.plan.perturbation import derived_seed
 from howdah.plan.variation import normals
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
-from howdah.profile.trace import read_trace
-from howdah.profile.varying import CHANGING, HandoverSection, RateVariationSection, StepSection
+from howdah.profile.varying import CHANGING, HandoverSection, RateVariationSection, StepSection, read_trace
 
 Steps = list[tuple[int, int]]
 _Value = TypeVar("_Value", int, float)

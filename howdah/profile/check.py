@@ -9,10 +9,9 @@ from pathlib import Path
 
 from howdah.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, Brought, from_modules, table_with
 from howdah.errors import ProfileError, nearest
-from howdah.profile.brought import all_brought, defects
-from howdah.profile.dotted import dotted
 from howdah.profile.model import AlgorithmSection, Scenario
-from howdah.profile.module import check_modules, declared_module, declared_modules
+from howdah.profile.module import all_brought, check_modules, declared_module, declared_modules, defects
+from howdah.profile.override import dotted
 from howdah.profile.source import Document, Path_
 from howdah.profile.stack import is_other_stack, read_stack, stack_file
 from howdah.profile.varying import JITTER_INTERVAL_US, MOST_CHANGES

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two ends of the path as fields of a profile: what the senders are, what the receivers are, and how the network
-stack of every host is set."""
+stack of every host is set.
+
+``sender: of-2007`` is the senders of another time as one bundle of settings: a list of fields of a profile with their
+values. It fills in what the profile leaves open, before anything is checked, so that each setting can still be given
+another value. What a bundle cannot set is that of the kernel: the repair of losses is another kernel's
+(``kernel: debian-6.12+of-2007``).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -12,9 +20,132 @@ from howdah.errors import nearest
 from howdah.profile.field import KernelName, Section, ShortSection, Text
 from howdah.profile.processor import ProcessorSection
 from howdah.profile.queue import AnyHostQueue, host_queue_field
-from howdah.profile.sender import TODAY
+from howdah.profile.source import Document
 from howdah.quantity import QuantityError
 from howdah.receiver import LINUX, MOST_BACKLOG_BLOCKS, RECEIVERS
+
+TODAY: Final = "linux"  # the run's kernel as it is
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``field`` is dotted, as overrides have it; ``flows`` stands for every flow, background and group.
+
+    ``value`` is what a profile would say; ``source`` tells why it is that of the time.
+    """
+
+    field: str
+    value: Any
+    what: str
+    source: str
+
+
+_WAS = "Linux 2.6.24"
+BUNDLES: dict[str, tuple[Setting, ...]] = {
+    "of-2007": (
+        Setting(
+            "flows.initial_window",
+            3,
+            "initial window, packets",
+            f"RFC 3390 for an MSS of 1096 to 1460 bytes; tcp_init_cwnd() of {_WAS}",
+        ),
+        Setting(
+            "host.packets_per_ack",
+            1,
+            "what an ACK counts as, in every plug-in's slow start and in reno",
+            f"tcp_slow_start() and tcp_reno_cong_avoid() of {_WAS} with its default net.ipv4.tcp_abc=0",
+        ),
+        Setting(
+            "host.first_acks_per_packet",
+            50,
+            "packets acknowledged for one by which cubic grows before the first loss: 2 % a round",
+            f"bictcp_update() of {_WAS}: cnt = 50 while loss_cwnd is 0",
+        ),
+        Setting("host.sysctls.net.ipv4.tcp_recovery", "0", "no RACK", "RACK came with Linux 4.4"),
+        Setting(
+            "host.sysctls.net.ipv4.tcp_early_retrans",
+            "0",
+            "no tail loss probe, no early retransmit",
+            "they came with Linux 3.10 and 3.5",
+        ),
+        Setting(
+            "host.sysctls.net.ipv4.tcp_comp_sack_nr",
+            "0",
+            "receivers compress no SACKs",
+            "compressed SACKs came with Linux 4.18",
+        ),
+        Setting(
+            "host.tcp_wmem",
+            "fixed",
+            "send buffer, as large as it may get from the beginning",
+            "HyStart paper, section 5.1: senders and receivers have a very large buffer",
+        ),
+        Setting("host.tcp_rmem", "fixed", "receive buffer, likewise", "HyStart paper, section 5.1"),
+        Setting(
+            "receiver.behaviour",
+            "delayed-ack",
+            "an ACK for every other packet",
+            "RFC 1122, section 4.2.3.2, and RFC 5681, section 4.2",
+        ),
+        Setting(
+            "path.burst", "none", "every frame is spaced, as by an interface", "the papers' links are no token buckets"
+        ),
+    )
+}
+
+
+def take_sender(document: Document) -> None:
+    """Complete the data of one point of the sweep by what its ``sender`` names, in place.
+
+    What is not a name of a bundle stays for the check of the field.
+    """
+    name = document.data.get("sender")
+    if isinstance(name, dict):
+        name = name.get("behaviour")
+    for setting in BUNDLES.get(name, ()) if isinstance(name, str) else ():
+        for section, field in _places(document, setting.field):
+            section.setdefault(field, setting.value)
+
+
+def in_force(name: str, values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each setting of a sender is where ``values`` has it of the run, by field: ``value``, and ``instead_of`` what
+    the bundle says where the profile says otherwise; ``what`` and ``source`` are the bundle's."""
+    found = {}
+    for setting in BUNDLES.get(name, ()):
+        value = values[setting.field]
+        other = {} if str(value) == str(setting.value) else {"instead_of": setting.value}
+        found[setting.field] = {"value": value, **other, "what": setting.what, "source": setting.source}
+    return found
+
+
+def _places(document: Document, field: str) -> Iterator[tuple[Any, str]]:
+    """The sections that hold a field, made where they are missing, and its name there."""
+    data = document.data
+    first, _, rest = field.partition(".")
+    if first == "flows":
+        if not data.get("flows") and not data.get("groups"):
+            data["flows"] = [{}]
+        for kind in ("flows", "background", "groups"):
+            entries = data.get(kind)
+            for entry in entries if isinstance(entries, list) else ():
+                if isinstance(entry, dict) and "udp" not in entry:
+                    yield entry, rest
+        return
+    if first == "receiver" and isinstance(data.get("receiver"), str):
+        return  # its behaviour alone
+    section = data
+    *above, name = _steps(field)
+    for step in above:
+        section = section.setdefault(step, {})
+        if not isinstance(section, dict):
+            return
+    yield section, name
+
+
+def _steps(field: str) -> list[str]:
+    """``host.sysctls.net.ipv4.tcp_sack`` has three: a sysctl's name has dots of its own."""
+    first, sysctls, name = field.partition(".sysctls.")
+    return [*first.split("."), "sysctls", name] if sysctls else field.split(".")
 
 
 def _known_name(value: object) -> str:

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
-from typing import Any
 
 from howdah.errors import ProfileError, nearest
 from howdah.place import PROFILES
-from howdah.profile.source import Document, Path_, read_document
+from howdah.profile.source import Document, read_document
 from howdah.profile.sweep import Point, find_axes
 from howdah.profile.written import is_there, written_path
 
@@ -25,29 +23,32 @@ _EXCLUSIVE = (
 )
 
 
-def take_path(document: Document, point: Point, directory: Path) -> Document:
+def take_path(point: Point, directory: Path) -> Document:
     """Complete the ``path`` of a point by what ``path.like`` names; its data is changed in place.
 
-    Returns the document with the places of what was taken. Raises ProfileError.
+    Returns its document with the places of what was taken. Raises ProfileError.
     """
-    path = point.data.get("path")
+    document = point.document
+    path = document.data.get("path")
     if not isinstance(path, dict) or not isinstance(path.get("like"), str):
         return document
     place = ("path", "like")
     where = document.place((*place, point.chosen[place]) if place in point.chosen else place)
-    taken, places = _path_of(path["like"], directory, where, [])
-    for name in taken.keys() - path.keys():
-        if any(name in group and path.keys() & set(group) for group in _EXCLUSIVE):
-            continue
-        path[name] = taken[name]
-        for inner, line in places.items():
-            if inner[:2] == ("path", name):
-                document = Document(document.data, {**document.places, inner: line}, document.text)
-    return document
+    return _completed(document, _path_of(path["like"], directory, where, []))
 
 
-def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> tuple[dict[str, Any], dict[Path_, str]]:
-    """The ``path`` of the named profile, itself completed, and the place of each value."""
+def _completed(document: Document, taken: Document) -> Document:
+    """The document, with what its ``path`` lacks of the path ``taken`` and does not contradict, and their places."""
+    path, places = document.data["path"], document.places
+    for name in taken.data["path"].keys() - path.keys():
+        if not any(name in group and path.keys() & set(group) for group in _EXCLUSIVE):
+            path[name] = taken.data["path"][name]
+            places = places | {inner: line for inner, line in taken.places.items() if inner[:2] == ("path", name)}
+    return Document(document.data, places, document.text)
+
+
+def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> Document:
+    """The named profile with its ``path`` completed."""
     file = _find(name, directory, where)
     if file in before:
         raise ProfileError(
@@ -61,7 +62,6 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> tupl
         if axis.path[0] == "path":
             what = f"{axis.name} is a sweep, and a path that is taken has one value in each field"
             raise ProfileError(what, where=document.place(axis.path), hint=f"it is taken at {where}")
-    path, places = copy.deepcopy(path), dict(document.places)
     for field in ("trace", "link", "reverse_link"):
         if isinstance(path.get(field), str):
             path[field] = {"file": path[field]}
@@ -70,13 +70,9 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> tupl
             path[field]["file"] = str(written_path(file.parent, path[field]["file"], where_trace))
     like = path.pop("like", None)
     if isinstance(like, str):
-        further, further_places = _path_of(like, file.parent, document.place(("path", "like")), [*before, file])
-        for field in further.keys() - path.keys():
-            if any(field in group and path.keys() & set(group) for group in _EXCLUSIVE):
-                continue
-            path[field] = further[field]
-            places |= {inner: line for inner, line in further_places.items() if inner[:2] == ("path", field)}
-    return path, places
+        further = _path_of(like, file.parent, document.place(("path", "like")), [*before, file])
+        return _completed(document, further)
+    return document
 
 
 def _find(name: str, directory: Path, where: str) -> Path:

@@ -11,18 +11,24 @@ from typing import Any
 from pydantic import ValidationError
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.case import CASE
 from howdah.profile.check import check_changes, check_changes_together, check_scenario
 from howdah.profile.claim_check import ClaimCheck
 from howdah.profile.control import (
+    GridPoint,
+    UnknownsSection,
     axis_key,
     check_at,
+    check_unknowns,
     control_axes,
     control_document,
     control_points,
     count_control_cells,
+    count_grid_cells,
+    unknown_document,
+    unknown_points,
 )
-from howdah.profile.experiment import SECTIONS, bare, read_sections
+from howdah.profile.end import take_sender
+from howdah.profile.experiment import REPETITIONS, SECTIONS, apply_quick, bare, check_quick, read_sections
 from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import take_path
 from howdah.profile.link import take_links
@@ -30,9 +36,7 @@ from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
 from howdah.profile.profile import Check, CheckedPoints, LongSweep, PointScenario, Profile, to_yaml
-from howdah.profile.quick import REPETITIONS, apply_quick, check_quick
 from howdah.profile.report import profile_error
-from howdah.profile.sender import take_sender
 from howdah.profile.source import Document, read_document
 from howdah.profile.sweep import (
     MOST_CELLS,
@@ -40,20 +44,11 @@ from howdah.profile.sweep import (
     Axis,
     Point,
     Points,
-    case_document,
     count_cells,
     count_values,
     find_axes,
 )
 from howdah.profile.traffic import TrafficSection
-from howdah.profile.unknown import (
-    GridPoint,
-    UnknownsSection,
-    check_unknowns,
-    count_grid_cells,
-    unknown_document,
-    unknown_points,
-)
 
 
 def load(
@@ -98,16 +93,15 @@ def load(
     more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
     count = _check_size(document, axes, controls, restricted, often, more, confirmed_runs)
     directory = (directory or path.parent).resolve()
-    parts: list[tuple[Document, Sequence[Point], int | None]] = [(document, Points(document, axes), fewer)]
-    parts += [(changed, control_points(changed, restricted[name], name), fewer) for name, changed in controls.items()]
+    parts: list[tuple[Sequence[Point], int | None]] = [(Points(document, axes), fewer)]
+    parts += [(control_points(changed, restricted[name], name), fewer) for name, changed in controls.items()]
     for open_point in grid if sections.unknown is not None else ():
         assert sections.unknown is not None
-        changed = unknown_document(document, open_point)
-        some = unknown_points(changed, axes, sections.unknown, open_point)
+        some = unknown_points(unknown_document(document, open_point), axes, sections.unknown, open_point)
         if unknowns:
-            parts.append((changed, some, fewer or sections.unknown.repetitions))
+            parts.append((some, fewer or sections.unknown.repetitions))
         else:
-            _checked(changed, some[:1], directory)
+            _checked(some[:1], directory)
     checked, chosen, ordinary = (_some_checked if count > MOST_CELLS else _all_checked)(parts, directory)
     if isinstance(checked, list):
         check_changes_together(((point.scenario, point.scenario.repetitions) for point in checked), document)
@@ -138,32 +132,32 @@ def load(
 
 
 def _all_checked(
-    parts: list[tuple[Document, Sequence[Point], int | None]], directory: Path
+    parts: list[tuple[Sequence[Point], int | None]], directory: Path
 ) -> tuple[list[PointScenario] | LongSweep, list[PointScenario], list[PointScenario]]:
     """All points, twice, and those of the sweep alone."""
     checked: list[PointScenario] = []
     ordinary: list[PointScenario] = []
-    for document, some, fewer in parts:
-        found = _checked(document, some, directory)
+    for some, fewer in parts:
+        found = _checked(some, directory)
         ordinary = ordinary or found
         checked += found if fewer is None else [replace(each, fewer_repetitions=fewer) for each in found]
     return checked, checked, ordinary
 
 
 def _some_checked(
-    parts: list[tuple[Document, Sequence[Point], int | None]], directory: Path
+    parts: list[tuple[Sequence[Point], int | None]], directory: Path
 ) -> tuple[list[PointScenario] | LongSweep, list[PointScenario], list[PointScenario]]:
     """A long sweep: its points, those that stand for all, and of these those of the sweep alone."""
 
-    def check_of(document: Document, fewer: int | None) -> Check:
+    def check_of(fewer: int | None) -> Check:
         def check(some: Sequence[Point]) -> list[PointScenario]:
-            found = _checked(document, some, directory)
+            found = _checked(some, directory)
             return found if fewer is None else [replace(each, fewer_repetitions=fewer) for each in found]
 
         return check
 
-    some = [CheckedPoints(points, check_of(document, fewer)) for document, points, fewer in parts]
-    sweep = LongSweep(some, [fewer for _, _, fewer in parts])
+    some = [CheckedPoints(points, check_of(fewer)) for points, fewer in parts]
+    sweep = LongSweep(some, [fewer for _, fewer in parts])
     return sweep, sweep.some, list(some[0].some.values())
 
 
@@ -174,19 +168,18 @@ def _with_last(checked: list[PointScenario] | LongSweep, last: list[PointScenari
     return [*checked, *last]
 
 
-def _checked(document: Document, some: Iterable[Point], directory: Path) -> list[PointScenario]:
+def _checked(some: Iterable[Point], directory: Path) -> list[PointScenario]:
     """Points of the sweep, or of a control, as scenarios. Raises ProfileError."""
     checked = []
     for point in some:
-        name = point.axes.get(CASE)
-        whole = take_path(document if name is None else case_document(document, name), point, directory)
-        take_links(_at(whole, point.chosen), point.data, directory)
-        take_sender(point.data)
+        whole = take_path(point, directory)
+        at_point = _at(whole, point.chosen)
+        take_links(at_point, directory)
+        take_sender(at_point)
         try:
-            scenario = Scenario.model_validate(point.data)
+            scenario = Scenario.model_validate(at_point.data)
         except ValidationError as error:
             raise profile_error(error, whole, point.chosen, beside=SECTIONS) from None
-        at_point = _at(whole, point.chosen)
         check_changes(scenario, at_point)
         algorithms = check_scenario(scenario, at_point, directory)
         checked.append(PointScenario(point.slug, point.axes, scenario, algorithms, at_point))

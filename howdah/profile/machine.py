@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a profile that are about machines: the one of the ``vm`` engine, and those of several machines."""
+"""The fields of a profile that one engine has: ``vm`` its machine, ``machines`` several, ``ns2`` its TCPs.
+
+ns2.yaml declares TCPs and parameter sets by their names.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from howdah.errors import nearest
 from howdah.profile.field import FieldError, Section, Text, fixed
+from howdah.profile.source import parse_yaml
+from howdah.quantity import QuantityError
 
 
 class MachineSection(Section):
@@ -63,3 +72,101 @@ class MachinesSection(Section):
         """What was asked for, by role."""
         asked = {name: getattr(self, name).kernel for name in ("sender", "emulator", "receiver")}
         return {role: kernel for role, kernel in asked.items() if kernel is not None}
+
+
+DEFAULT_SET = "defaults"
+_FILE = "ns2.yaml"
+
+
+@dataclass(frozen=True)
+class Agent:
+    """Classes of ns-2 below ``Agent/``: what sends, and what receives; ``handshake``: whether packet 0 is a SYN."""
+
+    sender: str
+    sink: str
+    handshake: bool = True
+
+
+@dataclass(frozen=True)
+class ParameterSet:
+    """A declared set. ``queue`` is what its drop-tail queue counts, ``window`` the advertised window in packets (None:
+    more than the path holds), ``settings`` instance variables of Agent/TCP."""
+
+    what: str
+    source: str
+    agent: str
+    queue: str
+    window: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The whole of ns2.yaml."""
+
+    release: str
+    agents: dict[str, Agent]
+    linux: tuple[str, ...]
+    sets: dict[str, ParameterSet]
+
+
+@cache
+def declared() -> Declared:
+    """What ns2.yaml says; the file is part of this package."""
+    value: dict[str, Any]
+    value, _places = parse_yaml(files("howdah.profile").joinpath(_FILE).read_text(encoding="utf-8"), _FILE)
+    return Declared(
+        release=value["release"],
+        agents={name: Agent(**entry) for name, entry in value["agents"].items()},
+        linux=tuple(value["linux"]),
+        sets={name: ParameterSet(**entry) for name, entry in value["sets"].items()},
+    )
+
+
+def _one_of(what: str, names: tuple[str, ...], value: object) -> str:
+    if isinstance(value, str) and value in names:
+        return value
+    close = nearest(str(value), names)
+    hint = f"did you mean {close}?" if close else f"known: {', '.join(names)}"
+    raise QuantityError(f"there is no {what} {value!r}; {hint}")
+
+
+SetName = Annotated[
+    str,
+    BeforeValidator(lambda value: _one_of("set of parameters", tuple(declared().sets), value)),
+    WithJsonSchema({"enum": list(declared().sets)}),
+]
+AgentName = Annotated[
+    str,
+    BeforeValidator(lambda value: _one_of("TCP of ns-2", tuple(declared().agents), value)),
+    WithJsonSchema({"enum": list(declared().agents)}),
+]
+
+
+def _written_value(value: object) -> object:
+    """YAML reads ``true`` as a truth value, which ns-2 writes as YAML does."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+Setting = Annotated[
+    Text,
+    Field(pattern=r"^(true|false|[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?)$"),
+    BeforeValidator(_written_value),
+    WithJsonSchema({"type": ["string", "number", "boolean"], "x-value": "number, `true` or `false`"}),
+]
+
+
+class Ns2Section(Section):
+    """The model of the ``ns2`` engine; the other engines have none."""
+
+    parameters: SetName = Field(
+        default=DEFAULT_SET, description="a declared set of parameters ([ns2.md](ns2.md#declared-parameter-sets))"
+    )
+    agent: AgentName | None = Field(
+        default=None,
+        description="the TCP of algorithms that are a start-up over Reno, instead of the set's",
+    )
+    settings: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,60}_$")], Setting] = Field(
+        default_factory=dict,
+        description="instance variables of Agent/TCP (`partial_ack_`, `tcpTick_` …); they override those of the set",
+    )

@@ -7,12 +7,11 @@ Descriptions here become docs/profile-reference.md and the JSON Schema. A field 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from howdah.default import DEFAULT_ENGINE, DEFAULT_KERNEL
-from howdah.profile.case import Cases
 from howdah.profile.collect import CollectSection
 from howdah.profile.end import HostSection, ReceiverName, ReceiverSection, SenderSection
 from howdah.profile.field import (
@@ -26,17 +25,39 @@ from howdah.profile.field import (
     PositiveDuration,
     Ratio,
     Section,
+    ShortSection,
     SpanField,
     Text,
     fixed,
 )
 from howdah.profile.group import GroupSection
-from howdah.profile.machine import MachineSection, MachinesSection
-from howdah.profile.module_section import ModuleSection
-from howdah.profile.ns2 import Ns2Section
+from howdah.profile.machine import MachineSection, MachinesSection, Ns2Section
+from howdah.profile.override import Cases
 from howdah.profile.path import PathSection
 from howdah.profile.traffic import TrafficSection
 from howdah.quantity import Span
+
+
+class ModuleSection(ShortSection):
+    """A kernel module. Its file alone, such as `modules: [./tcp_mine.c]`, needs no mapping."""
+
+    short: ClassVar[str] = "file"
+
+    file: Text = fixed(
+        description="a .c or .ko file, a directory with a Kbuild or Makefile, or BPF (.bpf.c); relative to the profile"
+    )
+    include: list[Text] = fixed(
+        default_factory=list,
+        max_length=16,
+        description="directories whose headers it includes, relative to the profile",
+    )
+    define: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], Text] = fixed(
+        default_factory=dict, description="macros of its preprocessor"
+    )
+    sources: list[Text] = fixed(
+        default_factory=list, max_length=64, description="further .c files of the module, relative to the profile"
+    )
+
 
 EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 MOST_FLOWS = 1000

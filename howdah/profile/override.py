@@ -1,16 +1,134 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``--set path.rate=100Mbit/s``: replacing or adding one value of a profile from the command line."""
+"""Fields by their names, as people write and read them: ``path.rate``, ``flows.2.start``.
+
+``--set path.rate=100Mbit/s`` replaces or adds one value. Cases are combinations of values that belong together, each of
+which is one value of the axis ``case``.
+
+Members of lists count from 1, so ``flows.2`` is flow 2. A member that has a name may be called by it. Paths into the
+data, with positions from 0, stay inside howdah.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from howdah.errors import ProfileError
-from howdah.profile.case import CASE, set_by_case
-from howdah.profile.dotted import NoFieldError, is_number, keys_of, position
 from howdah.profile.source import LARGEST_DEPTH, Document, Path_, parse_yaml
 from howdah.profile.written import SET
+
+# Names below these fields may contain dots (net.ipv4.tcp_rmem).
+_DOTTED = (("host", "sysctls"),)
+
+
+class NoFieldError(Exception):
+    """There can be no such field; the text says why."""
+
+
+def dotted(path: Path_) -> str:
+    """The name of the field at ``path``: ``("flows", 1, "start")`` is ``flows.2.start``."""
+    return ".".join(str(part + 1) if isinstance(part, int) else part for part in path)
+
+
+def keys_of(name: str) -> list[str]:
+    """The parts of a field's name; the last may have dots of its own."""
+    keys = name.split(".")
+    for prefix in _DOTTED:
+        if tuple(keys[: len(prefix)]) == prefix and len(keys) > len(prefix):
+            return [*prefix, ".".join(keys[len(prefix) :])]
+    return keys
+
+
+def is_number(key: str) -> bool:
+    """Whether the key counts members of a list."""
+    return key.isdecimal() and key.isascii() and len(key) < 7
+
+
+def position(members: list[Any], key: str, name: str) -> int:
+    """Where in the list the member with that number or name is; one behind the last for the next number.
+
+    Raises NoFieldError; ``name`` is that of the list.
+    """
+    if is_number(key):
+        if 1 <= int(key) <= len(members) + 1:
+            return int(key) - 1
+    else:
+        for index, member in enumerate(members):
+            if isinstance(member, dict) and str(member.get("name")) == key:
+                return index
+    known = [str(member["name"]) for member in members if isinstance(member, dict) and "name" in member]
+    named = f", or a name ({', '.join(known)})" if known else ""
+    raise NoFieldError(
+        f"{name} is a list; expected a number from 1 to {len(members) + 1} (the last adds one){named}, not {key!r}"
+    )
+
+
+def canonical(data: Any, name: str) -> str:
+    """The name with numbers for members' names: ``flows.second.start`` is ``flows.2.start``."""
+    found: list[str] = []
+    for key in keys_of(name):
+        if isinstance(data, list):
+            try:
+                at = position(data, key, name)
+            except NoFieldError:
+                return name
+            key, data = str(at + 1), data[at] if at < len(data) else None
+        else:
+            data = data.get(key) if isinstance(data, dict) else None
+        found.append(key)
+    return ".".join(found)
+
+
+CASE = "case"
+MOST_CASES = 1000
+_NAME = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+
+
+def _settings(value: object) -> object:
+    if isinstance(value, dict) and not value:
+        raise ValueError("nothing is changed; expected field.field: value")
+    return value
+
+
+AnySettings = Annotated[
+    dict[str, Any], WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"})
+]
+Settings = Annotated[AnySettings, BeforeValidator(_settings)]
+Cases = dict[Annotated[str, Field(pattern=_NAME, max_length=40)], Settings]
+
+
+def case_names(document: Document) -> tuple[str, ...]:
+    """The names of the cases in the order written. Raises ProfileError for one without a name or a setting."""
+    cases = document.data[CASE]
+    where = document.place((CASE,))
+    if not 1 <= len(cases) <= MOST_CASES:
+        raise ProfileError(f"case has {len(cases)} cases; expected 1 to {MOST_CASES}", where=where)
+    for name, settings in cases.items():
+        where = document.place((CASE, name))
+        if not isinstance(name, str) or not re.fullmatch(_NAME, name) or len(name) > 40:
+            hint = "lower-case words joined by hyphens"
+            raise ProfileError(f"case: {name!r} is not a name", where=where, hint=hint)
+        if not isinstance(settings, dict) or not settings:
+            what = f"case.{name} changes nothing; expected field.field: value"
+            raise ProfileError(what, where=where, hint="for example path.rate: 10 Mbit/s")
+    return tuple(cases)
+
+
+def set_by_case(document: Document, field: str) -> tuple[str, str] | None:
+    """A case, and its field, that decides all or a part of the field of that dotted name; None if none does."""
+    data = document.data
+    wanted = keys_of(canonical(data, field))
+    cases = data.get(CASE)
+    for name, settings in cases.items() if isinstance(cases, dict) else ():
+        for each in settings if isinstance(settings, dict) else ():
+            keys = keys_of(canonical(data, str(each)))
+            shared = min(len(keys), len(wanted))
+            if keys[:shared] == wanted[:shared]:
+                return str(name), str(each)
+    return None
+
 
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
@@ -37,7 +155,7 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
     keys = name.split(".")
     if not all(keys) or len(keys) > LARGEST_DEPTH:
         raise ProfileError(f"{name!r} is not the name of a field", where=where, hint="for example path.rate")
-    decided = set_by_case(document.data, name) if keys[0] != CASE else None
+    decided = set_by_case(document, name) if keys[0] != CASE else None
     if decided is not None:
         what = f"{name} would change nothing: case.{decided[0]} sets {decided[1]}"
         raise ProfileError(what, where=where, hint="change the cases, or leave some out")
@@ -45,7 +163,7 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
         hint = f"members of lists count from 1, or have a name: {_BRACKETS.sub(_counted, name)}"
         raise ProfileError(f"{name!r} is not the name of a field", where=where, hint=hint)
     try:
-        path = _store(document.data, keys_of(name), value)
+        path = _store(document, keys_of(name), value)
     except NoFieldError as error:
         raise ProfileError(str(error), where=where) from None
     for known in [known for known in document.places if known[: len(path)] == path]:
@@ -76,9 +194,9 @@ def field_value(data: Any, name: str) -> Any:
     return data
 
 
-def _store(data: dict[str, Any], keys: list[str], value: Any) -> Path_:
+def _store(document: Document, keys: list[str], value: Any) -> Path_:
     """Where it was stored. Raises NoFieldError."""
-    parent: Any = data
+    parent: Any = document.data
     path: list[str | int] = []
     for depth, key in enumerate(keys):
         done = ".".join(keys[:depth]) or "the profile"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
@@ -21,7 +21,7 @@ class Constant:
 
     field: str
     written: str | int
-    value: int | str
+    value: Any  # nanoseconds, packets or a name
     source: str
 
 
@@ -93,21 +93,16 @@ class ProcessorSection(ShortSection):
         json_schema_extra={"x-default": "the model's"},
     )
 
-    def constants(self) -> dict[str, dict[str, Any]]:
-        """Every constant by field: ``value`` (nanoseconds, packets or a name), and ``source``, which is "the profile"
-        where the profile gives it."""
-        found: dict[str, dict[str, Any]] = {}
-        for constant in MODELS[self.model]:
-            own = getattr(self, constant.field)
-            asked = own is not None
-            found[constant.field] = {
-                "value": own if asked else constant.value,
-                "source": "the profile" if asked else constant.source,
-            }
-        return found
+    def constants(self) -> dict[str, Constant]:
+        """Every constant by field; its source is "the profile" where the profile gives it."""
+        asked = {each.field: getattr(self, each.field) for each in MODELS[self.model]}
+        return {
+            each.field: each if own is None else replace(each, value=own, source="the profile")
+            for each, own in zip(MODELS[self.model], asked.values(), strict=True)
+        }
 
     @property
     def is_there(self) -> bool:
         """Whether anything has to wait for it."""
-        values = {name: constant["value"] for name, constant in self.constants().items()}
+        values = {name: constant.value for name, constant in self.constants().items()}
         return bool(values["packet"] or values["ack"] or (values["searched"] and values["search"] != SEARCHES[0]))

@@ -22,14 +22,14 @@ from ruamel.yaml import YAML
 
 from howdah.algorithm import Algorithm
 from howdah.profile.claim import ClaimSection
-from howdah.profile.control import ControlSection
+from howdah.profile.control import ControlSection, GridPoint, UnknownsSection
 from howdah.profile.experiment import RecordedSection
 from howdah.profile.figure import FigureSection
 from howdah.profile.model import Scenario
+from howdah.profile.override import AnySettings
 from howdah.profile.search import SearchSection
-from howdah.profile.source import Document, WrittenFloat
+from howdah.profile.source import Document, Scalar, WrittenFloat
 from howdah.profile.sweep import Computed, Point, Points
-from howdah.profile.unknown import GridPoint, UnknownsSection
 from howdah.profile.written import written_path
 
 
@@ -44,7 +44,7 @@ class Cell:
     profile: str
     run: str
     scenario: Scenario
-    axes: dict[str, Any]
+    axes: dict[str, Scalar]
     repetition: int
     algorithms: dict[str, Algorithm]
     directory: Path
@@ -91,7 +91,7 @@ class PointScenario:
     """One point of the sweep, checked. ``fewer_repetitions``: how many of the profile's it has, from the first on."""
 
     slug: str
-    axes: dict[str, Any]
+    axes: dict[str, Scalar]
     scenario: Scenario
     algorithms: dict[str, Algorithm]
     document: Document = dataclasses.field(repr=False, compare=False)
@@ -117,7 +117,7 @@ class Profile:
     points: list[PointScenario] | LongSweep
     axes: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     is_quick: bool = False
-    quick: dict[str, Any] = dataclasses.field(default_factory=dict)
+    quick: AnySettings = dataclasses.field(default_factory=dict)
     controls: dict[str, ControlSection] = dataclasses.field(default_factory=dict)
     unknown: UnknownsSection | None = None
     grid: list[GridPoint] = dataclasses.field(default_factory=list)
@@ -170,7 +170,7 @@ class Profile:
         return 1 if point.only_first_repetition else point.fewer_repetitions or self.repetitions
 
 
-def to_yaml(data: dict[str, Any]) -> str:
+def to_yaml(data: object) -> str:
     """A profile's data as YAML that reads back to the same data (without comments)."""
     yaml = YAML(typ="safe")
     yaml.default_flow_style = False
@@ -275,7 +275,7 @@ class LongCells(Computed[Cell]):
         point, repetition = self._find(index)
         return self._profile.cell(self.sweep[point], repetition)
 
-    def name(self, index: int) -> tuple[str, dict[str, Any]]:
+    def name(self, index: int) -> tuple[str, dict[str, Scalar]]:
         """The name of a run and its place on the axes, though its point may be wrong."""
         point, repetition = self._find(index)
         found = self.sweep.unchecked(point)

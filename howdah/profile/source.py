@@ -8,6 +8,7 @@ bounded. Scalars follow YAML 1.2's core schema (``off`` and ``no`` are texts, no
 
 from __future__ import annotations
 
+import copy
 import re
 import stat
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ _LONGEST_NUMBER = 64
 _READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
 
 Path_ = tuple[str | int, ...]
+Scalar = str | int | float | bool | None
 
 
 class _NotYamlError(ProfileError):
@@ -49,6 +51,14 @@ class Document:
     data: dict[str, Any]
     places: dict[Path_, str] = field(default_factory=dict)
     text: str = ""
+
+    def copy(self) -> Document:
+        """One of which the data and the places may be changed."""
+        return Document(copy.deepcopy(self.data), dict(self.places), self.text)
+
+    def below(self, place: Path_) -> dict[Path_, str]:
+        """The places of what stands at ``place``, seen from there."""
+        return {path[len(place) :]: line for path, line in self.places.items() if path[: len(place)] == place}
 
     def place(self, path: Path_) -> str:
         """Where the value at ``path`` was written; if it was not written, where its nearest parent was."""
@@ -217,9 +227,9 @@ class _Builder:
             is_mapping = isinstance(event, yaml_events.MappingStartEvent)
             if len(self._open) >= LARGEST_DEPTH:
                 raise self._error(event, f"values are nested more than {LARGEST_DEPTH} deep")
-            value: dict[str, Any] | list[Any] = {} if is_mapping else []
-            path = self._place(event, value)
-            self._open.append(_Open(value, path))
+            opened = _Open({} if is_mapping else [], ())
+            opened.path = self._place(event, opened.value)
+            self._open.append(opened)
 
     def _scalar(self, event: Any) -> None:
         parent = self._open[-1] if self._open else None

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import itertools
 import math
@@ -20,13 +19,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from howdah.errors import ProfileError
-from howdah.profile.case import CASE, case_names, set_by_case
-from howdah.profile.dotted import dotted, keys_of
 from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
-from howdah.profile.override import set_field
+from howdah.profile.override import CASE, case_names, dotted, keys_of, set_by_case, set_field
 from howdah.profile.queue import TAG
-from howdah.profile.source import Document, Path_
+from howdah.profile.source import Document, Path_, Scalar
 from howdah.profile.unsayable import unsayable
 
 Member = TypeVar("Member", covariant=True)
@@ -68,11 +65,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of values: which value of each axis, and the profile's data with lists replaced by them."""
+    """One combination of values: which value of each axis, and the profile with lists replaced by them."""
 
     chosen: dict[Path_, int]
-    axes: dict[str, Any]
-    data: dict[str, Any]
+    axes: dict[str, Scalar]
+    document: Document
     slug: str
 
 
@@ -87,7 +84,7 @@ def find_axes(document: Document) -> list[Axis]:
     """The swept fields in the order of the document. Raises ProfileError for a list that cannot be a sweep."""
     axes = list(_axes_of(Scenario, document.data, (), document))
     for axis in axes:
-        decided = set_by_case(document.data, axis.name) if axis.path != (CASE,) else None
+        decided = set_by_case(document, axis.name) if axis.path != (CASE,) else None
         if decided is not None:
             what = f"case.{decided[0]} sets {decided[1]}, and {axis.name} is swept; give one of both"
             raise ProfileError(what, where=document.place((CASE, *decided)))
@@ -96,12 +93,11 @@ def find_axes(document: Document) -> list[Axis]:
 
 def case_document(document: Document, name: str) -> Document:
     """The profile as this case has it. Raises ProfileError for a setting that can be none."""
-    changed = Document(copy.deepcopy(document.data), dict(document.places), document.text)
+    changed = document.copy()
     for field, value in changed.data.pop(CASE)[name].items():
         place = (CASE, name, field)
         where = document.place(place)
-        inner = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
-        set_field(changed, field, value, inner or {(): where}, where)
+        set_field(changed, field, value, document.below(place) or {(): where}, where)
     return changed
 
 
@@ -118,14 +114,14 @@ def _case_axis(document: Document) -> Axis:
     return Axis((CASE,), names)
 
 
-def _axes_of(model: type[BaseModel], data: dict[str, Any], path: Path_, document: Document) -> Iterator[Axis]:
+def _axes_of(model: type[BaseModel], value: Any, path: Path_, document: Document) -> Iterator[Axis]:
     fields = _shapes_of(model)
-    for key, value in data.items():
-        if model is Scenario and key == CASE and isinstance(value, dict):
+    for key, item in value.items():
+        if model is Scenario and key == CASE and isinstance(item, dict):
             yield _case_axis(document)
         elif key in fields:
             info, shape = fields[key]
-            yield from _axes_in(shape, value, (*path, key), document, info)
+            yield from _axes_in(shape, item, (*path, key), document, info)
 
 
 @cache
@@ -246,22 +242,23 @@ class Points(Computed[Point]):
 
     def at(self, index: int) -> Point:
         chosen = self.indices(index)
-        data = self._data(chosen)
+        document = self._with_case(chosen)
         for axis, place in zip(self._axes, chosen, strict=True):
             if axis.path != (CASE,):
-                _replace(data, axis.path, axis.values[place])
+                _replace(document.data, axis.path, axis.values[place])
         values = {axis.name: _plain(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
-        slug = slug_of(values) if self._axes else slug_of({"algorithm": _algorithm_of(data)})
+        slug = slug_of(*values.values()) if self._axes else slug_of(_algorithm_of(document))
         slug = self._renamed.get(index, slug)
-        point = Point({axis.path: place for axis, place in zip(self._axes, chosen, strict=True)}, values, data, slug)
+        places = {axis.path: place for axis, place in zip(self._axes, chosen, strict=True)}
+        point = Point(places, values, document, slug)
         return point if self._change is None else self._change(point)
 
-    def _data(self, chosen: Sequence[int]) -> dict[str, Any]:
-        """The profile's data with what the case of a point sets."""
+    def _with_case(self, chosen: Sequence[int]) -> Document:
+        """A copy of the profile with what the case of a point sets."""
         for axis, place in zip(self._axes, chosen, strict=True):
             if axis.path == (CASE,):
-                return case_document(self._document, axis.values[place]).data
-        return copy.deepcopy(self._document.data)
+                return case_document(self._document, axis.values[place])
+        return self._document.copy()
 
     def indices(self, index: int) -> tuple[int, ...]:
         """Which value of each axis a point has."""
@@ -282,7 +279,7 @@ class Points(Computed[Point]):
 
 def _renamed(axes: list[Axis]) -> dict[int, str]:
     """Points whose values differ from those of an earlier one only in what a file name cannot show, and their names."""
-    parts = [[slug_of({axis.name: _plain(value)}) for value in axis.values] for axis in axes]
+    parts = [[slug_of(_plain(value)) for value in axis.values] for axis in axes]
     longest = sum(max(map(len, some), default=0) + 1 for some in parts) - 1
     varying = sum(len({text.count("-") for text in some}) > 1 for some in parts)
     if varying <= 1 and longest <= _LONGEST_SLUG and all(len(set(some)) == len(some) for some in parts):
@@ -290,7 +287,7 @@ def _renamed(axes: list[Axis]) -> dict[int, str]:
     found: dict[int, str] = {}
     slugs: set[str] = set()
     for number, indices in enumerate(itertools.product(*(range(len(axis.values)) for axis in axes))):
-        plain = slug = slug_of({axis.name: _plain(axis.values[at]) for axis, at in zip(axes, indices, strict=True)})
+        plain = slug = slug_of(*(_plain(axis.values[at]) for axis, at in zip(axes, indices, strict=True)))
         while slug in slugs:
             slug = f"{slug}-{'-'.join(str(index) for index in indices)}"
         slugs.add(slug)
@@ -305,10 +302,11 @@ def _replace(data: Any, path: Path_, value: Any) -> None:
     data[path[-1]] = data[path[-1]][value.position] if isinstance(value, SweptMapping) else value
 
 
-def _algorithm_of(data: dict[str, Any]) -> Any:
+def _algorithm_of(document: Document) -> Any:
     """What a run of no sweep is named after: the profile's algorithm, or where every flow and group has one of its own,
     that of the first. The data are not checked yet.
     """
+    data = document.data
     written = [data.get(section) for section in ("flows", "groups", "background")]
     flows = [each for section in written if isinstance(section, list) for each in section if isinstance(each, dict)]
     flows.sort(key=lambda each: each.get("role") == "background")
@@ -317,14 +315,14 @@ def _algorithm_of(data: dict[str, Any]) -> Any:
     return own[0] if measured and own and all(own) else data.get("algorithm", "cubic")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Scalar:
     return value if value is None or isinstance(value, bool | int) or type(value) is str else str(value)
 
 
-def slug_of(values: dict[str, Any]) -> str:
+def slug_of(*values: object) -> str:
     """A part of a directory's name: ``400 Mbit/s`` → ``400mbit``, ``0.5 bdp`` → ``0.5bdp``."""
     parts = []
-    for value in values.values():
+    for value in values:
         text = str(value).lower().replace("/s", "").replace(" ", "").replace("%", "percent")
         parts.append(re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "none")
     slug = "-".join(parts)

@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a path changes with time: steps written out, a trace, drawn rates, hand-overs; and packets out of order."""
+"""How a path changes with time: steps written out, a trace, drawn rates, hand-overs; and packets out of order.
+
+Traces are files to steps of ``path.schedule``. Every complaint names the file and the line. ``what_it_is`` says of a
+file that was given as a trace and is none what it is.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
+import json
+import re
+import statistics
 from fractions import Fraction
+from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, Ratio, Section, Text, fixed
+from howdah.quantity import QuantityError, format_duration, parse_duration
 
 SHORTEST_STEP_US = 1000
 MOST_CHANGES = 50_000  # of the path in one run: a plan of so many takes a second to make
@@ -131,3 +143,215 @@ class ReorderSection(Section):
     def of_all(self) -> Fraction:
         """Share of all packets that overtake, in the long run."""
         return 1 / (self.gap - 1 + 1 / self.share)
+
+
+IPERF3 = "a result of iperf3 (JSON)"
+_BEGINNINGS = (
+    (b"\xd4\xc3\xb2\xa1", "a capture of packets (pcap)"),
+    (b"\xa1\xb2\xc3\xd4", "a capture of packets (pcap)"),
+    (b"\x4d\x3c\xb2\xa1", "a capture of packets (pcap)"),
+    (b"\xa1\xb2\x3c\x4d", "a capture of packets (pcap)"),
+    (b"\x0a\x0d\x0d\x0a", "a capture of packets (pcapng)"),
+    (b"\x1f\x8b", "packed by gzip"),
+    (b"BZh", "packed by bzip2"),
+    (b"\xfd7zXZ", "packed by xz"),
+    (b"\x28\xb5\x2f\xfd", "packed by zstd"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"PAR1", "a Parquet table"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"<", "XML or HTML"),
+    (b"%PDF", "a PDF"),
+)
+
+
+def what_it_is(content: bytes) -> str | None:
+    """In words; None if it may be a trace."""
+    start = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    # pcapng begins with an end of a line, which a text may begin with, too.
+    found = next((words for mark, words in _BEGINNINGS if content.startswith(mark) or start.startswith(mark)), None)
+    return found or (_json(content) if start[:1] in (b"{", b"[") else None)
+
+
+def _json(content: bytes) -> str:
+    try:
+        read = json.loads(content)
+    except (ValueError, RecursionError):
+        return "JSON, or something like it"
+    members = set(read) if isinstance(read, dict) else set()
+    if {"start", "intervals", "end"} <= members:
+        return IPERF3
+    if {"version", "metadata", "results", "x_values"} <= members:
+        return "a result of flent (JSON)"
+    return "a qlog (JSON)" if "qlog_version" in members else "JSON"
+
+
+COLUMNS = ("time", *CHANGING)
+FORMS = (
+    f"a trace is a .csv with a column time and any of {', '.join(CHANGING)}, "
+    "or Mahimahi's: one time in milliseconds on each line, at which a packet may be sent"
+)
+LARGEST_FILE_BYTES = 64 << 20
+_RATES = ("rate", "reverse_rate")
+_GAP_FACTOR = 10  # of the usual spacing of rows
+_ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
+_LONGEST_TIME = 16  # digits
+_OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
+
+
+def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) -> list[StepSection]:
+    """The steps of a trace until ``duration_us``; ``where`` is where the profile names it. Raises ProfileError."""
+    try:
+        if file.exists() and not file.is_file():
+            raise ProfileError(f"{file} is not a regular file", where=where)
+        if file.stat().st_size > LARGEST_FILE_BYTES:
+            raise ProfileError(
+                f"{file} is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a trace", where=where
+            )
+        content = file.read_bytes()
+    except OSError as error:
+        what = f"the trace {file} cannot be read: {error.strerror}"
+        raise ProfileError(what, where=where, hint="a name is a file beside the profile, or a path") from None
+    other = what_it_is(content)
+    if other is not None:
+        raise ProfileError(f"{file} is {other}, and no trace of a path", where=where, hint=FORMS)
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        raise ProfileError(f"the trace {file} is not text", where=where, hint=FORMS) from None
+    if file.suffix == ".csv":
+        steps, period_us = _csv(text, str(file)), section.repeat
+    else:
+        steps, end_us = _mahimahi(text, str(file), section.interval, where)
+        period_us = section.repeat or end_us
+    if period_us is not None:
+        steps = _repeated(steps, period_us, duration_us, where)
+    if section.scale is not None:
+        steps = [_scaled(step, section.scale) for step in steps]
+    steps = [step for step in steps if step.at < duration_us]
+    if len(steps) > MOST_CHANGES:
+        raise ProfileError(f"the trace makes {len(steps)} steps, more than {MOST_CHANGES}", where=where)
+    return steps
+
+
+def _csv(text: str, name: str) -> list[StepSection]:
+    rows = csv.reader(io.StringIO(text))
+    header: list[str] | None = None
+    found: list[tuple[int, StepSection]] = []
+    for row in rows:
+        cells, line = [cell.strip() for cell in row], f"{name}:{rows.line_num}"
+        if not any(cells) or cells[0].startswith("#"):
+            continue
+        if header is None:
+            header = _header(cells, line)
+            continue
+        if len(cells) != len(header):
+            what = f"{len(cells)} values under {len(header)} columns"
+            raise ProfileError(what, where=line, hint="give each row one value for each column")
+        found.append((rows.line_num, _row(dict(zip(header, cells, strict=True)), line)))
+    if header is None or not found:
+        raise ProfileError("the trace holds no rows", where=name, hint=f"its columns are {', '.join(COLUMNS)}")
+    _check_times(found, name)
+    return [step for _, step in found]
+
+
+def _header(cells: list[str], line: str) -> list[str]:
+    for column in cells:
+        if column not in COLUMNS:
+            close = nearest(column, COLUMNS)
+            hint = f"did you mean {close}?" if close else f"the columns are {', '.join(COLUMNS)}"
+            raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
+        if cells.count(column) > 1:
+            raise ProfileError(f"the column {column} is given twice", where=line)
+    if "time" not in cells or len(cells) < 2:
+        raise ProfileError("a trace has a column time and another one", where=line)
+    return cells
+
+
+def _row(cells: dict[str, str], line: str) -> StepSection:
+    for column, cell in cells.items():
+        if not cell:
+            raise ProfileError(f"{column} is missing in this row", where=line, hint="gaps of a trace are not filled in")
+    if any(_ZERO_RATE.match(cells.get(name, "")) for name in _RATES):
+        raise ProfileError("a rate of zero", where=line, hint="a path that carries nothing has a loss of 100 %")
+    values = {("at" if column == "time" else column): cell for column, cell in cells.items()}
+    try:
+        return StepSection.model_validate(values)
+    except ValidationError as error:
+        item = error.errors(include_url=False)[0]
+        column = str(item["loc"][0]) if item["loc"] else ""
+        cause = item.get("ctx", {}).get("error", item["msg"])
+        raise ProfileError(f"{'time' if column == 'at' else column}: {cause}".lstrip(": "), where=line) from None
+
+
+def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
+    if found[0][1].at != 0:
+        what = f"the trace begins at {format_duration(found[0][1].at)}: nothing is known before"
+        raise ProfileError(what, where=f"{name}:{found[0][0]}", hint="let it begin at 0 s")
+    spacings = []
+    for (_, earlier), (line, later) in itertools.pairwise(found):
+        if later.at < earlier.at + SHORTEST_STEP_US:
+            what = "the time does not grow by at least 1 ms from the row before; rows are in order of time"
+            raise ProfileError(what, where=f"{name}:{line}")
+        spacings.append(later.at - earlier.at)
+    usual = statistics.median(spacings) if spacings else 0
+    for (line, _), spacing in zip(found[1:], spacings, strict=True):
+        if spacing > _GAP_FACTOR * usual:
+            what = f"a gap of {format_duration(spacing)} before this row; rows are {format_duration(int(usual))} apart"
+            raise ProfileError(what, where=f"{name}:{line}", hint="fill it in; or write steps into path.schedule")
+
+
+def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[StepSection], int]:
+    """Steps of the mean rate, and the time after which Mahimahi begins again: the last line's."""
+    if interval_us % 1000:
+        raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=where)
+    times: list[tuple[int, int]] = []
+    for number, written in enumerate(text.splitlines(), start=1):
+        if not written.strip():
+            continue
+        try:
+            # A trace has tens of thousands of lines, almost always whole milliseconds.
+            whole = written.isascii() and written.isdecimal() and len(written) < _LONGEST_TIME
+            time_us = 1000 * int(written) if whole else parse_duration(f"{written.strip()} ms")
+        except QuantityError:
+            what = f"expected a time in milliseconds, not {written.strip()[:40]!r}"
+            raise ProfileError(what, where=f"{name}:{number}", hint=FORMS) from None
+        if times and time_us < times[-1][1]:
+            raise ProfileError("this time is before the one of the line above", where=f"{name}:{number}")
+        times.append((number, time_us))
+    if not times or times[-1][1] == 0:
+        raise ProfileError("the trace is empty", where=name)
+    end_us = times[-1][1]
+    steps = []
+    position = 0
+    for begin in range(0, end_us, interval_us):
+        stop = min(begin + interval_us, end_us)
+        first = position
+        while position < len(times) and (times[position][1] < stop or stop == end_us):
+            position += 1
+        if position == first:
+            what = f"no packet may be sent from {begin // 1000} to {stop // 1000} ms: a rate of zero"
+            line = times[min(position, len(times) - 1)][0]
+            hint = "make trace.interval longer, or run it as path.link, in which a stall keeps its queue"
+            raise ProfileError(what, where=f"{name}:{line}", hint=hint)
+        rate = (position - first) * _OPPORTUNITY_BITS * 1_000_000 // (stop - begin)
+        steps.append(_step(begin, rate))
+    return steps, end_us
+
+
+def _step(at_us: int, rate_bits_per_second: int) -> StepSection:
+    return StepSection.model_validate({"at": f"{at_us} us", "rate": f"{rate_bits_per_second} bit/s"})
+
+
+def _repeated(steps: list[StepSection], period_us: int, duration_us: int, where: str) -> list[StepSection]:
+    if period_us <= steps[-1].at:
+        what = f"trace.repeat: the trace is longer than that, {format_duration(steps[-1].at)}"
+        raise ProfileError(what, where=where)
+    rounds = -(-duration_us // period_us)
+    if rounds * len(steps) > MOST_CHANGES:
+        raise ProfileError(f"the trace makes {rounds * len(steps)} steps, more than {MOST_CHANGES}", where=where)
+    return [step.model_copy(update={"at": step.at + number * period_us}) for number in range(rounds) for step in steps]
+
+
+def _scaled(step: StepSection, scale: Fraction) -> StepSection:
+    rates = {name: rate for name in _RATES if (rate := getattr(step, name)) is not None}
+    return step.model_copy(update={name: max(int(rate * scale), 1000) for name, rate in rates.items()})

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.build.sandbox import building_for_a_stranger
+from howdah.build.supervise import building_for_a_stranger
 from howdah.engine.registry import engine as find_engine
 from howdah.engine.share import bring_programs
 from howdah.errors import HowdahError

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.compact import compact_json
 from howdah.errors import ProfileError, nearest
@@ -103,11 +102,9 @@ def entries() -> list[ShippedProfile]:
     kept = _kept()
     found = []
     for name, file in shipped_profiles().items():
-        row = kept.get(name)
-        if row is None or row["sha256"] != sha256_text(file.read_text(encoding="utf-8")):
-            found.append(examine(name, file))
-        else:
-            found.append(ShippedProfile(**{key: value for key, value in row.items() if key != "sha256"}))
+        digest, entry = kept.get(name, ("", None))
+        is_kept = entry is not None and digest == sha256_text(file.read_text(encoding="utf-8"))
+        found.append(entry if entry is not None and is_kept else examine(name, file))
     return sorted(found, key=_order)
 
 
@@ -119,10 +116,11 @@ def _order(entry: ShippedProfile) -> tuple[int, int, str]:
     return len(GROUPS), 0, entry.profile
 
 
-def _kept() -> dict[str, dict[str, Any]]:
+def _kept() -> dict[str, tuple[str, ShippedProfile]]:
+    """The entries of the index, each with the digest of its profile."""
     try:
         rows = json.loads(INDEX.read_text(encoding="utf-8"))["profiles"]
-        return {str(row["profile"]): row for row in rows}
+        return {row["profile"]: (row.pop("sha256"), ShippedProfile(**row)) for row in rows}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

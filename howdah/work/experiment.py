@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from howdah.errors import HowdahError, RecordError, explain, nearest
 from howdah.plan.plan import Plan
@@ -177,9 +176,19 @@ class ExperimentDirectory:
         how many there will be.
         """
         source = ProfileSource(file=profile_file, sha256=sha256_text(profile_text))
-        about: dict[str, Any] = {"name": self.path.name, "profile": source, "description": description}
-        about |= {"created": now(), "quick": quick, "axes": axes or {}} | ({} if total is None else {"total": total})
-        write_index(self.index, ExperimentIndex(format=EXPERIMENT_FORMAT, **about, cells=[]), runs)
+        index = ExperimentIndex(
+            format=EXPERIMENT_FORMAT,
+            name=self.path.name,
+            profile=source,
+            description=description,
+            created=now(),
+            quick=quick,
+            axes={name: [*values] for name, values in (axes or {}).items()},
+            cells=[],
+        )
+        if total is not None:
+            index.total = total
+        write_index(self.index, index, runs)
 
     def indexed(self, cells: Iterable[PlannedRun]) -> Iterator[IndexedRun]:
         """Rows of experiment.json, from what is on disk, so that they are right however the last command ended."""
@@ -221,8 +230,14 @@ class ExperimentDirectory:
 def indexed(cell: PlannedRun, status: str, verdict: str | None) -> IndexedRun:
     """The row of experiment.json for a run of this plan."""
     plan = cell.plan
-    about: dict[str, Any] = {"axes": plan.axes, "algorithm": plan.algorithm, "repetition": plan.repetition}
-    return IndexedRun(run=cell.directory_name, **about, status=status, verdict=verdict)
+    return IndexedRun(
+        run=cell.directory_name,
+        axes=plan.axes,
+        algorithm=plan.algorithm,
+        repetition=plan.repetition,
+        status=status,
+        verdict=verdict,
+    )
 
 
 def from_here(place: str) -> str:

@@ -1,19 +1,180 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes runs on this machine: one process for each core, each with one run at a time."""
+"""Makes runs on this machine: one process for each core, each with one run at a time.
+
+Starts the processes that make them (``howdah/work/worker.py``), gives them runs, reads them and ends them."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import selectors
 import shutil
+import signal
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import IO
 
 from howdah.errors import HowdahError, explain
-from howdah.record.directory import PARTIAL
+from howdah.place import OWN_PYTHON
+from howdah.record.directory import PARTIAL, RunDirectory
+from howdah.unloaded import is_own_process
 from howdah.work.experiment import tell_of_room
+from howdah.work.forked import Forked, can_fork
 from howdah.work.job import Job, Outcome, Rest, Work
-from howdah.work.maker import WORKER, Makers, Making
+
+WORKER = (*OWN_PYTHON, "-m", "howdah.work.worker")
+Process = subprocess.Popen[bytes] | Forked
+
+
+def pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream
+
+
+@dataclass(frozen=True)
+class RunPhase:
+    """How far a run is, as its process says it."""
+
+    phase: str
+    done_us: int
+    of_us: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a process says of a run that ended: its verdict, the error in place of it, or the status with which a run
+    ``died`` without either."""
+
+    verdict: str | None = None
+    failed: bool = False
+    error: str | None = None
+    where: str | None = None
+    hint: str | None = None
+    died: int | None = None
+
+
+@dataclass
+class Making:
+    """A run in progress. ``last`` is None until the run ends."""
+
+    directory: RunDirectory
+    process: Process
+    last: Ended | None = None
+    phase: RunPhase | None = None
+    unread: bytes = b""
+
+    @property
+    def output(self) -> IO[bytes]:
+        """The file that becomes readable when the process has written."""
+        return pipe(self.process.stdout)
+
+    def read(self) -> bool:
+        """Read the process's messages; False after the last one of this run or of the process."""
+        said = self.output.read(65536)
+        *lines, self.unread = (self.unread + said).split(b"\n")
+        for message in map(json.loads, lines):
+            if "phase" in message:
+                self.phase = RunPhase(**message)
+            else:
+                self.last = Ended(**message)
+        return bool(said) and self.last is None
+
+
+class Makers:
+    """A set of processes. One that waits for work is used before another is started."""
+
+    def __init__(self, command: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None) -> None:
+        self.command = command
+        self.environment = environment
+        self._idle: list[Process] = []
+        self._started: list[Process] = []
+
+    def give(self, directory: RunDirectory, *, keep_data: bool = True, patience_s: float | None = None) -> Making:
+        """Start the run in ``directory``. A process writes errors of its own to the log of its first run.
+
+        ``keep_data`` is false where the caller removes the data of a run that counts, ``patience_s`` that of
+        ``PlannedRun``. Raises OSError where no process can be started.
+        """
+        order = {"run": str(directory.path), "keep_data": keep_data, "patience_s": patience_s}
+        line = json.dumps(order).encode() + b"\n"
+        with directory.log.open("w") as errors:
+            while self._idle:
+                process = self._idle.pop()
+                if self._tell(process, line):
+                    return Making(directory, process)
+                reap(process)
+            process = self._start(errors)
+        self._started.append(process)
+        self._tell(process, line)  # one that has died already is noticed where its result is waited for
+        return Making(directory, process)
+
+    def _start(self, errors: IO[str]) -> Process:
+        """Start a process: forked from a howdah command, which has most modules loaded; otherwise a new Python.
+
+        It is in a session of its own, so that it can be ended together with its run.
+        """
+        parent = os.getpid()
+        if self.command == WORKER and self.environment is None and is_own_process() and can_fork():
+            from howdah.work import worker  # and all that makes a run
+
+            worker.prepare()
+            return Forked(partial(worker.serve, parent), errors.fileno())
+        return subprocess.Popen(
+            [*self.command, str(parent)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            bufsize=0,  # what has been read must be seen: select() knows nothing of a buffer
+            start_new_session=True,
+            env=None if self.environment is None else {**os.environ, **self.environment},
+        )
+
+    @staticmethod
+    def _tell(process: Process, line: bytes) -> bool:
+        try:
+            pipe(process.stdin).write(line)
+        except BrokenPipeError:
+            return False
+        return process.poll() is None
+
+    def finish(self, making: Making) -> int | None:
+        """Take back the process of a run that has ended. Returns its exit status if it died, else None."""
+        if making.last is not None:
+            self._idle.append(making.process)
+            return making.last.died
+        return reap(making.process)
+
+    def kill(self) -> None:
+        """Kill every process that was started, with its run; an interruption may have kept it from being listed."""
+        self._idle.clear()
+        for process in self._started:
+            end(process)
+
+    def end(self) -> None:
+        """End the processes that wait for work."""
+        while self._idle:
+            reap(self._idle.pop())
+
+
+def end(process: Process) -> None:
+    """Kill a process with its run."""
+    if process.poll() is None:
+        for kill in (os.killpg, os.kill):  # the run is in its worker's group; one only just forked has none yet
+            with contextlib.suppress(ProcessLookupError):
+                kill(process.pid, signal.SIGKILL)  # the guest dies with the run
+        reap(process)
+
+
+def reap(process: Process) -> int:
+    """Let a process that has no run end, and return its status."""
+    with contextlib.suppress(BrokenPipeError):
+        pipe(process.stdin).close()
+    pipe(process.stdout).close()
+    return process.wait()
 
 
 class LocalExecutor:
@@ -56,8 +217,8 @@ class LocalExecutor:
         for event, _ in self._selector.select(timeout=timeout_s):
             work, making = self._making[event.data]
             if making.read():
-                for name, value in making.phase.items():
-                    setattr(work, name, value)
+                if (now := making.phase) is not None:
+                    work.phase, work.done_us, work.of_us = now.phase, now.done_us, now.of_us
                 continue
             self._selector.unregister(event.fileobj)
             del self._making[event.data]
@@ -68,13 +229,14 @@ class LocalExecutor:
         experiment, cell = work.job.experiment, work.cell
         status = self._makers.finish(making)
         outcome = Outcome(work.job, wall_s=time.monotonic() - work.started)
-        if "verdict" in making.last:
+        last = making.last
+        if last is not None and last.verdict is not None:
             try:
                 experiment.keep(cell, making.directory)
             except OSError as error:
                 outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
             else:
-                outcome.verdict, outcome.failed = making.last["verdict"], making.last.get("failed", False)
+                outcome.verdict, outcome.failed = last.verdict, last.failed
                 return outcome
         else:
             outcome.error = failure(making, status, cell.plan.run, str(experiment.path))
@@ -99,8 +261,9 @@ class LocalExecutor:
 
 def failure(making: Making, status: int | None, run: str, where: str) -> HowdahError:
     """The reason why a process ended without a verdict."""
-    if "error" in making.last:
-        return HowdahError(making.last["error"], where=making.last["where"], hint=making.last["hint"])
+    last = making.last
+    if last is not None and last.error is not None:
+        return HowdahError(last.error, where=last.where, hint=last.hint)
     tail = making.directory.log.read_text(errors="replace").strip().splitlines()[-8:]
     return HowdahError(
         f"the process of run {run} ended with status {status} and no result",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from howdah.build.cache import code
-from howdah.build.source_tree import read_tree
+from howdah.build.kernel_source import read_tree
 from howdah.codec import encoded
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, open_foreign
@@ -56,7 +56,7 @@ def signed(record: RunRecord, plan: Plan, plan_json: str) -> RunRecord:
 
 
 def check_trust(plan: Plan, plan_json: str, record: RunRecord, *, trust: bool) -> bool:
-    """Whether the plan is a stranger's that names something, which howdah/build/sandbox.py is then asked to build.
+    """Whether the plan is a stranger's that names something, which howdah/build/supervise.py is then asked to build.
 
     Raises UntrustedError where the user has not allowed it. With ``trust`` the user allows it, now and later; what no
     sandbox can be had for is asked for each time.

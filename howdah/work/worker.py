@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker: ``python -m howdah.work.worker PARENT`` reads runs from its standard input, each a JSON object on a line of
 its own: ``run`` is the directory, ``keep_data`` whether its data stay, ``patience_s`` when it hangs (``Patience``).
-A command forks it instead (``work/maker.py``).
+A command forks it instead (``work/local.py``).
 
 Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
 goes to standard output as one JSON object a line; the last one of a run is ``{"verdict": …}``, ``{"error": …}`` or, of

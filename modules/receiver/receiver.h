@@ -13,7 +13,7 @@
 #define MOST_SACK_BLOCKS 4
 #define MOST_BACKLOG_BLOCKS 65535
 
-/* TCA_OPTIONS of the qdisc; howdah/profile/receiver.py says what each means. */
+/* TCA_OPTIONS of the qdisc; howdah/profile/end.py says what each means. */
 struct receiver_options {
 	__u32 acknowledge_every;
 	__u32 delay_us;

@@ -2,7 +2,7 @@
 /*
  * How much an ACK is worth, in every plug-in: parameters of the core, because they belong
  * to the sender and not to one algorithm. Their values of old kernels are those of the
- * bundle "sender: of-2007" (howdah/profile/sender.py).
+ * bundle "sender: of-2007" (howdah/profile/end.py).
  */
 #include "core.h"
 #include "slow_start_parameter.h"

@@ -98,7 +98,7 @@ def search(trials: Trials, paths: int, seed: int) -> Gaps:
     chance.shuffle(pairs)
     turn = itertools.cycle(pairs)
     while len(known) < paths:
-        batch: list[dict[str, Any]] = []
+        batch: list[Candidate] = []
         while len(batch) < min(BATCH, paths - len(known)):
             if first:
                 candidate = first.pop()

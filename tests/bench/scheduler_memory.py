@@ -12,6 +12,7 @@ from distributed import Client, fire_and_forget, get_worker
 
 from howdah.cluster import worker
 from howdah.cluster.message import Delivery, MadeRun, RunProgress
+from howdah.codec import encoded
 from tests.bench.figure import Figure
 from tests.cluster_processes import Processes
 
@@ -46,7 +47,7 @@ def _answer(order: dict[str, Any]) -> None:
     """As ``worker.make_run`` answers."""
     here = get_worker()
     for _ in range(2):
-        here.log_event(worker.EVENTS, RunProgress(order["key"], here.address, "engine", 1).told())
+        here.log_event(worker.EVENTS, encoded(RunProgress(order["key"], here.address, "engine", 1)))
     made = MadeRun(order["key"], "", "pass", False, None, True, "", "", _PACK_BYTES, 1.0)
     raise worker.MadeError(Delivery(made, here.address, "", os.urandom(_PACK_BYTES)))
 

@@ -120,13 +120,13 @@ def _thresholds(request: dict[str, Any]) -> str:
 
 
 def _hosts(request: dict[str, Any]) -> str:
-    from howdah.cluster.remote import read_hosts
+    from howdah.cluster.connect import read_hosts
 
     return f"{len(read_hosts(Path(request['file'])))} hosts"
 
 
 def _settings(request: dict[str, Any]) -> str:
-    from howdah.cluster.remote import read_settings
+    from howdah.cluster.connect import read_settings
 
     return f"{len(read_settings(Path(request['file'])))} settings"
 

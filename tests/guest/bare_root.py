@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from howdah.build.own_loader import with_loader
+from howdah.build.guest_tree import with_loader
 from tests.guest.container import forbid_as_containers_do
 
 _NEW_NAMESPACE, _NEW_USER = 0x00020000, 0x10000000

@@ -25,8 +25,7 @@ from rich.table import Table
 from howdah.build.archive import Archive, Offer
 from howdah.build.cache import Cache, content_key
 from howdah.build.cache import Progress as BuildProgress
-from howdah.build.kernel_package import unpacked_headers
-from howdah.build.offer import best
+from howdah.build.kernel_package import best, unpacked_headers
 from howdah.build.source_package import UnsupportedKernelError
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot

@@ -10,7 +10,7 @@ import pytest
 from howdah.build import modules
 from howdah.build.cache import Cache
 from howdah.build.modules import ModuleSet, provide_modules
-from howdah.build.sandbox import building_for_a_stranger
+from howdah.build.supervise import building_for_a_stranger
 from howdah.engine.uml.build import Built
 from howdah.errors import HowdahError
 from tests.guest.guest_kit import build_or_skip

@@ -16,12 +16,12 @@ import pytest
 
 import howdah
 from howdah.build.cache import cache_root
-from howdah.cluster.result import results_sha256
+from howdah.cluster.store import results_sha256
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.bundling import make_bundle
 from howdah.place import PROJECT
 from howdah.record.directory import RunDirectory
-from howdah.work.event import RunEvent
+from howdah.work.batch import RunEvent
 from tests.guest.bare_root import run_in_bare_root
 from tests.guest.guest_run import require_engine
 from tests.wheel import build, install

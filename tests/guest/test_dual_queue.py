@@ -17,8 +17,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.ingest.capture import read_clock
-from howdah.ingest.framed import read_frames
-from howdah.ingest.netlink import messages
+from howdah.ingest.framed import messages, read_frames
 from howdah.linux.netlink.message import parse_attributes
 from howdah.plan.plan import Plan
 from howdah.record import table as store

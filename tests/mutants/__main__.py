@@ -38,7 +38,7 @@ KILLERS = {
     ),
 }
 FIRST = {
-    "claim": "howdah.claim.words.x_than_text__mutmut_1",
+    "claim": "howdah.claim.judging.x_than_text__mutmut_1",
     "judge": "howdah.judge.check.x_within__mutmut_1",
     "measure": "howdah.measure.capacity.*integral__mutmut_1",
     "plan": "howdah.plan.route.x_*__mutmut_1",

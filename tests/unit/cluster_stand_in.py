@@ -18,7 +18,7 @@ from howdah.cluster import executor as executor_module
 from howdah.cluster import publisher, worker
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.message import Delivery, Failure, MadeRun, Order
-from howdah.cluster.result import pack_run, results_sha256
+from howdah.cluster.store import pack_run, results_sha256
 from howdah.cluster.workers import Member
 from howdah.engine.engine_bundle import EngineBundle
 from howdah.plan.plan import Plan

@@ -19,7 +19,7 @@ from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
 from howdah.atlas.work import conclude, publish_complete
 from howdah.claim.claims import judge_claims
-from howdah.claim.mechanism import summed_up
+from howdah.claim.grid import summed_up
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.place import PROFILES

@@ -12,7 +12,7 @@ import pytest
 from howdah.atlas import work
 from howdah.atlas.record import begin
 from howdah.profile import Profile
-from howdah.profile.unknown import UNKNOWN_AXIS
+from howdah.profile.control import UNKNOWN_AXIS
 from howdah.record.directory import RunDirectory, write_json
 from howdah.work import prepared
 from howdah.work.batch import Job, Outcome, Rest

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from howdah.cluster.result import pack_run, unpack_run
+from howdah.cluster.store import pack_run, unpack_run
 from howdah.record.directory import RunDirectory, read_json
 from howdah.work.experiment import begin_run
-from howdah.work.maker import Makers
+from howdah.work.local import Ended, Makers
 from tests.bench.cluster_cost import Cost
 from tests.bench.copied_run import RUN, SECONDS, copy
 from tests.bench.scale import CORES, Atlas, makespan, modelled
@@ -70,6 +70,6 @@ def test_the_stand_in_understands_what_a_worker_is_told(tmp_path: Path, monkeypa
         making = makers.give(begin_run(tmp_path / "run", make_plan().to_json(), "a" * 64, {}), keep_data=False)
         while making.read():
             pass
-        assert making.last == {"verdict": read_json(made / "verdict.json")["verdict"]}
+        assert making.last == Ended(verdict=read_json(made / "verdict.json")["verdict"])
     finally:
         makers.kill()

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.bisect.session import Question, Session
-from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, answer_of, chosen_claims
+from howdah.bisect.session import BAD, GOOD, SKIP, Answer, Question, Session, answer_of, chosen_claims
 from howdah.bisect.worktree import find_repository
 from howdah.build.cache import Cache
 from howdah.command.main import main

@@ -22,7 +22,7 @@ from howdah.build import kernel_build
 from howdah.build import uml_kernel as kernel_module
 from howdah.build.build_tree import included_names
 from howdah.build.cache import Cache
-from howdah.build.source_tree import TreeContent, read_tree
+from howdah.build.kernel_source import TreeContent, read_tree
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import Tools, build_tools
 from howdah.build.uml_kernel import build_kernel

@@ -19,7 +19,7 @@ from howdah.build import cache as cache_module
 from howdah.build import supply, tools
 from howdah.build.bundle_file import MANIFEST, SIGNATURE, read_bundle
 from howdah.build.cache import Cache
-from howdah.build.corresponding import sources_of
+from howdah.build.inventory import sources_of
 from howdah.build.supply import offered, supplied, take
 from howdah.command import build as build_command
 from howdah.command.build import signer_of, vouched

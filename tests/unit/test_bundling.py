@@ -20,9 +20,8 @@ import pytest
 from howdah.build import supply
 from howdah.build.bundle_file import MANIFEST, SIGNATURE, read_bundle
 from howdah.build.cache import Cache
-from howdah.build.corresponding import sources_of
 from howdah.build.guest_tree import COPYRIGHTS, GuestTree, keep_copyrights, tree_key
-from howdah.build.inventory import components_of, inventory
+from howdah.build.inventory import components_of, inventory, sources_of
 from howdah.build.supply import supplied, take
 from howdah.build.tools import Tools, tools_recipe
 from howdah.build.uml_kernel import kernel_recipe

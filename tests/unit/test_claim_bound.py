@@ -22,8 +22,8 @@ from howdah.claim.expectation import (
     moves_by,
 )
 from howdah.claim.finding import At, metric_called, number_text
+from howdah.claim.judging import expected_text, range_text, than_text
 from howdah.claim.sample import Sample
-from howdah.claim.words import expected_text, range_text, than_text
 from howdah.profile.claim import BoundsSection, ClaimSection, ExpectSection
 from howdah.record.claims import TrendRow
 

@@ -46,7 +46,7 @@ def test_an_experiment_is_its_index_and_its_profile(tmp_path: Path) -> None:
     ]
     assert [each.axes["algorithm"] for each in field.runs] == ["cubic"] * 3 + ["reno"] * 3
     assert (quick, field.axes, field.controls, field.unknowns) == (False, {"algorithm": ["cubic", "reno"]}, {}, None)
-    assert field.data["path"]["rtt"] == "40 ms"
+    assert field.document.data["path"]["rtt"] == "40 ms"
     assert [each.id for each in claims] == ["it"]
     # Files of older versions have less.
     for cell in index["cells"]:
@@ -57,7 +57,7 @@ def test_an_experiment_is_its_index_and_its_profile(tmp_path: Path) -> None:
     (experiment / "profile.yaml").unlink()
     field, quick, claims = field_of(experiment)
     assert (field.runs[0].axes, field.runs[0].algorithm, field.runs[0].repetition) == ({}, "", 0)
-    assert (field.data, field.axes, quick, claims) == ({}, {}, True, [])
+    assert (field.document.data, field.axes, quick, claims) == ({}, {}, True, [])
 
 
 def test_what_is_written_already_is_left_as_it_is(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from howdah.claim.mechanism import reverse_of, summed_up, verdict_over
+from howdah.claim.grid import reverse_of, summed_up, verdict_over
 from howdah.plan.plan import Plan
 from howdah.profile.claim import ClaimSection
 from howdah.record.claims import GridPointRow, GridRow

@@ -15,6 +15,7 @@ from howdah.claim.judging import pooled
 from howdah.claim.sample import Field, Made, Sample, SelectionError, sample, select
 from howdah.profile.claim import SelectorSection
 from howdah.profile.control import ControlSection
+from howdah.profile.source import Document
 from howdah.record.directory import RunDirectory
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
@@ -53,7 +54,7 @@ CONTROLS = {
     "off": ControlSection.model_validate({"what": "off", "set": {"host.sysctls.net.ipv4.tcp_recovery": 0}}),
     "near": ControlSection.model_validate({"what": "near", "set": {"path.rtt": "20 ms", "flows.second.start": "0 s"}}),
 }
-FIELD = Field(RUNS, DATA, CONTROLS, {})
+FIELD = Field(RUNS, Document(DATA), CONTROLS, {})
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 from howdah.build.cache import Cache
 from howdah.cluster import worker
-from howdah.cluster.attachment import DetachedError
 from howdah.cluster.executor import ClusterExecutor
+from howdah.cluster.place import DetachedError
 from howdah.profile import load
 from howdah.work.batch import run_queue
 from howdah.work.compiled import compile_plans

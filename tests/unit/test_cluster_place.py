@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from howdah.cluster.attachment import DetachedError, attachable, attached
-from howdah.cluster.opened import executor_at
-from howdah.cluster.place import Place, read_place
+from howdah.cluster.opened import attachable, attached, executor_at
+from howdah.cluster.place import DetachedError, Place, read_place
 from howdah.command.main import main
 from howdah.errors import HowdahError
 
@@ -102,7 +101,7 @@ def test_certificates_that_are_not_there_are_told(tmp_path: Path) -> None:
 
 
 def test_hosts_are_read(tmp_path: Path) -> None:
-    remote = pytest.importorskip("howdah.cluster.remote", reason="Dask is not installed")
+    remote = pytest.importorskip("howdah.cluster.connect", reason="Dask is not installed")
     file = tmp_path / "hosts.txt"
     file.write_text("# a group of machines\none\n two # with a comment\n\n")
     assert remote.read_hosts(file) == ["one", "two"]

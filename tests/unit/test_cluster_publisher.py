@@ -20,7 +20,7 @@ from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.message import Delivery, Order, RunProgress
-from howdah.cluster.shared import SharedStore
+from howdah.cluster.store import SharedStore
 from howdah.errors import HowdahError
 from howdah.work.batch import run_cells
 from howdah.work.experiment import ExperimentDirectory

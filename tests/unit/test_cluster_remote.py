@@ -16,11 +16,10 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 pytest.importorskip("asyncssh", reason="asyncssh is not installed")
 
 from howdah.cluster import worker
-from howdah.cluster.certificate import make_certificates
-from howdah.cluster.connect import connected
+from howdah.cluster.connect import connected, read_settings
 from howdah.cluster.message import call
 from howdah.cluster.place import Place
-from howdah.cluster.remote import read_settings
+from howdah.cluster.reach import make_certificates
 from howdah.errors import HowdahError
 from howdah.place import PROJECT
 from tests.cluster_processes import wait_for

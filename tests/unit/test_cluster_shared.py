@@ -14,8 +14,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from howdah.cluster import worker
 from howdah.cluster.message import Delivery, MadeRun
 from howdah.cluster.place import Place, read_place
-from howdah.cluster.shared import SharedStore
-from howdah.cluster.store import Store
+from howdah.cluster.store import SharedStore, Store
 from howdah.errors import HowdahError
 
 KEY = "ab" * 32

@@ -15,10 +15,9 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from howdah.cluster.certificate import AUTHORITY, make_certificates
 from howdah.cluster.connect import connected
 from howdah.cluster.place import Place
-from howdah.cluster.reach import check_scheduler, own_host
+from howdah.cluster.reach import AUTHORITY, check_scheduler, make_certificates, own_host
 from howdah.cluster.serve import run_scheduler, run_worker
 from howdah.engine.life import descendants
 from howdah.errors import HowdahError

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from howdah.ingest.framed import gather
-from howdah.ingest.netlink import Slot
+from howdah.ingest.framed import Slot, gather
 from howdah.ingest.run import ingest
 from howdah.record import table as store
 from howdah.record.schema import TABLES

@@ -10,7 +10,8 @@ import pytest
 
 from howdah.command.main import main
 from howdah.profile import load
-from howdah.profile.unknown import grid
+from howdah.profile.control import grid
+from howdah.profile.source import Document
 from tests.explain.damage import Packet, pcap
 from tests.explain.logs import iperf3_of
 from tests.explain.made import Path as Drawn
@@ -55,7 +56,7 @@ def test_what_is_open_is_unknown_with_its_grid(tmp_path: Path) -> None:
     profile = load(file)
     assert profile.unknown is not None and "algorithm" in profile.unknown.fields
     assert "buffer" in profile.unknown.fields
-    assert grid(json.loads(json.dumps({"path": {}, "algorithm": "cubic"})), profile.unknown)
+    assert grid(Document({"path": {}, "algorithm": "cubic"}), profile.unknown)
     cell = profile.cells()[0]
     assert cell.scenario.flows[0].initial_window == 4
     assert cell.scenario.flows[0].size == 25_000

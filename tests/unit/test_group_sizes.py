@@ -15,8 +15,7 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError
 from howdah.plan.sizes import sampler
-from howdah.profile.size_table import PUBLISHED_SIZES
-from howdah.profile.sizes import SizesSection
+from howdah.profile.sizes import PUBLISHED_SIZES, SizesSection
 from tests.unit.profile_factory import make_one, make_plans
 
 LISTED = "{listed: [{size: 4 kB, weight: 3}, {size: 100 kB}]}"

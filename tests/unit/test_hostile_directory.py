@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.place import OWN_PYTHON, PACKAGE
-from howdah.work.maker import Makers
+from howdah.work.local import Makers
 from tests.unit.recorded_run import make_recorded_experiment
 
 _MODULES = ("howdah", "json", "numpy", "pyarrow", "sitecustomize", "usercustomize", "multiprocessing", "re", "dask")
@@ -60,8 +60,8 @@ def test_each_interpreter_is_started_without_the_directory() -> None:
         "place.py",
         "timer_lateness.py",
         "image.py",
-        "strategy.py",
-        "remote.py",
+        "provision.py",
+        "connect.py",
         "main.py",
         "extra.py",
     }  # the last five name it

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.engine.uml.merge import merge_accounting
-from howdah.ingest.kernels import add_up, own_counters
+from howdah.ingest.machines import add_up, own_counters
 from howdah.ingest.source import Made, SourceReport
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan

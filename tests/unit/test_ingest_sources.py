@@ -18,7 +18,7 @@ from howdah.ingest.qdisc import locate as locate_qdisc
 from howdah.ingest.run import ingest, read_report
 from howdah.ingest.tcp_info import KNOWN_BYTES
 from howdah.ingest.tcp_info import locate as locate_tcp_info
-from howdah.ingest.tcp_probe import unwrap
+from howdah.ingest.tracepoint import unwrap
 from howdah.plan.step import Operation
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory

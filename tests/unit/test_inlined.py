@@ -14,7 +14,7 @@ import pytest
 from howdah.build import inlined
 from howdah.build.cache import Cache
 from howdah.build.inlined import Inlined, SymbolTable, build_objects, read_functions
-from howdah.build.source_tree import read_tree
+from howdah.build.kernel_source import read_tree
 from howdah.build.supervise import CommandFailedError
 from howdah.errors import HowdahError
 

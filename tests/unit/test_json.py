@@ -21,7 +21,7 @@ from howdah.command.answer import SHAPE, answer
 from howdah.command.main import build_parser
 from howdah.command.shapes import ALL_VERSIONS, SHAPES, document
 from howdah.command.shapes import main as reference
-from howdah.counterexample.session import SearchResult, as_json
+from howdah.counterexample.session import SearchResult, searched
 from howdah.place import DOCS, PROJECT
 from tests.experiment_factory import Scenario, make_experiment
 from tests.explain.damage import pcap
@@ -145,7 +145,10 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)
     found = {"first_bad": "0" * 40, "candidates": [], "steps": [], "log": "bisect.log"}
     answer("bisect", found)
-    answer("search", {**as_json(SearchResult([], 1), "x", "0" * 64), "directory": "d", "page": "p", "corpus": None})
+    answer(
+        "search",
+        {**searched(SearchResult([], 1), "x", "0" * 64).plain(), "directory": "d", "page": "p", "corpus": None},
+    )
     assert set(ALL_VERSIONS) == SEEN
 
     rows = {(row["algorithm"], row["flow"], row["metric"]): row for row in said["compare"]["rows"]}

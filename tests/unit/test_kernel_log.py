@@ -12,6 +12,7 @@ import pytest
 from howdah.agent import keptlog
 from howdah.agent.keptlog import KeptLog
 from howdah.agent.kernellog import KernelLog
+from howdah.codec import encoded
 from howdah.engine.crash import crash, ill
 from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.source import Context, IngestReport
@@ -236,7 +237,7 @@ def test_the_page_has_what_a_module_prints(tmp_path: Path) -> None:
     agent = {"kernel_log": {"records": 62, "first": 1, "lost": 0, "left_out": 0, "why": None}}
     found = ingest_kernel_log(Context(directory, plan, told(**agent), 0))
     assert found is not None
-    (directory.tables / "ingest.json").write_text(json.dumps(IngestReport({"kernel_log": found}).to_json()))
+    (directory.tables / "ingest.json").write_text(json.dumps(encoded(IngestReport({"kernel_log": found}))))
     run = Run(directory, "x", "mine", 0, {}, "finished", plan, [], [], None, RunRecord(status="finished"))
     (shown,) = said_runs([(run, "mine")])
     assert shown.lines[0] == ("2.50", "mine: <b> 1")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build import kernel_package, offer
+from howdah.build import kernel_package
 from howdah.build.archive import Archive, Offer
 from howdah.build.cache import Cache
 from howdah.build.kernel_package import provide_image
@@ -33,8 +33,8 @@ def _taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: set[str], *,
         raise _AskedError(chosen.package)
 
     monkeypatch.setattr(Archive, "stamp", lambda _self: "today")
-    monkeypatch.setattr(offer, "_asked", asked)
-    monkeypatch.setattr(offer, "_usable_suites", lambda: usable)
+    monkeypatch.setattr(kernel_package, "_asked", asked)
+    monkeypatch.setattr(kernel_package, "_usable_suites", lambda: usable)
     monkeypatch.setattr(kernel_package, "_parts", parts)
     (tmp_path / "apt").mkdir()
     with pytest.raises(_AskedError) as chosen:

@@ -15,8 +15,8 @@ import pytest
 from howdah.build.cache import Cache
 from howdah.engine.machines.clock import Ours
 from howdah.errors import HowdahError, ProfileError
-from howdah.machines.dilation import chosen, environment
 from howdah.machines.machine_set import load_machine_set
+from howdah.machines.qemu import chosen_dilation, dilating
 
 ROOT = Path(__file__).resolve().parents[2]
 DILATION = 5
@@ -80,7 +80,7 @@ LIMIT_NS = 20_000_000
 
 @pytest.fixture(scope="module")
 def variables(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return environment(DILATION, Cache(tmp_path_factory.mktemp("cache")))
+    return dilating(DILATION, Cache(tmp_path_factory.mktemp("cache")))
 
 
 def _clocks_ns() -> dict[str, int]:
@@ -137,15 +137,15 @@ def test_a_factor_that_is_none_ends_the_process(variables: list[str]) -> None:
 
 
 def test_a_clock_like_ours_needs_nothing(tmp_path: Path) -> None:
-    assert environment(1, Cache(tmp_path)) == []
+    assert dilating(1, Cache(tmp_path)) == []
 
 
 def test_what_does_not_compile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "dilate.c"
     source.write_text("int clock_gettime(\n")
-    monkeypatch.setattr("howdah.machines.dilation._SOURCE", source)
+    monkeypatch.setattr("howdah.machines.qemu._DILATE", source)
     with pytest.raises(HowdahError, match="does not compile"):
-        environment(2, Cache(tmp_path / "cache"))
+        dilating(2, Cache(tmp_path / "cache"))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_does_not_compile_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 def test_machines_keep_our_time_where_kvm_runs_them_all(
     wanted: int | str, accelerators: list[str], cores: int, found: int
 ) -> None:
-    assert chosen(wanted, accelerators, len(accelerators), cores) == found
+    assert chosen_dilation(wanted, accelerators, len(accelerators), cores) == found
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "fast", "1.5", "1001"])

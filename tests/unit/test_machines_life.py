@@ -19,12 +19,12 @@ from howdah.build.cache import Cache
 from howdah.command.machines import Telling
 from howdah.errors import HowdahError, RunFailedError
 from howdah.machines import life
-from howdah.machines.dilation import WHY_EMULATED
 from howdah.machines.image import MachineImage
 from howdah.machines.inventory import MachineSetDirectory, directory_of, write_inventory
 from howdah.machines.kernel import MachineKernel
 from howdah.machines.life import Starting, bring_up, clear, take_down
 from howdah.machines.machine_set import MachineSet, load_machine_set
+from howdah.machines.qemu import WHY_EMULATED
 from howdah.machines.ssh import UnreachableError, Way
 from howdah.machines.state import MachineSetState, MachineState, Remembered, locked, read_state, remember, start_ticks
 

@@ -12,13 +12,12 @@ from ruamel.yaml import YAML
 
 from howdah.build.cache import Cache
 from howdah.errors import HowdahError, ProfileError
-from howdah.machines.disk import check_image
 from howdah.machines.inventory import directory_of, inventory_of
 from howdah.machines.kernel import provide_machine_kernel
 from howdah.machines.life import hub_of, macs_of, plugs_of
 from howdah.machines.machine_set import load_machine_set
 from howdah.machines.personal import MANAGE_ADDRESS, personal_files, write_initrd, write_seed
-from howdah.machines.qemu import MANAGE_MAC, Hub, Plug, VirtualMachine, command_line
+from howdah.machines.qemu import MANAGE_MAC, Hub, Plug, VirtualMachine, check_image, command_line
 from howdah.machines.state import MachineSetState, MachineState, Remembered
 
 ROOT = Path(__file__).resolve().parents[2]

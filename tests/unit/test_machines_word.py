@@ -13,7 +13,7 @@ _MAY = {
     "CHANGELOG.md",
     "Makefile",
     "howdah/command/parser.py",
-    "howdah/profile/hint.py",
+    "howdah/profile/report.py",
     "howdah/trait.py",
     "tests/bench/__main__.py",
     "tests/bench/lab.py",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from howdah.record.directory import RunDirectory
-from howdah.work.maker import Makers
+from howdah.work.local import Makers
 from howdah.work.worker import NAME
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ import json, sys
 from pathlib import Path
 from howdah.record.directory import RunDirectory
 from howdah.unloaded import leave_pandas_out
-from howdah.work.maker import Makers
+from howdah.work.local import Makers
 
 leave_pandas_out()
 first, second, third = (RunDirectory(Path(each)) for each in sys.argv[1:])
@@ -44,7 +44,7 @@ while makings[-1].read():
     pass
 makers.finish(makings[-1])
 kinds = [type(making.process).__name__ for making in makings]
-last = [making.last for making in makings]
+last = [vars(making.last) for making in makings]
 print(json.dumps({"kinds": kinds, "pids": pids, "names": names, "again": again, "last": last}))
 sys.stdout.flush()
 if sys.stdin.readline() == "end\\n":
@@ -93,7 +93,8 @@ def test_another_program_has_them_started(tmp_path: Path, environment: dict[str,
     assert isinstance(making.process, subprocess.Popen)
     while making.read():
         pass
-    assert "not a run directory" in making.last["error"]
+    assert making.last is not None
+    assert "not a run directory" in (making.last.error or "")
     found = Path(f"/proc/{making.process.pid}/environ").read_bytes()
     assert (b"HOWDAH_NOTHING=1" in found) == (environment is not None)
     assert f"\0{os.getpid()}\0".encode() in Path(f"/proc/{making.process.pid}/cmdline").read_bytes()

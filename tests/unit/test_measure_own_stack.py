@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from howdah.ingest.own_stack import add_own_stacks
+from howdah.ingest.segment import add_own_stacks
 from howdah.ingest.source import Context, Made, SourceReport
 from howdah.measure.growth import growth_end, in_flight
 from howdah.measure.own_stack import filled_share, own_stack_rows, unseen

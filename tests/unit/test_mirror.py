@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build import mirror
+from howdah.build import archive
 
 _NAMED = ("HOWDAH_DEBIAN_MIRROR", "HOWDAH_DEBIAN_SECURITY_MIRROR")
 
@@ -21,8 +21,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     (apt / "sources.list.d").mkdir(parents=True)
     release = tmp_path / "os-release"
     release.write_text("ID=debian\nVERSION_CODENAME=bookworm\n")
-    monkeypatch.setattr(mirror, "_APT", apt)
-    monkeypatch.setattr(mirror, "_OS_RELEASE", release)
+    monkeypatch.setattr(archive, "_APT", apt)
+    monkeypatch.setattr(archive, "_OS_RELEASE", release)
     return apt
 
 
@@ -41,7 +41,7 @@ def _configure(apt: Path) -> None:
 
 def test_both_formats_of_apt_sources(machine: Path) -> None:
     _configure(machine)
-    assert list(mirror.apt_sources()) == [
+    assert list(archive.apt_sources()) == [
         ("http://old.example/debian", ["bookworm"]),
         ("http://security.example/debian-security", ["bookworm-security"]),
         ("http://new.example/debian", ["bookworm", "bookworm-updates"]),
@@ -50,25 +50,25 @@ def test_both_formats_of_apt_sources(machine: Path) -> None:
 
 def test_the_configured_mirrors_are_taken(machine: Path) -> None:
     _configure(machine)
-    assert mirror.configured_mirror() == mirror.debian_mirror() == "http://old.example/debian"
-    assert mirror.security_mirror() == "http://security.example/debian-security"
+    assert archive.configured_mirror() == archive.debian_mirror() == "http://old.example/debian"
+    assert archive.security_mirror() == "http://security.example/debian-security"
 
 
 def test_without_any_debians_own(machine: Path) -> None:
-    assert mirror.configured_mirror() is None
-    assert mirror.debian_mirror() == "http://deb.debian.org/debian"
-    assert mirror.security_mirror() == "http://deb.debian.org/debian-security"
+    assert archive.configured_mirror() is None
+    assert archive.debian_mirror() == "http://deb.debian.org/debian"
+    assert archive.security_mirror() == "http://deb.debian.org/debian-security"
     # Another distribution's mirror does not carry Debian's suites.
     _configure(machine)
-    mirror._OS_RELEASE.write_text("ID=ubuntu\nVERSION_CODENAME=bookworm\n")
-    assert mirror.debian_mirror() == "http://deb.debian.org/debian"
-    assert mirror.security_mirror() == "http://deb.debian.org/debian-security"
+    archive._OS_RELEASE.write_text("ID=ubuntu\nVERSION_CODENAME=bookworm\n")
+    assert archive.debian_mirror() == "http://deb.debian.org/debian"
+    assert archive.security_mirror() == "http://deb.debian.org/debian-security"
 
 
 def test_named_mirrors_come_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _configure(machine)
     monkeypatch.setenv("HOWDAH_DEBIAN_MIRROR", "http://mirror.example/debian")
-    assert mirror.configured_mirror() == "http://mirror.example/debian"
-    assert mirror.security_mirror() == "http://mirror.example/debian-security", "mirrors keep both side by side"
+    assert archive.configured_mirror() == "http://mirror.example/debian"
+    assert archive.security_mirror() == "http://mirror.example/debian-security", "mirrors keep both side by side"
     monkeypatch.setenv("HOWDAH_DEBIAN_SECURITY_MIRROR", "http://safe.example/s")
-    assert mirror.security_mirror() == "http://safe.example/s"
+    assert archive.security_mirror() == "http://safe.example/s"

@@ -13,7 +13,7 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
-from howdah.profile.ns2 import declared
+from howdah.profile.machine import declared
 from howdah.trait import is_model, traits
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "ns2"

@@ -11,9 +11,8 @@ from typing import cast
 import pytest
 
 from howdah.build.cache import Cache, file_sha256
-from howdah.build.guest_tree import GuestTree
+from howdah.build.guest_tree import GuestTree, image_of_tree, needed_glibc, with_loader
 from howdah.build.modules import ModuleSet
-from howdah.build.own_loader import image_of_tree, needed_glibc, with_loader
 from howdah.build.tools import Tools, build_tools
 from howdah.engine.engine_bundle import EngineBundle
 from howdah.engine.uml.build import Built

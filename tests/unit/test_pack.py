@@ -15,7 +15,6 @@ import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
@@ -27,6 +26,7 @@ from howdah.pack import pack as pack_module
 from howdah.pack.archive import FORMAT, PackError, extract, size_on_disk, write_archive
 from howdah.pack.content import PackedFile, Paths, paths_in
 from howdah.pack.pack import pack, unpack
+from howdah.pack.shape import PackIndex
 from howdah.record import raw as raw_module
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
@@ -106,7 +106,7 @@ def test_nothing_of_the_machine_is_in_it(recorded: RunDirectory, home: Path, tmp
         assert os.fsencode(home.name) not in content, name
         assert os.fsencode(tmp_path) not in content, name
         assert not name.startswith("/"), name
-    assert set(packed.index["rewritten"]) == {"recorded/experiment.json", "recorded/recorded/engine.log"}
+    assert set(packed.index.rewritten) == {"recorded/experiment.json", "recorded/recorded/engine.log"}
     record = json.loads(_bytes(packed.file)["x/recorded/recorded/run.json"])
     assert record["rerun_of"] == "RUNS/other"
     assert record["rewritten"] == {"engine.log": read_json(recorded.provenance)["digests"]["engine.log"]}
@@ -128,8 +128,8 @@ def test_without_raw_tables_stay_and_measures_are_checked(
 ) -> None:
     whole = pack([recorded.path.parent], tmp_path / "whole.tar.zst")
     slim = pack([recorded.path.parent], tmp_path / "slim.tar.zst", kind="tables")
-    assert [Path(name).name.partition(".")[0] for name in slim.index["left_out"]] == ["tcp_probe"]
-    assert (whole.index["raw"], slim.index["raw"]) == (True, False)
+    assert [Path(name).name.partition(".")[0] for name in slim.index.left_out] == ["tcp_probe"]
+    assert (whole.index.raw, slim.index.raw) == (True, False)
     assert slim.file.stat().st_size < whole.file.stat().st_size
     assert main(["verify", str(slim.file), "--json"]) == 0
     (run,) = [
@@ -195,7 +195,7 @@ def test_the_page_names_the_profile_as_it_is_in_the_pack(
     digest = hashlib.sha256(text.encode()).hexdigest()
     write_json(root / "experiment.json", {**index, "profile": {"file": "profile.yaml", "sha256": digest}})
     packed = pack([root], tmp_path / "x.tar.zst")
-    assert "recorded/profile.yaml" in packed.index["rewritten"]
+    assert "recorded/profile.yaml" in packed.index.rewritten
     main(["verify", str(packed.file), "--json"])
     own = json.loads(capsys.readouterr().out)["reports"][0]
     assert "report.html against the runs" in own["checked"]
@@ -232,7 +232,7 @@ def test_one_run_of_several_is_packed_with_its_row(
     index = read_json(root / "experiment.json")
     write_json(root / "experiment.json", {**index, "cells": [*index["cells"], {**index["cells"][0], "run": "other"}]})
     packed = pack([recorded.path], tmp_path / "x.tar.zst")
-    assert packed.index["runs"] == ["recorded/recorded"]
+    assert packed.index.runs == ["recorded/recorded"]
     unpack(packed.file, tmp_path / "x")
     assert [cell["run"] for cell in read_json(tmp_path / "x" / "recorded" / "experiment.json")["cells"]] == ["recorded"]
     assert not (tmp_path / "x" / "recorded" / "other").exists()
@@ -249,7 +249,7 @@ def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     root = recorded.path.parent
     assert main(["sign", str(root), "--key", str(key)]) == 0
-    assert "recorded/manifest.sha256.sig" in pack([root], tmp_path / "x.tar.zst").index["left_out"]
+    assert "recorded/manifest.sha256.sig" in pack([root], tmp_path / "x.tar.zst").index.left_out
     recorded.log.write_text("booted\n")
     index = read_json(root / "experiment.json")
     write_json(root / "experiment.json", {**index, "profile": {**index["profile"], "file": "recorded.yaml"}})
@@ -258,7 +258,7 @@ def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp
     seal(recorded, RunRecord.model_validate(record))
     assert main(["sign", str(root), "--key", str(key)]) == 0
     packed = pack([root], tmp_path / "x.tar.zst")
-    assert packed.index["left_out"] == []
+    assert packed.index.left_out == []
     allowed = tmp_path / "signers"
     allowed.write_text(f'alice namespaces="howdah" {key.with_suffix(".pub").read_text()}')
     assert main(["verify", str(packed.file), "--allowed-signers", str(allowed)]) == 0
@@ -347,12 +347,12 @@ def test_paths_are_replaced_at_their_ends_only(tmp_path: Path, monkeypatch: pyte
     }
 
 
-def _entries(*more: PackedFile) -> tuple[dict[str, Any], list[PackedFile]]:
+def _entries(*more: PackedFile) -> tuple[PackIndex, list[PackedFile]]:
     """What the index says of two runs, and their files with an agent of a megabyte in each."""
     names = [f"e/{run}/{name}" for run in "12" for name in ("plan.json", "run.json")]
     agents = [PackedFile(f"e/{run}/share/agent", content=_AGENT) for run in "12"]
     empty = [PackedFile(name, content=b"") for name in names]
-    return {"experiments": ["e"], "runs": ["e/1", "e/2"]}, [*empty, *agents, *more]
+    return PackIndex(experiments=["e"], runs=["e/1", "e/2"]), [*empty, *agents, *more]
 
 
 _AGENT = random.Random(1).randbytes(1_000_000)

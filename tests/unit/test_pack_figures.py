@@ -142,5 +142,5 @@ def test_results_of_a_run_are_small_at_worst(recorded: RunDirectory, tmp_path: P
     recorded.log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     seal(recorded, record)
     packed = pack([recorded.path.parent], tmp_path / "worst.howdah.tar.zst", kind="results")
-    assert sum(each["bytes"] for each in packed.index["files"].values()) > 500_000, "there is something to make small"
+    assert sum(each.bytes for each in packed.index.files.values()) > 500_000, "there is something to make small"
     assert packed.file.stat().st_size <= MOST_OF_RESULTS_BYTES

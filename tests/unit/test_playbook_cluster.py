@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from howdah.cluster.certificate import make_certificates
+from howdah.cluster.reach import make_certificates
 from howdah.place import PROJECT
 from tests.playbook_sandbox import AGAIN, LINK_ADDRESS, PLAYBOOKS, again_environment, ansible_program, sandbox_or_skip
 

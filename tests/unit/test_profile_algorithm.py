@@ -13,7 +13,7 @@ from howdah.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, from_modules
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.profile.brought import brought
+from howdah.profile.module import brought
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 
 

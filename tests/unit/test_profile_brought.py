@@ -12,7 +12,7 @@ from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
-from howdah.profile.brought import brought
+from howdah.profile.module import brought
 from tests.unit.profile_factory import make_one, make_plans, write_profile
 
 _OPS = """\

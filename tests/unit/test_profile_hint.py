@@ -18,9 +18,9 @@ from howdah.errors import ProfileError
 from howdah.profile import load
 from howdah.profile.claim import ClaimSection
 from howdah.profile.figure import FigureSection
-from howdah.profile.hint import field_names
 from howdah.profile.model import Scenario
 from howdah.profile.reference import page
+from howdah.profile.report import field_names
 from howdah.profile.sweep import shape_of
 from howdah.profile.unsayable import TITLE, Unsayable, table
 from howdah.work.compiled import compile_plans

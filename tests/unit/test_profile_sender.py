@@ -15,8 +15,7 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
-from howdah.profile.end import SenderSection
-from howdah.profile.sender import BUNDLES, TODAY
+from howdah.profile.end import BUNDLES, TODAY, SenderSection
 from howdah.record.provenance import first_record
 
 PROFILE = """

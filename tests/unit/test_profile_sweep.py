@@ -187,7 +187,7 @@ def test_points_are_the_cartesian_product_with_unique_names(
     made = list(Points(document, axes))
     assert len(made) == count_cells(axes, 1) == len(algorithms) * len(kernels) * len(seeds)
     expected = [(a, k, s) for a, k, s in itertools.product(algorithms, kernels, seeds)]
-    assert [(p.data["algorithm"], p.data["path"]["rate"], p.data["seed"]) for p in made] == expected
+    assert [(p["algorithm"], p["path"]["rate"], p["seed"]) for p in (each.document.data for each in made)] == expected
     slugs = [point.slug for point in made]
     assert len(set(slugs)) == len(slugs)
     for slug in slugs:

@@ -135,7 +135,7 @@ def test_readings_begin_with_the_first_data_and_not_with_their_ack(tmp_path: Pat
         *(_metrics(102, congestion_window=13000, latest_rtt=41), _sent(103, 2, 1000), _acked(144, [2])),
     )
     rows = info_rows(plan().flows[0], found, 0, 20_000_000, 150_000_000)
-    assert [row["time_ns"] // 1_000_000 for row in rows] == [80, 100, 120, 140]
+    assert [row["time_ns"] for row in rows] == [ms * 1_000_000 for ms in (80, 100, 120, 140)]
     assert [row["bytes_acked_bytes"] for row in rows] == [0, 0, 1000, 1000]
     assert [row["cwnd_packets"] for row in rows] == [11, 11, 12, 12]
 

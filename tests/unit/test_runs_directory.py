@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from howdah.cluster.attachment import DetachedError, attachable
+from howdah.cluster.opened import attachable
+from howdah.cluster.place import DetachedError
 from howdah.command.main import build_parser, main
 from howdah.command.parser import commands_of
 

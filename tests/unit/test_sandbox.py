@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.build.private_size import oversized
-from howdah.build.sandbox import Sandbox, building_for_a_stranger, mark, sandbox_of
+from howdah.build.module_build import oversized
 from howdah.build.stack import StackUnsupportedError, build_stack
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supervise import CommandFailedError, Sandbox, building_for_a_stranger, mark, run_logged, sandbox_of
 from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError
 from howdah.place import STACKS

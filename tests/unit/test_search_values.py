@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from howdah.counterexample.constraint import read_constraint
 from howdah.counterexample.space import Space, read_space, slug
-from howdah.counterexample.values import read_number, values_of
+from howdah.counterexample.values import read_constraint, read_number, values_of
 from howdah.errors import ProfileError
 from howdah.profile import load
 from howdah.profile.search import VariableSection
@@ -124,7 +123,7 @@ def test_steps_make_a_schedule_that_lasts_as_long_as_they_do(tmp_path: Path) -> 
         "step 2 rate": "1 Mbit/s",
         "step 2 rtt": "60 ms",
     }
-    data = space.document(candidate)
+    data = space.document(candidate).data
     assert data["path"]["rate"] == "1 Mbit/s"
     assert data["path"]["rtt"] == "10 ms"
     assert data["path"]["buffer"] == "200 packets"
@@ -141,12 +140,12 @@ def test_the_number_of_steps_may_be_open(tmp_path: Path) -> None:
     assert {each["steps"] for each in drawn} == {1, 2, 3}
     for each in drawn:
         assert len(each) == 2 + 3 * each["steps"]
-        assert len(space.document(each)["path"].get("schedule", [])) <= each["steps"] - 1
+        assert len(space.document(each).data["path"].get("schedule", [])) <= each["steps"] - 1
 
 
 def test_a_candidate_that_leaves_a_field_out_has_that_of_the_profile(tmp_path: Path) -> None:
     space = space_of(tmp_path, STEPS.replace("COUNT", "2"))
-    assert space.document({})["path"] == {"rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp"}
+    assert space.document({}).data["path"] == {"rate": "10 Mbit/s", "rtt": "40 ms", "buffer": "1 bdp"}
     assert slug({"a": 1, "b": "2 s"}) == slug({"b": "2 s", "a": 1}) != slug({"a": 1, "b": "3 s"})
 
 

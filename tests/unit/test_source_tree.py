@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build.source_tree import LEFT_PACKED, read_tree
+from howdah.build.kernel_source import LEFT_PACKED, read_tree
 from howdah.errors import HowdahError
 from tests.unit.kernel_tree import write_tree
 

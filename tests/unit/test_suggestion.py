@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.bisect.trial import chosen_claims
+from howdah.bisect.session import chosen_claims
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.profile import load

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from howdah.build.sandbox import mark
+from howdah.build.supervise import mark
 from howdah.engine.share import bring_programs, stage_programs
 from howdah.engine.uml import needs
 from howdah.errors import HowdahError, RecordError, RunFailedError

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from howdah.errors import HowdahError
-from howdah.work.batch import Outcome, Rest, Work
-from howdah.work.event import Events, RunEvent
+from howdah.work.batch import Events, Outcome, Rest, RunEvent, Work
 from howdah.work.job import Job, Past
 
 

@@ -20,8 +20,8 @@ import howdah
 from howdah.atlas import work as atlas
 from howdah.atlas.chapter import Chapter
 from howdah.atlas.record import Sitting
-from howdah.bisect import trial
-from howdah.bisect.trial import KernelTrial
+from howdah.bisect import session
+from howdah.bisect.session import KernelTrial
 from howdah.build.cache import Cache
 from howdah.command import run as run_command
 from howdah.command.main import main
@@ -143,7 +143,7 @@ class Bench:
         cache.root.mkdir(exist_ok=True)
         tree = self.root / "tree"
         tree.mkdir(exist_ok=True)
-        self.monkeypatch.setattr(trial, "build_revision", lambda *_arguments: None)
+        self.monkeypatch.setattr(session, "build_revision", lambda *_arguments: None)
         judge = KernelTrial(load(self.profile), ["window"], self.runs, 1, lambda *_: None, lambda *_: None, cache)
         answer = judge(tree)
         self.code = 0 if answer.verdict == "good" else 6

@@ -20,7 +20,7 @@ _DRIFT = 200e-6
 
 
 class Ours:
-    """Our clock, as slow as the machines' are (howdah/machines/dilation.py)."""
+    """Our clock, as slow as the machines' are (howdah/machines/qemu.py)."""
 
     def __init__(self, dilation: int = 1) -> None:
         self.dilation = dilation

@@ -68,7 +68,7 @@ class RunMachineSet(Protocol):
 
 class RunFleet(Protocol):
     """All machines, by name, in the order of the machines file. Their clocks run ``dilation`` times slower than
-    ours (howdah/machines/dilation.py)."""
+    ours (howdah/machines/qemu.py)."""
 
     @property
     def machine_set(self) -> RunMachineSet: ...

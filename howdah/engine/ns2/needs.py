@@ -8,7 +8,7 @@ import subprocess
 
 from howdah.distribution import installing
 from howdah.engine.check import MISSING, OK, EngineCheck
-from howdah.profile.ns2 import declared
+from howdah.profile.machine import declared
 
 NS, NS2 = "ns", "ns2"
 _ENGINE = "ns2"

@@ -9,11 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from howdah.build.cache import Cache, Progress
-from howdah.build.guest_tree import GuestTree, build_tree
+from howdah.build.guest_tree import GuestTree, build_tree, image_of_tree
 from howdah.build.kernel_build import KbuildError
 from howdah.build.module_sources import Extras
 from howdah.build.modules import Module, ModuleSet, modules_recipe, project_sources, provide_modules
-from howdah.build.own_loader import image_of_tree
 from howdah.build.supply import offered
 from howdah.build.tools import Tools, build_tools
 from howdah.build.uml_kernel import (

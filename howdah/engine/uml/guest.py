@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.agent.traffic.running import RUNNING
-from howdah.build.guest_tree import LIBRARIES, LOADER
-from howdah.build.own_loader import LIBRARY_NAME, LOADER_NAME
+from howdah.build.guest_tree import LIBRARIES, LIBRARY_NAME, LOADER, LOADER_NAME
 from howdah.build.tools import Tools
 from howdah.engine.crash import DIED, PANICKED, crash, ill
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base

@@ -11,10 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from howdah.build.cache import Cache, file_sha256
-from howdah.build.guest_tree import load_tree
+from howdah.build.guest_tree import image_of_tree, load_tree
 from howdah.build.kernel_build import RECORD
 from howdah.build.modules import Module, ModuleSet
-from howdah.build.own_loader import image_of_tree
 from howdah.build.packed_piece import Piece
 from howdah.build.tools import load_tools
 from howdah.build.uml_kernel import load_kernel
