@@ -79,9 +79,9 @@ def _train(window: int) -> Callable[[], str]:
     return lambda: made.cause(made.hystart_trace(), made.counters_at_exit(train=1, train_cwnd=window))
 
 
-def _bbr(rates: list[int], retransmitted: int, algorithm: str) -> Callable[[], str]:
+def _bbr(rates: list[int], retransmitted: int, algorithm: str, version: int) -> Callable[[], str]:
     state = made.RECOVERY if retransmitted else made.OPEN
-    return lambda: made.startup(rates, retransmitted=retransmitted, state=state, algorithm=algorithm)
+    return lambda: made.startup(rates, retransmitted=retransmitted, state=state, algorithm=algorithm, version=version)
 
 
 def _collapsed() -> str:
@@ -122,8 +122,8 @@ HONEST_CAUSES: dict[str, Told] = {
     _TIMEOUT: _cause("rto", _collapsed),
     _MARKED: _cause("congestion-signal", _marked),
     _TRAIN: _cause("ack-train", _train(16)),
-    _FILLS: _cause("bbr-drain", _bbr(made.FLAT, 0, "bbr3")),
-    _LOSES: _cause("loss", _bbr(made.RISING, 60, "bbr3")),
+    _FILLS: _cause("bbr-drain", _bbr(made.FLAT, 0, "bbr3", 3)),
+    _LOSES: _cause("loss", _bbr(made.RISING, 60, "bbr3", 3)),
     _DOUBLES: _left(0, [10, 20, 40, 80]),
     _TELLS: _exit(decided.PLUG_IN),
     _ROLLS: _rolled_back(decided.PLUG_IN),
@@ -175,21 +175,21 @@ CAUSES = [
         "BBR version 3 leaves because it loses packets while its rate still grows: it has filled the path.",
         ("loss", cause_words("loss")),
         _FILLS,
-        _cause("bbr-drain", _bbr(made.RISING, 60, "bbr3")),
+        _cause("bbr-drain", _bbr(made.RISING, 60, "bbr3", 3)),
     ),
     _liar(
         "bbr-whose-losses-do-not-count",
         "BBR loses packets after its rate has stopped growing: loss ended its start-up.",
         ("bbr-drain", cause_words("bbr-drain")),
         _LOSES,
-        _cause("loss", _bbr(made.FLAT, 300, "bbr")),
+        _cause("loss", _bbr(made.FLAT, 300, "bbr", 1)),
     ),
     _liar(
         "bbr-under-another-name",
         "A copy of BBR is called otherwise, and loses packets after its rate has stopped growing: loss ended it.",
         ("bbr-drain", cause_words("bbr-drain")),
         _LOSES,
-        _cause("loss", _bbr(made.FLAT, 300, "mine")),
+        _cause("loss", _bbr(made.FLAT, 300, "mine", 1)),
     ),
     _liar(
         "bbr-through-probe-rtt",
