@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.plan.path import Path
-from howdah.plan.plan import Calibration, Collect, Flow, Host, Plan
+from howdah.plan.plan import Calibration, Collect, Flow, Host, PerturbationRecord, Plan
 from howdah.record import table as store
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory, write_json
@@ -117,7 +117,7 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
         algorithm=algorithm,
         repetition=repetition,
         seed=repetition + 1,
-        perturbation={"rtt_ratio": 1 + 0.001 * repetition},
+        perturbation=PerturbationRecord(rtt_factor=1 + 0.001 * repetition),
         topology="dumbbell",
         hosts=hosts,
         path=path,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path as FilePath
-from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.frame import STAMPED_TCP_BYTES
@@ -24,7 +23,7 @@ from howdah.plan.network import Network, bare
 from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Flow, Host, Plan, RealTime
+from howdah.plan.plan import Collect, Flow, Host, PerturbationRecord, Plan, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, check_kernels, forward_buffer, policed, reverse_buffer
@@ -248,13 +247,13 @@ def _carried(scenario: Scenario, varying: Schedule) -> int:
     return max([asked.rate, *(rate for _, rate in varying.other.rate)]) + hops + back
 
 
-def _perturbation_record(scenario: Scenario, perturbation: Perturbation) -> dict[str, Any]:
-    return {
-        "applied": scenario.repetitions > 1,
-        "rtt_factor": float(perturbation.rtt_factor),
-        "start_offset_us": list(perturbation.start_offset_us),
-        "jitter_us": perturbation.jitter_us,
-    }
+def _perturbation_record(scenario: Scenario, perturbation: Perturbation) -> PerturbationRecord:
+    return PerturbationRecord(
+        scenario.repetitions > 1,
+        float(perturbation.rtt_factor),
+        list(perturbation.start_offset_us),
+        perturbation.jitter_us,
+    )
 
 
 def _host(network: Network, node: str) -> Host:

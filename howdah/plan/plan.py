@@ -267,6 +267,59 @@ class Processor:
 
 
 @planned
+class PerturbationRecord:
+    """How this repetition differs from the others; not at all where there is one (``applied``)."""
+
+    applied: bool = False
+    rtt_factor: float = 1.0
+    start_offset_us: list[int] = field(default_factory=list)
+    jitter_us: int = 0
+
+
+@planned
+class SenderSetting:
+    """A setting in force: the bundle's, or the profile's instead of the bundle's."""
+
+    value: str | int | bool | list[int] | None
+    instead_of: str | int | bool | list[int] | None = field(default=None, metadata=OCCASIONAL, kw_only=True)
+    what: str
+    source: str
+
+
+@planned
+class SenderRecord:
+    """The profile's sender, if it is of another time (howdah/profile/sender.py); settings by the profile's field."""
+
+    name: str
+    settings: dict[str, SenderSetting]
+
+
+@planned
+class ModelFlow:
+    """What one flow is in ns-2: classes, congestion control of Agent/TCP/Linux, whether it jumps, own settings."""
+
+    sender: str
+    sink: str
+    congestion_control: str | None
+    jumps: bool
+    handshake: bool
+    settings: dict[str, str]
+    sink_settings: dict[str, str]
+
+
+@planned
+class ModelRecord:
+    """Declared parameters of an engine whose TCP is a model (howdah/plan/model.py), and what each flow is in it."""
+
+    release: str
+    parameters: str
+    queue: str
+    window_packets: int
+    settings: dict[str, str]
+    flows: dict[str, ModelFlow]
+
+
+@planned
 class Plan:
     """See the module's text. ``axes`` holds the sweep point (dotted field name to value) this run belongs to."""
 
@@ -278,7 +331,7 @@ class Plan:
     algorithm: str
     repetition: int
     seed: int
-    perturbation: dict[str, Any]
+    perturbation: PerturbationRecord
     topology: str
     hosts: list[Host]
     path: Path
@@ -312,9 +365,9 @@ class Plan:
     # Behaviour, or stack, of the receivers of measured flows that do not say otherwise.
     receiver: str = field(default="linux", metadata=OCCASIONAL)
     # Name and settings of the profile's sender (howdah/profile/sender.py), if it is of another time.
-    sender: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)
+    sender: SenderRecord | None = field(default=None, metadata=OCCASIONAL)
     # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py).
-    model: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)
+    model: ModelRecord | None = field(default=None, metadata=OCCASIONAL)
     processors: list[Processor] = field(default_factory=list, metadata=OCCASIONAL)  # of hosts
     format: int = PLAN_FORMAT
     part: KernelShare | None = field(default=None, metadata=OCCASIONAL)  # of a part for one of several kernels
