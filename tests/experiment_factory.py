@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.path import Path
-from howdah.plan.plan import Calibration, Collect, Flow, Host, PerturbationRecord, Plan
+from howdah.plan.plan import Calibration, Collect, Flow, Host, Plan
 from howdah.record import table as store
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory, write_json

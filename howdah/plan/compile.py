@@ -13,6 +13,7 @@ from howdah.plan.division import divide
 from howdah.plan.exchange import with_host_queues
 from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.link import facts, find_link
 from howdah.plan.memory import Sizes, sizes, with_captures
@@ -23,7 +24,7 @@ from howdah.plan.network import Network, bare
 from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Flow, Host, PerturbationRecord, Plan, RealTime
+from howdah.plan.plan import Collect, Flow, Host, Plan, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, check_kernels, forward_buffer, policed, reverse_buffer

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from howdah.algorithm import Algorithm
 from howdah.errors import ProfileError
 from howdah.plan.generated import GeneratedFlowSection
-from howdah.plan.plan import Flow, ModelFlow, ModelRecord, Plan
+from howdah.plan.kept import ModelFlow, ModelRecord
+from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
 from howdah.profile.end import FIXED
 from howdah.profile.model import FlowSection, Scenario

@@ -7,7 +7,7 @@ from typing import Any
 
 from howdah.algorithm import PLUG_IN_PREFIX
 from howdah.errors import ProfileError
-from howdah.plan.plan import SenderRecord, SenderSetting
+from howdah.plan.kept import SenderRecord, SenderSetting
 from howdah.profile import Cell
 from howdah.profile.model import Scenario
 from howdah.profile.sender import TODAY, in_force

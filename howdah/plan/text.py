@@ -11,9 +11,10 @@ from pathlib import Path as FilePath
 from howdah.plan.command import command_lines, event_line
 from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.jitter import Jitter
+from howdah.plan.kept import ModelRecord, SenderRecord
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.path import LinkFacts, Losses, Path
-from howdah.plan.plan import ModelRecord, Plan, Processor, SenderRecord
+from howdah.plan.plan import Plan, Processor
 from howdah.plan.policer import Policer
 from howdah.plan.step import Event
 from howdah.profile.brought import brought

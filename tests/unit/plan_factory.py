@@ -6,8 +6,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.path import Path
-from howdah.plan.plan import Calibration, CalibrationTarget, Collect, Flow, Host, PerturbationRecord, Plan
+from howdah.plan.plan import Calibration, CalibrationTarget, Collect, Flow, Host, Plan
 from howdah.trait import traits
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.plan import PerturbationRecord
 from howdah.plan.text import render
 from tests.unit.profile_factory import make_one, make_plans, operations
 
