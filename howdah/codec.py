@@ -26,9 +26,10 @@ def described(text: str, **default: Any) -> Any:
     return dataclasses.field(metadata={"text": text}, **default)
 
 
-def occasional(text: str, **default: Any) -> Any:
-    """The same, left out where it has its default."""
-    return dataclasses.field(metadata={"text": text, **OCCASIONAL}, **default)
+def occasional(text: str, *, shown: tuple[str, str] | None = None, **default: Any) -> Any:
+    """The same, left out where it has its default. ``shown`` is how a plan's text says another value: a title, and
+    words with ``{}`` for the value."""
+    return dataclasses.field(metadata={"text": text, "shown": shown, **OCCASIONAL}, **default)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, described, occasional))

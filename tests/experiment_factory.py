@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.path import Path
 from howdah.plan.plan import Calibration, Collect, Flow, Host, Plan
 from howdah.record import table as store
@@ -117,7 +118,7 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
         algorithm=algorithm,
         repetition=repetition,
         seed=repetition + 1,
-        perturbation={"rtt_ratio": 1 + 0.001 * repetition},
+        perturbation=PerturbationRecord(rtt_factor=1 + 0.001 * repetition),
         topology="dumbbell",
         hosts=hosts,
         path=path,

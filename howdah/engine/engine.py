@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from howdah.errors import EngineUnavailableError
 from howdah.plan.plan import Plan
@@ -28,6 +28,10 @@ class Lack:
         return f"{self.what} ({self.why}); {self.remedy}"
 
 
+# What a run depends on beside its plan, by name: digests, releases, versions.
+Identity = dict[str, str | int | None]
+
+
 class Engine(Protocol):
     """``parallel`` tells whether several runs may go on at once on this machine."""
 
@@ -38,7 +42,7 @@ class Engine(Protocol):
         """What is missing here; an empty list when the engine can run. Quick, and changes nothing."""
         ...
 
-    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         """Build what the plans need and return the engine's identity: equal identities and plans give equal tables.
 
         Raises EngineUnavailableError when the engine lacks something, HowdahError when something does not build.

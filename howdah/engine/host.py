@@ -12,13 +12,12 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from howdah.build.cache import file_sha256, locked
 from howdah.distribution import installing
 from howdah.engine import share
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of
-from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.place import OWN_PYTHON
 from howdah.plan.plan import Plan
@@ -61,7 +60,7 @@ class HostEngine:
     def lacks(self) -> list[Lack]:
         return lacks_of(checks())
 
-    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         progress("look at this machine", 0, 0)
         require(self.lacks(), self.name, _INSTEAD)
         own = [plan.run for plan in plans if plan.modules]

@@ -111,7 +111,7 @@ def read_acks(raw: Path, plan: Plan) -> dict[int, FlowAcks]:
 def _syn(plan: Plan, flow: int) -> int:
     """1 where the flow's packet 0 is a SYN. Raises LookupError for a flow that the plan does not have."""
     assert plan.model is not None
-    return int(plan.model["flows"][str(flow)]["handshake"])
+    return int(plan.model.flows[str(flow)].handshake)
 
 
 def _arrived(flow: FlowAcks, time: str, state: dict[str, float]) -> None:
@@ -148,7 +148,7 @@ def _tcp_probe(raw: Path, plan: Plan) -> pa.Table:
     if not plan.collect.tcp_probe:
         return TABLES["tcp_probe"].empty_table()
     assert plan.model is not None
-    mss, window = plan.path.mss_bytes, int(plan.model["window_packets"])
+    mss, window = plan.path.mss_bytes, int(plan.model.window_packets)
     ids: list[int] = []
     rows: list[tuple[float, ...]] = []
     syns: list[int] = []
@@ -188,9 +188,9 @@ def _whole(values: Any) -> Integers:
 
 def _tick_s(plan: Plan, flow: int) -> float:
     assert plan.model is not None
-    if plan.model["flows"][str(flow)]["congestion_control"] is not None:
+    if plan.model.flows[str(flow)].congestion_control is not None:
         return _LINUX_TICK_S
-    return float(plan.model["settings"].get("tcpTick_", _TICK_S))
+    return float(plan.model.settings.get("tcpTick_", _TICK_S))
 
 
 def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
@@ -198,7 +198,7 @@ def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
     assert plan.model is not None
     if plan.collect.tcp_info_us is None:
         return TCP_INFO.empty_table()
-    mss, window = plan.path.mss_bytes, int(plan.model["window_packets"])
+    mss, window = plan.path.mss_bytes, int(plan.model.window_packets)
     rows = _rows(raw, INFO)
     count = len(rows)
     columns: dict[str, object] = {name: pa.nulls(count, TCP_INFO.field(name).type) for name in TCP_INFO.names}

@@ -148,7 +148,7 @@ def _opened(plan: Plan, agent: AgentRecord, state: Snapshots) -> Check:
 
 def _connects(record: FlowRecord) -> int:
     """How many connections a flow is: clients of HTTP say it of each request."""
-    told = [each.connects for each in record.transactions if each.connects is not None]
+    told = [each.connects for each in record.transactions or [] if each.connects is not None]
     return sum(told) if told else int(record.start_ns is not None)
 
 

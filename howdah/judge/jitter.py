@@ -126,7 +126,7 @@ def order_checks(plan: Plan, state: Snapshots | None) -> list[Check]:
     """By the hosts' own counters, where the plan has a delay that varies. ``state`` is accounting.json; another check
     says that it is missing."""
     path = plan.path
-    asked = (path.delay_variation or {}).get("asked")
+    asked = path.delay_variation.asked if path.delay_variation else None
     if state is None or not (asked or path.jitter):
         return []
     if path.jitter is not None:

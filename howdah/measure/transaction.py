@@ -24,12 +24,12 @@ def asked_of(flow: Flow) -> HttpRequests | Exchange | None:
 
 def times_s(record: FlowRecord) -> list[float]:
     """Seconds from the start of each request (the first one: of the connection) to the last byte of its answer."""
-    return [(item.end_ns - item.start_ns) / SECOND_NS for item in record.transactions]
+    return [(item.end_ns - item.start_ns) / SECOND_NS for item in record.transactions or []]
 
 
 def thinks_ns(record: FlowRecord) -> list[tuple[int, int]]:
     """The client's pauses: from the last byte of an answer to the next request, where that comes later."""
-    pauses = [(one.end_ns, other.start_ns) for one, other in pairwise(record.transactions)]
+    pauses = [(one.end_ns, other.start_ns) for one, other in pairwise(record.transactions or [])]
     return [(begin, end) for begin, end in pauses if end > begin]
 
 
@@ -113,7 +113,7 @@ def _compare(sheet: Sheet, trace: FlowTrace, record: FlowRecord) -> None:
     if asked is None or not record.complete:
         return
     ends = traced_ends_ns(trace, asked.requests, asked.object_bytes)
-    said = [item.end_ns for item in record.transactions]
+    said = [item.end_ns for item in record.transactions or []]
     if not ends:
         return
     worst = max(range(len(ends)), key=lambda number: abs(ends[number] - said[number]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path as FilePath
-from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.frame import STAMPED_TCP_BYTES
@@ -14,6 +13,7 @@ from howdah.plan.division import divide
 from howdah.plan.exchange import with_host_queues
 from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.link import facts, find_link
 from howdah.plan.memory import Sizes, sizes, with_captures
@@ -248,13 +248,13 @@ def _carried(scenario: Scenario, varying: Schedule) -> int:
     return max([asked.rate, *(rate for _, rate in varying.other.rate)]) + hops + back
 
 
-def _perturbation_record(scenario: Scenario, perturbation: Perturbation) -> dict[str, Any]:
-    return {
-        "applied": scenario.repetitions > 1,
-        "rtt_factor": float(perturbation.rtt_factor),
-        "start_offset_us": list(perturbation.start_offset_us),
-        "jitter_us": perturbation.jitter_us,
-    }
+def _perturbation_record(scenario: Scenario, perturbation: Perturbation) -> PerturbationRecord:
+    return PerturbationRecord(
+        scenario.repetitions > 1,
+        float(perturbation.rtt_factor),
+        list(perturbation.start_offset_us),
+        perturbation.jitter_us,
+    )
 
 
 def _host(network: Network, node: str) -> Host:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 from howdah.algorithm import Algorithm
 from howdah.errors import ProfileError
 from howdah.plan.generated import GeneratedFlowSection
+from howdah.plan.kept import ModelFlow, ModelRecord
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
 from howdah.profile.end import FIXED, TODAY
@@ -165,14 +165,7 @@ def as_model(cell: Cell, plan: Plan) -> Plan:
         str(flow.id): _flow(cell, index, flow, chosen, settings)
         for index, (flow, _) in enumerate(zip(plan.flows, asked, strict=True))
     }
-    model: dict[str, Any] = {
-        "release": known.release,
-        "parameters": section.parameters,
-        "queue": chosen.queue,
-        "window_packets": window,
-        "settings": settings,
-        "flows": flows,
-    }
+    model = ModelRecord(known.release, section.parameters, chosen.queue, window, settings, flows)
     return dataclasses.replace(
         plan,
         kernel=plan.traits.label,
@@ -193,8 +186,7 @@ def _window_packets(plan: Plan) -> int:
     return max(_LEAST_WINDOW_PACKETS, _SPARE_WINDOWS * holds)
 
 
-def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: dict[str, str]) -> dict[str, Any]:
-    """What one flow is in ns-2: classes, congestion control of Agent/TCP/Linux, whether it jumps, own settings."""
+def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: dict[str, str]) -> ModelFlow:
     scenario = cell.scenario
     written = scenario.flow_at(index)
     place: tuple[str | int, ...] = (*scenario.place_of(index), "algorithm") if written.algorithm else ("algorithm",)
@@ -213,15 +205,15 @@ def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: di
             f"{algorithm.name} sends all its data at once: {flow.title} has no size", where=where, hint=hint
         )
     own = {_PARAMETERS[name]: str(value) for name, value in algorithm.parameters.items() if name in _PARAMETERS}
-    return {
-        "sender": agent.sender,
-        "sink": sink,
-        "congestion_control": congestion,
-        "jumps": jumps,
-        "handshake": agent.handshake and settings.get("syn_", "true") in _TRUE,
-        "settings": {name: value for name, value in own.items() if settings.get(name) != value},
-        "sink_settings": sink_settings,
-    }
+    return ModelFlow(
+        agent.sender,
+        sink,
+        congestion,
+        jumps,
+        handshake=agent.handshake and settings.get("syn_", "true") in _TRUE,
+        settings={name: value for name, value in own.items() if settings.get(name) != value},
+        sink_settings=sink_settings,
+    )
 
 
 def _agent(algorithm: Algorithm, by_kernel: bool, of_set: str, where: str) -> tuple[Agent, str | None]:

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
 
-from howdah.codec import OCCASIONAL, planned
+from howdah.codec import OCCASIONAL, described, occasional, planned
 from howdah.plan.jitter import Jitter
 from howdah.plan.policer import Policer
 
@@ -72,6 +71,15 @@ class Middlebox:
 
 
 @planned
+class DrawnVariation:
+    """``asked`` has the profile's fields, in microseconds; ``drawn``, of ``forward`` and ``reverse``, ``least_us``,
+    ``mean_us``, ``largest_us`` and ``standard_deviation_us``."""
+
+    asked: dict[str, str | int | float | None]
+    drawn: dict[str, dict[str, int]]
+
+
+@planned
 class Path:
     """The path as the profile asks for it, resolved.
 
@@ -95,43 +103,64 @@ class Path:
     sender_interface_bits_per_second: int | None
     gso_max_segs: int | None
     loss_ratio: float
-    delay_variation: dict[str, Any] | None
+    delay_variation: DrawnVariation | None = described("null, or what the profile asks for and what was drawn")
     queue: str = "fifo"
     ecn: bool = False
-    hops: list[Hop] = field(default_factory=list)  # further ones, apart from the bottleneck
-    early_us: int = 0  # by how much a reordered packet comes early
+    hops: list[Hop] = described("further ones, apart from the bottleneck", default_factory=list)
+    early_us: int = described("by how much a reordered packet comes early", default=0)
     reorder_ratio: float = 0.0
-    least_added_us: int = 0  # by how much the schedule makes the round trip shorter; not above 0
-    # Changes: [[microseconds after the epoch, value from then on], ...]; the values above hold before.
-    rate_steps: list[list[int]] = field(default_factory=list)
-    forward_loss_steps: list[list[float]] = field(default_factory=list)
-    reverse_loss_steps: list[list[float]] = field(default_factory=list)
-    carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
-    # Least time between two releases of a delay line while flows run.
-    tick_us: int = field(default=0, metadata=OCCASIONAL)
-    # The queue of the way back where that has a rate: the most bytes that it holds, and the packets
-    # where it counts them.
-    reverse_buffer_bytes: int | None = field(default=None, metadata=OCCASIONAL)
-    reverse_buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
-    middlebox: Middlebox | None = field(default=None, metadata=OCCASIONAL)
-    policer: Policer | None = field(default=None, metadata=OCCASIONAL)
-    # What the queue of the bottleneck holds where it counts packets; and the kind of the way back's queue.
-    buffer_packets: int | None = field(default=None, metadata=OCCASIONAL)
-    reverse_queue: str = field(default="fifo", metadata=OCCASIONAL)
-    # Packets that random loss takes in a row, on average, where it comes in bursts.
-    loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
-
-    reverse_loss_ratio: float = field(default=0.0, metadata=OCCASIONAL)
-    reverse_loss_burst_packets: float | None = field(default=None, metadata=OCCASIONAL)
-    reverse_rate_steps: list[list[int]] = field(default_factory=list, metadata=OCCASIONAL)
-
-    jitter: Jitter | None = field(default=None, metadata=OCCASIONAL)
-    # What each delay line towards a receiver has room for while flows run, where that is to be too little.
-    delay_limit_packets: int | None = field(default=None, metadata=OCCASIONAL)
-
-    # The rates are then the traces' means, and hold while the path is measured.
-    link: LinkFacts | None = field(default=None, metadata=OCCASIONAL)
-    reverse_link: LinkFacts | None = field(default=None, metadata=OCCASIONAL)
+    least_added_us: int = described("by how much the schedule makes the round trip shorter; not above 0", default=0)
+    rate_steps: list[list[int]] = described(
+        "changes: `[[at_us, value from then on], ...]`; the last one, at the end of the run, is the path's own value "
+        "again",
+        default_factory=list,
+    )
+    forward_loss_steps: list[list[float]] = described("the same of the loss", default_factory=list)
+    reverse_loss_steps: list[list[float]] = described("the same of the way back", default_factory=list)
+    carried_bits_per_second: int | None = described("most that all flows send together; null: the rate", default=None)
+    tick_us: int = occasional(
+        "least time between two releases of a delay line while flows run",
+        shown=("tick", "{} between releases of a delay line, while flows run"),
+        default=0,
+    )
+    reverse_buffer_bytes: int | None = occasional(
+        "the most that the queue of the way back holds, where that has a rate", default=None
+    )
+    reverse_buffer_packets: int | None = occasional("the same in packets, where it counts them", default=None)
+    middlebox: Middlebox | None = occasional(
+        'what a hop does to packets while flows run: `{"mtu_bytes": (0: no limit), "answers", "clears_ecn", '
+        '"strips": [kinds of TCP options], "duplicate_ratio", "corrupt_ratio", "lost": [numbers]}`',
+        default=None,
+    )
+    policer: Policer | None = occasional(
+        "rate and burst of the policer; `packets` full frames, one each `spacing_ns`, measure it, or `unmeasured` says "
+        "why not",
+        default=None,
+    )
+    buffer_packets: int | None = occasional(
+        "what the bottleneck's queue holds where it counts packets; `buffer_bytes` are those of full frames",
+        default=None,
+    )
+    reverse_queue: str = occasional("kind of the way back's queue", default="fifo")
+    loss_burst_packets: float | None = occasional(
+        "how many packets random loss takes in a row, on average, where it comes in bursts", default=None
+    )
+    reverse_loss_ratio: float = occasional("loss of the way back", default=0.0)
+    reverse_loss_burst_packets: float | None = occasional("bursts of the way back", default=None)
+    reverse_rate_steps: list[list[int]] = occasional("changes of the way back's rate", default_factory=list)
+    jitter: Jitter | None = occasional("what each packet draws of its delay", default=None)
+    delay_limit_packets: int | None = occasional(
+        "what each delay line towards a receiver has room for while flows run, where that is to be too little",
+        shown=("delay lines forward", "drop what exceeds {} packets, while flows run"),
+        default=None,
+    )
+    link: LinkFacts | None = occasional(
+        "the trace that the link follows: `file`, `sha256`, `opportunities` (in a whole round), `round_us`, "
+        "`opportunity_bytes`, `longest_wait_us`; the operation that makes the link has those of the run, and the rate "
+        "is the trace's mean, which holds while the path is measured",
+        default=None,
+    )
+    reverse_link: LinkFacts | None = occasional("the same of the way back", default=None)
 
     @property
     def rate_changes(self) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from howdah.codec import OCCASIONAL, decoded, encoded, in_columns, in_rows, planned
+from howdah.plan.kept import ModelRecord, PerturbationRecord, SenderRecord
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.path import Path
 from howdah.plan.shares import KernelShare, MachineShare
@@ -278,7 +279,7 @@ class Plan:
     algorithm: str
     repetition: int
     seed: int
-    perturbation: dict[str, Any]
+    perturbation: PerturbationRecord
     topology: str
     hosts: list[Host]
     path: Path
@@ -312,9 +313,9 @@ class Plan:
     # Behaviour, or stack, of the receivers of measured flows that do not say otherwise.
     receiver: str = field(default="linux", metadata=OCCASIONAL)
     # Name and settings of the profile's sender (howdah/profile/end.py), if it is of another time.
-    sender: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)
+    sender: SenderRecord | None = field(default=None, metadata=OCCASIONAL)
     # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py).
-    model: dict[str, Any] | None = field(default=None, metadata=OCCASIONAL)
+    model: ModelRecord | None = field(default=None, metadata=OCCASIONAL)
     processors: list[Processor] = field(default_factory=list, metadata=OCCASIONAL)  # of hosts
     format: int = PLAN_FORMAT
     part: KernelShare | None = field(default=None, metadata=OCCASIONAL)  # of a part for one of several kernels

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of queueing disciplines in docs/data-format.md, made from their classes; ``--check`` says whether it is
-current.
+"""The tables of queueing disciplines and of the path in docs/data-format.md, made from their classes; ``--check`` says
+whether they are current.
 
 ``python -m howdah.plan.reference [--check] [docs]``
 """
@@ -13,10 +13,13 @@ import sys
 from howdah.generated import between, docs_of, keep_current
 from howdah.linux.netlink.discipline import disciplines
 from howdah.linux.netlink.discipline.discipline import Discipline
+from howdah.plan.path import Path
 
 PAGE_NAME = "data-format.md"
 BEGIN = "<!-- Made by `make references` from howdah/linux/netlink/discipline: do not edit below. -->"
 END = "<!-- Made by `make references` from howdah/linux/netlink/discipline: end. -->"
+PATH_BEGIN = "<!-- Made by `make references` from howdah/plan/path.py: do not edit below. -->"
+PATH_END = "<!-- Made by `make references` from howdah/plan/path.py: end. -->"
 
 
 def table() -> str:
@@ -38,8 +41,15 @@ def _options(kind: type[Discipline]) -> str:
     )
 
 
+def path_table() -> str:
+    """A row for each property of the path that says what it is."""
+    rows = (f"| `path.{each.name}` | {each.metadata['text']} |" for each in dataclasses.fields(Path) if each.metadata)
+    return "\n".join(["| field | meaning; left out where it has no use |", "|---|---|", *rows])
+
+
 def page(text: str) -> str:
-    """The page with the table as it is now. Raises HowdahError where the page has no place for it."""
+    """The page with the tables as they are now. Raises HowdahError where the page has no place for one."""
+    text = between(text, PATH_BEGIN, PATH_END, path_table(), PAGE_NAME)
     return between(text, BEGIN, END, table(), PAGE_NAME)
 
 

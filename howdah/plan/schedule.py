@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.plan.jitter import Jitter
+from howdah.plan.path import DrawnVariation
 from howdah.plan.perturbation import Perturbation, derived_seed
 from howdah.plan.timetable import Steps, Timetable, add_steps
 from howdah.plan.variation import DelaySeries, DelayTable, delay_table, draw_series
@@ -53,7 +53,7 @@ class Schedule:
         """By how much a round trip may be shorter than the path's; not above 0."""
         return min((0, *(added for _, added in self.forward))) + min((0, *(added for _, added in self.reverse)))
 
-    def record(self, asked: DelayVariation | None) -> dict[str, Any] | None:
+    def record(self, asked: DelayVariation | None) -> DrawnVariation | None:
         """What the plan says about the variation: as asked, and what was drawn."""
         if not self.summaries:
             return None
@@ -61,7 +61,7 @@ class Schedule:
         for name, usual in (("order", "kept"), ("table", None)):
             if wish.get(name) == usual:
                 wish.pop(name, None)
-        return {"asked": wish, "drawn": self.summaries}
+        return DrawnVariation(wish, self.summaries)
 
 
 def schedule(cell: Cell, perturbation: Perturbation, other: Timetable, kind: Traits) -> Schedule:

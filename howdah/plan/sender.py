@@ -7,6 +7,7 @@ from typing import Any
 
 from howdah.algorithm import PLUG_IN_PREFIX
 from howdah.errors import ProfileError
+from howdah.plan.kept import SenderRecord, SenderSetting
 from howdah.profile import Cell
 from howdah.profile.end import TODAY, in_force
 from howdah.profile.model import Scenario
@@ -37,7 +38,7 @@ def core_parameters(cell: Cell) -> dict[str, dict[str, str]]:
     return {CORE_MODULE: given} if plug_ins else {}
 
 
-def sender_record(scenario: Scenario) -> dict[str, Any] | None:
+def sender_record(scenario: Scenario) -> SenderRecord | None:
     """``name`` and ``settings`` of the profile's sender; None for that of the run's kernel."""
     if scenario.sender.behaviour == TODAY:
         return None
@@ -53,4 +54,5 @@ def sender_record(scenario: Scenario) -> dict[str, Any] | None:
         **{f"host.sysctls.{name}": value for name, value in host.sysctls.items()},
     }
     name = scenario.sender.behaviour
-    return {"name": name, "settings": in_force(name, values)}
+    settings = {field: SenderSetting(**setting) for field, setting in in_force(name, values).items()}
+    return SenderRecord(name, settings)

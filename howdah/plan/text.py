@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from itertools import groupby, islice
 from pathlib import Path as FilePath
-from typing import Any
 
 from howdah.plan.command import command_lines, event_line
 from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.jitter import Jitter
+from howdah.plan.kept import ModelRecord, SenderRecord
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.path import LinkFacts, Losses, Path
 from howdah.plan.plan import Plan, Processor
@@ -22,6 +23,7 @@ from howdah.registered import registered
 
 _MOST_OFFSETS = 8  # that are named one by one
 _CHANGES_SHOWN = 2
+_UNITS = {"_us": format_duration, "_bits_per_second": format_rate, "_bytes": format_size}
 
 
 def render(plan: Plan, *, every_change: bool = False) -> str:
@@ -29,7 +31,7 @@ def render(plan: Plan, *, every_change: bool = False) -> str:
     sections = [
         ("run", _run(plan)),
         ("path", _path(plan)),
-        *([("sender " + str(plan.sender["name"]), _sender(plan.sender))] if plan.sender else []),
+        *([("sender " + plan.sender.name, _sender(plan.sender))] if plan.sender else []),
         *((f"processor of {each.host} ({each.model})", _processor(each)) for each in plan.processors),
         ("hosts", _hosts(plan)),
         ("flows", _flows(plan)),
@@ -51,17 +53,17 @@ def _pairs(rows: list[tuple[str, object]]) -> Iterator[str]:
 
 def _run(plan: Plan) -> Iterator[str]:
     perturbation = plan.perturbation
-    later = perturbation["start_offset_us"]
+    later = perturbation.start_offset_us
     offsets = ", ".join(format_duration(offset) for offset in later)
     if len(later) > _MOST_OFFSETS:
         offsets = (
             f"{format_duration(min(later))} to {format_duration(max(later))}, each of {len(later)} flows by its own"
         )
     perturbed = "none (one repetition)"
-    if perturbation["applied"]:
-        perturbed = f"RTT x {perturbation['rtt_factor']:.6f}; starts later by {offsets}"
-        if perturbation["jitter_us"]:
-            perturbed += f"; jitter up to {format_duration(perturbation['jitter_us'])}"
+    if perturbation.applied:
+        perturbed = f"RTT x {perturbation.rtt_factor:.6f}; starts later by {offsets}"
+        if perturbation.jitter_us:
+            perturbed += f"; jitter up to {format_duration(perturbation.jitter_us)}"
     rows: list[tuple[str, object]] = [
         ("profile", plan.profile),
         ("run", plan.run),
@@ -86,19 +88,19 @@ def _run(plan: Plan) -> Iterator[str]:
     return _pairs(rows)
 
 
-def _model(model: dict[str, Any]) -> Iterator[str]:
+def _model(model: ModelRecord) -> Iterator[str]:
     """The declared parameters, and what stands for each flow."""
-    settings = " ".join(f"{name}={value}" for name, value in model["settings"].items())
+    settings = " ".join(f"{name}={value}" for name, value in model.settings.items())
     rows: list[tuple[str, object]] = [
-        ("parameters", model["parameters"]),
-        ("queue counts", model["queue"]),
-        ("advertised window", f"{model['window_packets']} packets"),
+        ("parameters", model.parameters),
+        ("queue counts", model.queue),
+        ("advertised window", f"{model.window_packets} packets"),
         ("settings", settings or "none but ns-2's own"),
     ]
-    for flow, own in model["flows"].items():
-        congestion = f" with {own['congestion_control']}" if own["congestion_control"] else ""
-        told = " ".join(f"{name}={value}" for name, value in {**own["settings"], **own["sink_settings"]}.items())
-        what = f"Agent/{own['sender']}{congestion} to Agent/{own['sink']}{', all data at once' if own['jumps'] else ''}"
+    for flow, own in model.flows.items():
+        congestion = f" with {own.congestion_control}" if own.congestion_control else ""
+        told = " ".join(f"{name}={value}" for name, value in {**own.settings, **own.sink_settings}.items())
+        what = f"Agent/{own.sender}{congestion} to Agent/{own.sink}{', all data at once' if own.jumps else ''}"
         rows.append((f"flow {flow}", f"{what} {told}".rstrip()))
     return _pairs(rows)
 
@@ -149,12 +151,9 @@ def _path(plan: Plan) -> Iterator[str]:
         held = f"{hop.buffer_bytes} bytes = {hop.buffer_bytes // path.frame_bytes} full frames"
         shown = f"{format_rate(hop.rate_bits_per_second)}, {held}, {hop.queue}"
         rows.append((f"hop {hop.node}:{hop.interface}", shown))
-    if path.tick_us:
-        rows.append(("tick", f"{format_duration(path.tick_us)} between releases of a delay line, while flows run"))
+    rows += _shown(path)
     if path.jitter is not None:
         rows.append(("drawn delay", _jitter(path.jitter)))
-    if path.delay_limit_packets is not None:
-        rows.append(("delay lines forward", f"drop what exceeds {path.delay_limit_packets} packets, while flows run"))
     if path.middlebox is not None:
         rows.append(("middlebox", ", ".join(middlebox_words(path.middlebox))))
     if path.early_us:
@@ -171,10 +170,20 @@ def _path(plan: Plan) -> Iterator[str]:
     for direction, steps in (("forward", path.forward_loss_steps), ("reverse", path.reverse_loss_steps)):
         if steps:
             rows.append((f"loss changes {direction}", f"{len(steps)}, at most {max(loss for _, loss in steps):.2%}"))
-    for direction, drawn in (path.delay_variation or {}).get("drawn", {}).items():
+    for direction, drawn in (path.delay_variation.drawn if path.delay_variation else {}).items():
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
     return _pairs(rows)
+
+
+def _shown(path: Path) -> Iterator[tuple[str, object]]:
+    """Properties that say themselves how they are shown, where they are not as usual."""
+    for field in dataclasses.fields(path):
+        value = getattr(path, field.name)
+        if field.metadata.get("shown") and value != field.default:
+            title, words = field.metadata["shown"]
+            unit = next((form for suffix, form in _UNITS.items() if field.name.endswith(suffix)), str)
+            yield title, words.format(unit(value))
 
 
 def _link(link: LinkFacts) -> str:
@@ -230,12 +239,12 @@ def _reverse_buffer(path: Path) -> str:
     return f"{counted} = {' or '.join(kinds)}"
 
 
-def _sender(sender: dict[str, Any]) -> Iterator[str]:
+def _sender(sender: SenderRecord) -> Iterator[str]:
     """Every setting of the bundle with what is in force."""
     rows: list[tuple[str, object]] = []
-    for field, setting in sender["settings"].items():
-        instead = f", the profile's, instead of {setting['instead_of']}" if "instead_of" in setting else ""
-        rows.append((field, f"{setting['value']}{instead}: {setting['what']} ({setting['source']})"))
+    for field, setting in sender.settings.items():
+        instead = "" if setting.instead_of is None else f", the profile's, instead of {setting.instead_of}"
+        rows.append((field, f"{setting.value}{instead}: {setting.what} ({setting.source})"))
     return _pairs(rows)
 
 

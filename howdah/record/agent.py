@@ -81,7 +81,7 @@ class FlowRecord:
     kernel_algorithm: str | None = occasional(
         "The congestion control of the sending socket at its end; null where the agent does not hold it.", default=None
     )
-    transactions: list[TransactionRecord] = occasional("Of HTTP and of exchanges, each request.", default_factory=list)
+    transactions: list[TransactionRecord] | None = occasional("Of HTTP and of exchanges, each request.", default=None)
     programs: dict[str, ProgramRecord] | None = occasional(
         "Of a flow that programs make, `client` and `server`.", default=None
     )

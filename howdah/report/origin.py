@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.codec import encoded
 from howdah.number import significant
 from howdah.record.result import Run
 
@@ -61,7 +62,7 @@ def _facts(run: Run) -> list[Fact]:
     add("took", None if record.wall_s is None else f"{significant(record.wall_s)} s")
     if run.plan:
         add("seed", run.plan.seed)
-        add("perturbation", run.plan.perturbation)
+        add("perturbation", encoded(run.plan.perturbation))
         add("kernel parameters", run.plan.kernel_parameters)
         add("module parameters", run.plan.module_parameters)
     return facts

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from howdah.number import delay, rate, significant, size
 from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.middlebox import middlebox_words
+from howdah.plan.path import DrawnVariation
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
 from howdah.receiver import RECEIVERS
 from howdah.record.result import Run
 from howdah.report.drawing import path_label, spread
-from howdah.report.origin import Fact, value_text
+from howdah.report.origin import Fact
 
 _POLICED = "policer_drops_packets"
 
@@ -33,7 +32,7 @@ def path_notes(runs: list[Run]) -> list[str]:
     if len({path_label(plan) for plan in plans}) > 1:
         notes.append("Repetitions perturb the path on purpose, each in its own declared way: ranges are over them.")
     if plans and plans[0].path.delay_variation:
-        why = plans[0].path.delay_variation.get("asked", {}).get("source")
+        why = plans[0].path.delay_variation.asked.get("source")
         notes += [f"Delay variation: {why}"] if why else []
     return notes
 
@@ -129,17 +128,14 @@ def _bdp(share: float) -> str:
     return f"{significant(share, 3)} BDP"
 
 
-def _variation(variation: dict[str, Any]) -> str:
-    """``exponential; reverse: mean 10.57 ms, at most 60 ms``; anything else as it is."""
-    drawn = variation.get("drawn")
-    if not isinstance(drawn, dict) or not isinstance(variation.get("asked"), dict):
-        return value_text(variation)
-    parts = [str(variation["asked"].get("distribution", "drawn"))]
-    for direction, values in drawn.items():
+def _variation(variation: DrawnVariation) -> str:
+    """``exponential; reverse: mean 10.57 ms, at most 60 ms``."""
+    parts = [str(variation.asked.get("distribution", "drawn"))]
+    for direction, values in variation.drawn.items():
         known = [
             f"{name} {delay(values[key])}"
             for name, key in (("mean", "mean_us"), ("deviation", "standard_deviation_us"), ("at most", "largest_us"))
-            if isinstance(values.get(key), int | float)
+            if key in values
         ]
         parts.append(f"{direction}: {', '.join(known)}")
     return "; ".join(parts)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.path import Path
 from howdah.plan.plan import Calibration, CalibrationTarget, Collect, Flow, Host, Plan
 from howdah.trait import traits
@@ -37,7 +38,7 @@ def make_plan(run: str = "cubic-r0", algorithm: str = "cubic", repetition: int =
         algorithm=algorithm,
         repetition=repetition,
         seed=1,
-        perturbation={},
+        perturbation=PerturbationRecord(),
         topology="dumbbell",
         hosts=[
             Host("s1", "sender", "10.1.0.1", "10.2.0.1"),

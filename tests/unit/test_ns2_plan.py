@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -56,8 +57,7 @@ def plan_of(tmp_path: Path, *overrides: str, text: str = PROFILE) -> Plan:
 
 def model_of(plan: Plan) -> dict[str, object]:
     assert plan.model is not None
-    found: dict[str, object] = plan.model["flows"]["1"]
-    return found
+    return dataclasses.asdict(plan.model.flows["1"])
 
 
 def test_what_ns_2_is_told_of_two_ways_with_loss(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_plan_of_a_model_has_its_parameters_and_nothing_of_a_kernel(tmp_path: 
     plan = plan_of(tmp_path, "ns2.parameters=jump-start")
     assert Plan.from_json(plan.to_json()) == plan
     assert plan.model is not None
-    assert (plan.model["parameters"], plan.model["window_packets"]) == ("jump-start", 10_000)
+    assert (plan.model.parameters, plan.model.window_packets) == ("jump-start", 10_000)
     assert plan.kernel == plan.traits.label == "model (ns-2 2.35)"
     assert is_model(plan.kernel)
     assert not is_model("6.12.9")
@@ -96,7 +96,7 @@ def test_a_buffer_is_counted_in_packets_or_to_the_byte(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     assert "limit 60 unit packets" in network_data(plan)
     assert plan.model is not None
-    plan.model["queue"] = "bytes"
+    plan = dataclasses.replace(plan, model=dataclasses.replace(plan.model, queue="bytes"))
     assert f"limit {60 * 1514} unit bytes" in network_data(plan)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.plan.kept import PerturbationRecord
 from howdah.plan.perturbation import derived_seed
 from howdah.plan.text import render
 from tests.unit.profile_factory import make_one, make_plans, operations
@@ -19,7 +20,7 @@ def test_one_repetition_is_the_nominal_path(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "perturbation: {rtt: 5 %, start: 3 rtt}\n")
     assert plan.path.rtt_us == 40_000
     assert plan.flows[0].start_us == 0
-    assert plan.perturbation == {"applied": False, "rtt_factor": 1.0, "start_offset_us": [0], "jitter_us": 0}
+    assert plan.perturbation == PerturbationRecord(start_offset_us=[0])
 
 
 def test_repetitions_differ_within_what_was_declared(tmp_path: Path) -> None:
@@ -29,9 +30,9 @@ def test_repetitions_differ_within_what_was_declared(tmp_path: Path) -> None:
         assert 39_800 <= plan.path.rtt_us <= 40_200
         assert 0 <= plan.flows[0].start_us < 40_000
         assert 1_000_000 <= plan.flows[1].start_us < 1_040_000
-        assert plan.perturbation["applied"]
-        assert plan.perturbation["start_offset_us"] == [plan.flows[0].start_us, plan.flows[1].start_us - 1_000_000]
-        assert plan.path.forward_delay_us == round(20_000 * plan.perturbation["rtt_factor"])
+        assert plan.perturbation.applied
+        assert plan.perturbation.start_offset_us == [plan.flows[0].start_us, plan.flows[1].start_us - 1_000_000]
+        assert plan.path.forward_delay_us == round(20_000 * plan.perturbation.rtt_factor)
     assert min(plan.path.rtt_us for plan in plans) < 39_950 < 40_050 < max(plan.path.rtt_us for plan in plans)
 
 
@@ -70,7 +71,7 @@ def test_jitter_is_a_schedule_of_the_forward_delay(tmp_path: Path) -> None:
     added = [item.arguments["options"]["delay_us"] - plan.path.forward_delay_us for item in changes]
     assert added[-1] == 0, "the path is as configured again when it is calibrated"
     assert 0 <= min(added) < 500 < 1500 < max(added) <= 2000
-    assert plan.perturbation["jitter_us"] == 2000
+    assert plan.perturbation.jitter_us == 2000
     assert plan.calibration.targets[0].variation_us == max(added)
 
 

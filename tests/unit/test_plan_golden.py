@@ -145,8 +145,8 @@ def test_the_satellite_states_its_source() -> None:
     for plan in plans:
         assert plan.path.buffer_bytes == 36_000_000
         assert plan.path.delay_variation is not None
-        assert "Modelling choice" in plan.path.delay_variation["asked"]["source"]
-        drawn = plan.path.delay_variation["drawn"]["reverse"]
+        assert "Modelling choice" in str(plan.path.delay_variation.asked["source"])
+        drawn = plan.path.delay_variation.drawn["reverse"]
         assert drawn["standard_deviation_us"] == pytest.approx(10_000, rel=0.3)
 
 

@@ -34,10 +34,10 @@ def test_one_quick_repetition_is_the_first_of_the_full_experiment(tmp_path: Path
     assert profile.repetitions == 1
     assert len(quick) == 2 + 2
     assert {plan.to_json() for plan in quick} <= full
-    assert all(plan.perturbation["applied"] for plan in quick)
+    assert all(plan.perturbation.applied for plan in quick)
     assert len(load(file, ["repetitions=3"], quick=True).cells()) == 3 * 4
     alone = [compile_plan(cell) for cell in load(file, ["repetitions=1"]).cells()]
-    assert not any(plan.perturbation["applied"] for plan in alone)
+    assert not any(plan.perturbation.applied for plan in alone)
 
 
 @pytest.mark.parametrize(

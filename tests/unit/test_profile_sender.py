@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
 from howdah.build.kernel_source import patch_sets
+from howdah.codec import encoded
 from howdah.errors import ProfileError
 from howdah.place import DOCS
 from howdah.plan.compile import compile_plan
@@ -69,7 +70,7 @@ def test_the_whole_bundle_is_in_force(tmp_path: Path) -> None:
     # What is queued in it must fit into the guest.
     assert plan.guest_memory_bytes > 2**28
     assert plan.sender is not None
-    assert not any("instead_of" in setting for setting in plan.sender["settings"].values())
+    assert not any(setting.instead_of is not None for setting in plan.sender.settings.values())
 
 
 @pytest.mark.parametrize(
@@ -88,9 +89,9 @@ def test_single_settings_can_be_given_another_value(tmp_path: Path, override: st
     flows = PROFILE + "flows: [{}]\n"
     [plan] = plans(tmp_path, override, text=flows)
     assert plan.sender is not None
-    settings: dict[str, dict[str, Any]] = plan.sender["settings"]
-    assert str(settings[field]["value"]) == str(value)
-    assert [name for name, setting in settings.items() if "instead_of" in setting] == [field]
+    settings = plan.sender.settings
+    assert str(settings[field].value) == str(value)
+    assert [name for name, setting in settings.items() if setting.instead_of is not None] == [field]
     assert f"{value}, the profile's, instead of" in render(plan)
 
 
@@ -109,7 +110,7 @@ groups:
 
 def test_it_may_be_swept_and_a_control(tmp_path: Path) -> None:
     text = PROFILE.replace("sender: of-2007", "sender: [linux, of-2007]")
-    names = [plan.sender and plan.sender["name"] for plan in plans(tmp_path, text=text)]
+    names = [plan.sender and plan.sender.name for plan in plans(tmp_path, text=text)]
     assert names == [None, "of-2007"]
 
 
@@ -131,7 +132,7 @@ def test_a_sender_of_today_is_not_in_the_plan(tmp_path: Path) -> None:
 def test_run_json_and_the_plans_text_have_it(tmp_path: Path) -> None:
     [plan] = plans(tmp_path)
     assert Plan.from_json(plan.to_json()).sender == plan.sender
-    assert first_record(plan.to_json(), "key").sender == plan.sender
+    assert first_record(plan.to_json(), "key").sender == encoded(plan.sender)
     text = render(plan)
     for setting in BUNDLES["of-2007"]:
         assert setting.field in text

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from howdah.number import delay
+from howdah.plan.path import DrawnVariation
 from howdah.plan.plan import Plan
 from howdah.plan.policer import Policer
 from howdah.record.metrics import MetricRow
@@ -89,10 +90,10 @@ def test_notes_say_when_the_path_drawn_is_not_every_runs(run: Run) -> None:
 
 def test_delay_variation_is_told_with_its_source(run: Run) -> None:
     assert run.plan is not None
-    variation = {
-        "asked": {"distribution": "exponential", "source": "Measured <somewhere>."},
-        "drawn": {"reverse": {"mean_us": 10_573, "largest_us": 60_000, "standard_deviation_us": 10_555}},
-    }
+    variation = DrawnVariation(
+        {"distribution": "exponential", "source": "Measured <somewhere>."},
+        {"reverse": {"mean_us": 10_573, "largest_us": 60_000, "standard_deviation_us": 10_555}},
+    )
     path = dataclasses.replace(run.plan.path, delay_variation=variation)
     varied = with_plan(run, dataclasses.replace(run.plan, path=path))
     fact = next(fact for fact in path_facts([varied]) if fact.name == "Delay variation")

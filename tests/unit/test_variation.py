@@ -119,12 +119,12 @@ def test_direction_and_record(tmp_path: Path) -> None:
     assert interfaces == {"left-eth1"}
     record = plan.path.delay_variation
     assert record is not None
-    assert record["asked"]["distribution"] == "exponential"
-    assert record["asked"]["source"] == "test"
-    assert set(record["drawn"]) == {"reverse"}
+    assert record.asked["distribution"] == "exponential"
+    assert record.asked["source"] == "test"
+    assert set(record.drawn) == {"reverse"}
     (target,) = plan.calibration.targets
     assert target.variation_us == 0
-    assert target.variation_reverse_us == record["drawn"]["reverse"]["largest_us"]
+    assert target.variation_reverse_us == record.drawn["reverse"]["largest_us"]
 
 
 def test_every_change_of_a_lossy_line_has_a_seed_of_its_own(tmp_path: Path) -> None:

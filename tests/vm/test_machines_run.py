@@ -87,7 +87,7 @@ def left_behind(machine: NamespaceMachine) -> list[str]:
 def test_a_plan_runs_on_three_machines(machines: NamespaceFleet, tmp_path: Path) -> None:
     plan = small_plan(tmp_path)
     identity = MachinesEngine(machines, "netlink").prepare([plan], nothing)
-    assert identity["machine src"].startswith("sender Linux")
+    assert str(identity["machine src"]).startswith("sender Linux")
     run, report = calibrated_run(machines, tmp_path, plan)
     assert (report.engine.machines or {})["middle"]["hosts"] == ["left", "right"]
     for entry in read_json(run.raw / "clock.json")["machines"].values():

@@ -10,12 +10,12 @@ import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from typing import IO
 
 from howdah.agent.session import SessionQuestion, SessionWord
 from howdah.codec import encoded
 from howdah.engine import share
-from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.machines.clock import Ours, described
 from howdah.engine.machines.conversation import AgentConversation, hear_all
 from howdah.engine.machines.machine import RunFleet, RunMachine
@@ -60,7 +60,7 @@ class MachinesEngine:
             return [Lack("a machines file", "the machines the plan runs on", "Name its file: --machines FILE.")]
         return []
 
-    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         fleet = self._up()
         progress(f"look at the machines of {fleet.machine_set.name}", 0, len(fleet.machines))
         own = [plan.run for plan in plans if plan.modules]
@@ -71,7 +71,7 @@ class MachinesEngine:
             )
         for plan in plans:
             cut(plan, place(plan, fleet.machines))
-        identity: dict[str, Any] = {
+        identity: Identity = {
             "engine": self.name,
             "machine_set": fleet.machine_set.name,
             "dilation": fleet.dilation,

@@ -7,12 +7,11 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from howdah.build.cache import file_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.engine.check import lacks_of
-from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.ns2.needs import NS, checks
 from howdah.engine.ns2.network import network_data
 from howdah.engine.ns2.outcome import write_outcome
@@ -38,7 +37,7 @@ class Ns2Engine:
     def lacks(self) -> list[Lack]:
         return lacks_of(checks())
 
-    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         progress("look at this machine", len(plans), len(plans))
         require(self.lacks(), self.name, "It is for controls; the uml engine runs a real kernel.")
         return {"engine": self.name, "ns": _binary_sha256(), "program": file_sha256(PROGRAM)}

@@ -32,7 +32,7 @@ def silent_us(plan: Plan) -> int:
 def _path(plan: Plan) -> str:
     path = plan.path
     assert plan.model is not None
-    unit = plan.model["queue"]
+    unit = plan.model.queue
     frame = path.frame_bytes if unit == "packets" else 1
     return _line(
         "path",
@@ -77,8 +77,8 @@ def _hosts(plan: Plan) -> list[str]:
 def _flow(plan: Plan, flow: Flow) -> str:
     assert plan.model is not None
     model, path = plan.model, plan.path
-    own = model["flows"][str(flow.id)]
-    settings = {**model["settings"], **own["settings"]}
+    own = model.flows[str(flow.id)]
+    settings = {**model.settings, **own.settings}
     ssthresh = settings.pop("ssthresh_", _NONE)
     size = flow.size_bytes
     packets = 0 if size is None else -(-size // path.mss_bytes)
@@ -86,21 +86,21 @@ def _flow(plan: Plan, flow: Flow) -> str:
         f"flow {flow.id}",
         **{"from": flow.sender},
         to=flow.receiver,
-        agent=own["sender"],
-        sink=own["sink"],
-        congestion=own["congestion_control"] or _NONE,
+        agent=own.sender,
+        sink=own.sink,
+        congestion=own.congestion_control or _NONE,
         start=_seconds(flow.start_us),
         stop=_seconds(flow.stop_us),
         packets=packets,
         rtt=_seconds(flow.rtt_us),
-        jump=int(own["jumps"]),
+        jump=int(own.jumps),
         payload=path.mss_bytes,
         header=path.frame_bytes - path.mss_bytes,
-        initial_window=packets if own["jumps"] else settings.pop("windowInit_", flow.initial_window_packets),
-        window=model["window_packets"],
+        initial_window=packets if own.jumps else settings.pop("windowInit_", flow.initial_window_packets),
+        window=model.window_packets,
         ssthresh=ssthresh,
         settings=_pairs(settings),
-        sink_settings=_pairs(own["sink_settings"]),
+        sink_settings=_pairs(own.sink_settings),
     )
 
 

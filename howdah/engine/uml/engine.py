@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
@@ -14,7 +13,7 @@ from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
-from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.engine_bundle import EngineBundle, sent_bundle
 from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
@@ -52,14 +51,14 @@ class UmlEngine:
     def lacks(self) -> list[Lack]:
         return lacks()
 
-    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         compiles = any(not name.endswith(".ko") for plan in plans for name in plan.modules)
         for kernel in dict.fromkeys(kernel for plan in plans for kernel in plan.kernels):
             if (kernel, compiles) not in self._able:
                 require(lacks(kernel, compiles=compiles), self.name, "'howdah doctor' shows every check.")
                 self._able.add((kernel, compiles))
         progress = _told_once(progress)
-        identity: dict[str, Any] = {"engine": self.name}
+        identity: Identity = {"engine": self.name}
         failures: list[HowdahError] = []
         lacking: list[str] = []
         told: set[str] = set()

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.build.accelerator import AUTO, TCG, Accelerator, choose
 from howdah.build.cache import Cache, content_key, file_sha256
@@ -20,7 +19,7 @@ from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import FIRST, Tools, build_tools, compiler_version, library
 from howdah.engine.agent_record import check_agent
 from howdah.engine.check import lacks_of
-from howdah.engine.engine import BuildProgress, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.share import build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
@@ -82,9 +81,9 @@ class VmEngine:
     def lacks(self) -> list[Lack]:
         return lacks_of(needs.checks())
 
-    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         require(self.lacks(), self.name, "The uml engine needs none of this: leave out --engine vm.")
-        identity: dict[str, Any] = {"engine": self.name, "qemu": needs.qemu_version()}
+        identity: Identity = {"engine": self.name, "qemu": needs.qemu_version()}
         failures: list[HowdahError] = []
         lacking: list[str] = []
         told: set[str] = set()
@@ -112,9 +111,9 @@ class VmEngine:
             progress(sentence, 0, 0)
         return identity
 
-    def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> dict[str, Any]:
+    def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> Identity:
         """What a plan's runs are made of. Raises HowdahError saying what does not build."""
-        found: dict[str, Any] = {"tree": built.tree.sha256, "init": built.init.parent.name}
+        found: Identity = {"tree": built.tree.sha256, "init": built.init.parent.name}
         if plan.real_time is None:
             found["warp"] = built.warp.parent.name
         found[f"first {built.packed.parent.name}"] = MACHINE
