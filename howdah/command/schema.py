@@ -8,7 +8,7 @@ import argparse
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
 from howdah.nightly.schema import SUITE_SCHEMA
-from howdah.profile.reference import SCHEMA
+from howdah.profile.schema import SCHEMA
 
 _SCHEMAS = {"profile": SCHEMA, "suite": SUITE_SCHEMA}
 _HOW = """\

@@ -11,7 +11,7 @@ from howdah.generated import docs_of, keep_current
 from howdah.nightly.suite import SuiteSection
 from howdah.place import DOCS
 from howdah.profile.model import Scenario
-from howdah.profile.reference import listed_names, plain_schema
+from howdah.profile.schema import listed_names, plain_schema
 
 SUITE_SCHEMA_NAME = "suite.schema.json"
 SUITE_SCHEMA = DOCS / SUITE_SCHEMA_NAME  # in a checkout and in a wheel

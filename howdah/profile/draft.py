@@ -21,7 +21,7 @@ from howdah.profile.field import Buffer, Bytes, PositiveDuration, Rate, Ratio
 from howdah.profile.load import load
 from howdah.profile.model import MOST_FLOWS
 from howdah.profile.profile import Profile
-from howdah.profile.reference import SCHEMA
+from howdah.profile.schema import SCHEMA
 from howdah.profile.sizes import PUBLISHED_SIZES, read_sizes
 from howdah.quantity import format_duration, parse_duration
 

@@ -50,7 +50,7 @@ def _schema(name: str, kind: str, units: str, *, bare_zero: bool = False) -> Wit
 
 
 def _shared(name: str, kind: str, schema: dict[str, Any]) -> WithJsonSchema:
-    """howdah/profile/reference.py makes one definition of all that have a name."""
+    """howdah/profile/schema.py makes one definition of all that have a name."""
     return WithJsonSchema({**schema, "x-value": kind, "x-shared": name})
 
 
@@ -178,7 +178,7 @@ GsoSegments = Annotated[
 ]
 EngineName = Annotated[str, BeforeValidator(_engine), WithJsonSchema({"type": "string", "enum": list(engines())})]
 Text = Annotated[str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"]})]
-# Names of things that are listed elsewhere; howdah/profile/reference.py puts the lists in the place of ``x-names``.
+# Names of things that are listed elsewhere; howdah/profile/schema.py puts the lists in the place of ``x-names``.
 AlgorithmName = Annotated[
     str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"], "x-names": "AlgorithmName"})
 ]

@@ -20,7 +20,7 @@ SERIES_PANELS = "series"  # panels of a time figure that are no axis: one for ea
 
 _AXIS = r"^[A-Za-z][A-Za-z0-9._-]{0,120}$"
 AxisName = Annotated[str, Field(pattern=_AXIS)]
-# howdah/profile/reference.py puts the lists of names in the place of ``x-names``.
+# howdah/profile/schema.py puts the lists of names in the place of ``x-names``.
 _METRIC: dict[str, Any] = {"type": "string", "x-names": "MetricName"}
 _ENTRY: dict[str, Any] = {"type": "string", "x-names": "AtlasEntry"}
 MetricName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,80}$"), WithJsonSchema(_METRIC)]

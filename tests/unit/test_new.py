@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from howdah.command.main import main
 from howdah.profile import load
-from howdah.profile.reference import SCHEMA, json_schema
+from howdah.profile.schema import SCHEMA, json_schema
 
 
 @pytest.fixture(autouse=True)

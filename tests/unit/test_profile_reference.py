@@ -11,7 +11,8 @@ import pytest
 
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
-from howdah.profile.reference import PAGE_NAME, SCHEMA_NAME, json_schema, main, page
+from howdah.profile.reference import PAGE_NAME, main, page
+from howdah.profile.schema import SCHEMA_NAME, json_schema
 
 
 def test_the_files_in_docs_are_current() -> None:

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from howdah.errors import ProfileError
 from howdah.profile import load
-from howdah.profile.reference import SCHEMA, json_schema
+from howdah.profile.schema import SCHEMA, json_schema
 from howdah.work.catalogue import shipped_profiles
 
 _BEGIN = "howdah: 1\nname: tried\n"

@@ -69,7 +69,7 @@ from howdah.linux.netlink import qdisc
 from howdah.plan.command import command_lines
 from howdah.plan.reference import table
 from howdah.profile.reference import page
-from howdah.profile.reference import json_schema
+from howdah.profile.schema import json_schema
 from tests.unit.profile_factory import make_one, operations
 
 plan = make_one(Path(sys.argv[2]), "", ["path.queue={kind: drain, after: 7 ms}", "path.buffer=100 packets"])

@@ -21,7 +21,7 @@ from howdah.errors import ProfileError
 from howdah.machines.archive import modules, programs
 from howdah.machines.image import sources_key
 from howdah.place import PROFILES
-from howdah.profile.reference import json_schema
+from howdah.profile.schema import json_schema
 from howdah.record.provenance import agent_sha256, analysis_sha256, sha256_text
 from howdah.work.catalogue import find_profile, shipped_profiles
 from tests.wheel import ROOT, build, install, run
