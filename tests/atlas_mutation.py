@@ -18,7 +18,7 @@ from typing import Any
 from howdah.atlas.encoding import NeedsRunsError, holds
 from howdah.claim.comparison import spearman
 from howdah.claim.expectation import RANK_CORRELATION, correlated, is_flat, moves_by, other_number
-from howdah.claim.points import axis_order
+from howdah.claim.judging import axis_order
 from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
 from howdah.record.claims import TrendRow

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from howdah.build.cache import Cache, Progress
+from howdah.build.module_build import Target
 from howdah.build.modules import Module, provide_modules
-from howdah.build.target import Target
 
 
 def build_modules(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.machines.strategy import strategy
+from howdah.machines.provision import strategy
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAYBOOKS = ROOT / "playbooks"

@@ -199,7 +199,7 @@ class PartRun(AgentRun):
             self._output.json(f"calibration-{name}.json", result)
             self._loop.run_until(rests_ns)
             return
-        trips = measure_round_trips(calibration.targets, wiring.namespaces, self._loop, start_ns)
+        trips = measure_round_trips(self.plan.path, calibration.targets, wiring.namespaces, self._loop, start_ns)
         self._loop.run_until(rests_ns)
         self._output.json(f"echo-{name}.json", {"format": 1, "round_trips": trips})
 

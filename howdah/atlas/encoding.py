@@ -11,9 +11,8 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any
 
-from howdah.claim.claims import as_declared, row_of
+from howdah.claim.claims import as_declared, decided, row_of
 from howdah.claim.comparison import Interval, extremes
-from howdah.claim.contradiction import decided
 from howdah.claim.expectation import (
     Compared,
     bounds,

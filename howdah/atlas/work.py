@@ -24,7 +24,7 @@ from howdah.report.build import report
 from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
-from howdah.work.executor import Executor
+from howdah.work.job import Executor
 from howdah.work.judged import judged_claims
 from howdah.work.pool import pool
 from howdah.work.prepared import Prepared, hold, prepare

@@ -12,8 +12,7 @@ from typing import Any
 from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, Trial
 from howdah.bisect.worktree import Found, Worktree
 from howdah.build.build_tree import BuildTree
-from howdah.build.cache import Cache, content_key
-from howdah.build.lock import alone
+from howdah.build.cache import Cache, alone, content_key
 from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.record.directory import read_json, write_json

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.bisect.revision import Unbuilt, build_revision, within
 from howdah.build.cache import Cache, Progress
-from howdah.build.prepared_kernel import forget_kernels
+from howdah.build.uml_kernel import Kernel, build_kernel, forget_kernels
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import EngineUnavailableError, HowdahError, UsageError, nearest
@@ -22,6 +22,37 @@ from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
+
+_LEAST_FREE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Unbuilt:
+    """``why`` names the tree's file and line, relative to the tree."""
+
+    why: str
+
+
+def build_revision(tree: Path, progress: Progress, cache: Cache) -> Kernel | Unbuilt:
+    """Build what is checked out in a work tree.
+
+    Raises EngineUnavailableError, and HowdahError on a full disk: they say nothing of the revision.
+    """
+    try:
+        return build_kernel(str(tree), progress, cache)
+    except EngineUnavailableError:
+        raise
+    except HowdahError as error:
+        if shutil.disk_usage(cache.root).free < _LEAST_FREE_BYTES:
+            raise
+        where = f"{error.where}: " if error.where and error.where != str(tree) else ""
+        return Unbuilt(within(tree, f"it does not build: {where}{error.what}"))
+
+
+def within(tree: Path, text: str) -> str:
+    """A text that names the tree's files as the repository does: the work tree is howdah's own and goes away."""
+    return text.replace(f"{tree}/", "").replace(str(tree), "the tree")
+
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 

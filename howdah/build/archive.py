@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from howdah.build.cache import Cache, file_sha256
-from howdah.build.lock import locked
+from howdah.build.cache import Cache, file_sha256, locked
 from howdah.build.mirror import debian_mirror, security_mirror
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.distribution import installing

@@ -14,10 +14,9 @@ from howdah.agent.bpf import SUFFIX as OBJECT_SUFFIX
 from howdah.algorithm import module_name
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.compiler import first_error
-from howdah.build.module_build import ModuleFailure
+from howdah.build.module_build import ModuleFailure, Target
 from howdah.build.sandbox import mark, sandbox_of
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.distribution import installing
 from howdah.errors import HowdahError

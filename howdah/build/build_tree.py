@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from howdah.build.cache import Cache, content_key
-from howdah.build.lock import locked
+from howdah.build.cache import Cache, content_key, locked
 from howdah.build.source_tree import LINK, PROGRAM, TreeContent, content_of, read_tree
 from howdah.record.directory import read_json, write_json
 

@@ -11,18 +11,79 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import hmac
 import logging
 import os
+import re
+import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
-from howdah.build.lock import locked
-from howdah.build.plain_path import require_plain
 from howdah.build.seal import problem_of, write_seal
 from howdah.errors import HowdahError, place_of
 from howdah.place import cache_place
+
+
+@contextmanager
+def locked(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
+    """Hold ``lock_file`` meanwhile; ``waiting`` is called once if another process has it. Yields the open file.
+
+    The kernel gives the turn on when a process ends, however it ends, and with it every child that inherited the file.
+    Raises OSError when the file cannot be opened.
+    """
+    # The file stays: removing it while another waits for it would let a third take a second turn.
+    with lock_file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock
+
+
+@contextmanager
+def alone(directory: Path, taken: HowdahError) -> Iterator[None]:
+    """Hold a directory of the cache, made if need be. Raises ``taken`` while another process holds it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = (directory / ".lock").open("w")
+    except OSError as error:
+        raise HowdahError(f"the cache cannot be written: {error.strerror}", where=str(directory)) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise taken from None
+        yield
+
+
+# The kernel's makefiles split at spaces and colons, gcc's -Wp at commas, make expands $ and %, a shell reads the rest.
+_PLAIN = re.compile(r"[\w/.+@^=~-]+")
+
+
+def require_plain(path: Path, what: str, hint: str) -> None:
+    """Raise HowdahError naming the characters of an absolute ``path`` that the kernel's build cannot work with."""
+    if _PLAIN.fullmatch(str(path)):
+        return
+    wrong = " ".join(
+        "a space" if character == " " else f"{character!r}"
+        for character in dict.fromkeys(character for character in str(path) if not _PLAIN.fullmatch(character))
+    )
+    raise HowdahError(
+        f"{what} has {wrong} in its path, and the kernel's own build does not work in such a directory",
+        where=str(path),
+        hint=hint,
+    )
+
+
+def qemu_value(path: Path | str) -> str:
+    """``path`` inside one of QEMU's options of the form name=value,name=value: a comma is written twice."""
+    return str(path).replace(",", ",,")
+
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
 UNFETCHED = "unfetched"  # no kind of entries: a cluster's workers make runs there, which have no locks
@@ -232,3 +293,30 @@ def link_file(source: str, target: str) -> None:
         os.link(source, target, follow_symlinks=False)
     except OSError:
         shutil.copy2(source, target, follow_symlinks=False)
+
+
+def secret() -> bytes:
+    """What only this user knows, made when it is first asked for."""
+    file = cache_root() / "secret"
+    with suppress(FileNotFoundError):
+        return file.read_bytes()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    made = file.with_name(f"secret-{os.getpid()}")
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as opened:
+        opened.write(secrets.token_bytes(32))
+    with suppress(FileExistsError):
+        os.link(made, file)  # unlike a rename it leaves one that another process made meanwhile
+    made.unlink()
+    return file.read_bytes()
+
+
+def code(content: bytes) -> str:
+    """Shows that this user wrote ``content``: what a file carries that a command acts on and that could be a
+    stranger's, because directories are passed on."""
+    return hmac.new(secret(), content, hashlib.sha256).hexdigest()[:32]
+
+
+def is_ours(content: bytes, said: object) -> bool:
+    """Whether ``said`` is the code of ``content``."""
+    return isinstance(said, str) and hmac.compare_digest(said.encode(errors="replace"), code(content).encode())

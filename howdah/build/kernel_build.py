@@ -14,16 +14,24 @@ from typing import Any
 from howdah.build.build_tree import BuildTree
 from howdah.build.cache import Cache, Progress, content_key, file_sha256, link_file
 from howdah.build.compiler import first_error
-from howdah.build.compiler_cache import CompilerCache, compiler_cache
-from howdah.build.kconfig import FRAGMENT, read_wanted, taken
-from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
+from howdah.build.kernel_make import (
+    FIXED,
+    FRAGMENT,
+    IMAGE_FLAGS,
+    INHERITED,
+    CompilerCache,
+    compiler_cache,
+    make_command,
+    read_wanted,
+    taken,
+)
 from howdah.build.kernel_source import KernelSource, unpack_command
-from howdah.build.modinfo import module_information
 from howdah.build.sandbox import Sandbox, mark, sandbox_of
 from howdah.build.source_tree import TreeContent, files_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import Tools, compiler_version, toolchain
 from howdah.errors import HowdahError
+from howdah.profile.ready import module_information
 
 RECORD = "kernel.json"
 _EXPECTED_OBJECTS = 696  # Debian's 6.12; other releases differ a little, and nobody knows the rest beyond it

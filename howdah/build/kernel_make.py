@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``make`` as all builds of kernels and modules call it: the same for everybody, whatever their environment."""
+"""How kernels and modules are built: ``make``, the options of the user-mode kernel, and ``ccache``.
+
+``make`` is the same for everybody, whatever their environment.
+"""
 
 from __future__ import annotations
 
+import re
+import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from howdah.build.cache import Cache
 
 # The version string is stirred into the guest's random numbers, and the image's hash is part of every run's key:
 # neither may depend on when and by whom the kernel was built.
@@ -24,3 +32,107 @@ IMAGE_FLAGS = "KCFLAGS=-mcmodel=small"
 def make_command(source_dir: Path, build_dir: Path, *arguments: str) -> list[str]:
     """``make`` for the user-mode architecture, with output apart from the source."""
     return ["make", "-C", str(source_dir), f"O={build_dir}", "ARCH=um", *arguments]
+
+
+FRAGMENT = Path(__file__).with_name("kernel.config")
+_SECTION = re.compile(r"# \[(?P<name>required|optional|modules)(?: (?P<side>before|from) (?P<release>\d+\.\d+))?\]")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Option names without ``CONFIG_``; ``modules`` are wanted as ``m``, the others as ``y``."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+
+    def fragment(self) -> str:
+        """Lines for KCONFIG_ALLCONFIG."""
+        built_in = "".join(f"CONFIG_{option}=y\n" for option in self.required + self.optional)
+        return built_in + "".join(f"CONFIG_{option}=m\n" for option in self.modules)
+
+    def ingredients(self) -> list[str]:
+        """All of it, as a part of a kernel's key."""
+        return ["required", *self.required, "optional", *self.optional, "modules", *self.modules]
+
+
+def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> Wanted:
+    """What a kernel of this release is asked for: (6, 12); empty counts as newer than all.
+
+    kernel.config says what its sections mean. Raises ValueError naming a line it cannot read.
+    """
+    file = fragment or FRAGMENT
+    sections: dict[str, list[str]] = {"required": [], "optional": [], "modules": []}
+    section, applies = "required", True
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        line = line.strip()
+        if line.startswith("# ["):
+            match = _SECTION.fullmatch(line)
+            if not match:
+                raise ValueError(f"{file}:{number}: no section {line[2:]!r}")
+            section = match["name"]
+            applies = match["release"] is None or _older(release, match["release"]) == (match["side"] == "before")
+        elif line.startswith("CONFIG_") and line.endswith(value := "=m" if section == "modules" else "=y"):
+            if applies:
+                sections[section].append(line.removeprefix("CONFIG_").removesuffix(value))
+        elif line and not line.startswith("#"):
+            raise ValueError(f"{file}:{number}: neither a comment nor CONFIG_…=y, or =m of a module")
+    return Wanted(*(tuple(sections[name]) for name in ("required", "optional", "modules")))
+
+
+def _older(release: tuple[int, ...], than: str) -> bool:
+    return () < release < tuple(map(int, than.split(".")))
+
+
+def taken(configuration: Path) -> set[str]:
+    """Names of the options a .config has as ``y`` or ``m``."""
+    found = set()
+    for line in configuration.read_text(encoding="utf-8").splitlines():
+        name, separator, value = line.partition("=")
+        if separator and value in ("y", "m"):
+            found.add(name.removeprefix("CONFIG_"))
+    return found
+
+
+KIND = "compiled"
+_PROGRAM = "ccache"
+_MOST_BYTES = 2**30  # the objects of some ten kernels, compressed
+
+
+@dataclass(frozen=True)
+class CompilerCache:
+    """``arguments`` are for make, ``environment`` is for what make starts."""
+
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def compiler_cache(cache: Cache, source: Path) -> CompilerCache:
+    """For a build of ``source`` with its output beside it. It does nothing where ccache is not installed.
+
+    An entry of howdah's cache keeps no objects, so a kernel with patches (``debian-6.12+of-2007``) compiles again what
+    the kernel without them has compiled: all but the files that the patches reach. A kernel tree keeps its objects in
+    its build tree and needs none of this.
+
+    Objects, and so the image, are those of gcc alone.
+    """
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        return CompilerCache()
+    return CompilerCache(
+        # ccache makes paths below the entry relative, so that Kbuild's own -fmacro-prefix-map no longer finds the
+        # source in them: without this, __FILE__ and with it the image would be others than without ccache.
+        (f"CC={_PROGRAM} gcc -fmacro-prefix-map=../{source.name}/=",),
+        {
+            "CCACHE_DIR": str(cache.root / KIND),
+            # The entry has another name in every build.
+            "CCACHE_BASEDIR": str(source.parent),
+            "CCACHE_NOHASHDIR": "1",
+            # What the compiler says it has read decides: no file is preprocessed once more to be looked for.
+            "CCACHE_DEPEND": "1",
+            "CCACHE_COMPILERCHECK": "content",
+            "CCACHE_MAXSIZE": str(_MOST_BYTES),
+            # A person's own configuration could store elsewhere, or share with the network.
+            "CCACHE_CONFIGPATH": "/dev/null",
+        },
+    )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from howdah.build.api_change import known_change
 from howdah.build.compiler import first_error
@@ -20,10 +21,47 @@ from howdah.build.kernel_make import INHERITED
 from howdah.build.private_size import oversized
 from howdah.build.sandbox import Sandbox
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.build.target import Target
 from howdah.errors import HowdahError
 from howdah.profile.ready import NAME_BYTES, registered_by
 from howdah.record.kernel_log import OWN_PREFIX
+
+
+class Target(Protocol):
+    """``key`` names it in the cache; ``make(...)`` is a command that builds modules for it.
+
+    ``interface`` names all that modules are built against; None where only the kernel itself stands for it. It is in
+    ``places``.
+    """
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def interface(self) -> str | None: ...
+
+    @property
+    def release(self) -> str: ...
+
+    @property
+    def image(self) -> Path: ...
+
+    @property
+    def image_sha256(self) -> str: ...
+
+    @property
+    def vermagic(self) -> str: ...
+
+    @property
+    def source_dir(self) -> Path: ...
+
+    @property
+    def build_dir(self) -> Path: ...
+
+    @property
+    def places(self) -> tuple[Path, ...]: ...
+
+    def make(self, *arguments: str) -> list[str]: ...
+
 
 SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
 _LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")

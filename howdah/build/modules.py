@@ -15,17 +15,15 @@ from typing import Any
 from howdah.algorithm import MODULE_PREFIX, is_bpf, module_name
 from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
-from howdah.build.modinfo import module_information
-from howdah.build.module_build import SYMBOLS, ModuleFailure, build_directory, check_built
+from howdah.build.module_build import SYMBOLS, ModuleFailure, Target, build_directory, check_built
 from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
 from howdah.build.private_size import private_header
 from howdah.build.sandbox import mark, sandbox_of
 from howdah.build.supply import supplied
-from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.place import MODULES
-from howdah.profile.ready import defect
+from howdah.profile.ready import defect, module_information
 from howdah.record.kernel_log import OWN_PREFIX
 from howdah.record.run import ModuleOrigin
 

@@ -14,10 +14,10 @@ from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.cpio import Writer
 from howdah.build.kernel_image import unpack_kernel
 from howdah.build.kernel_package import ImagePackage, headers_of, provide_image
-from howdah.build.modinfo import module_information
 from howdah.build.own_kernel import provide_own, provide_own_headers
 from howdah.distribution import installing
 from howdah.errors import HowdahError
+from howdah.profile.ready import module_information
 
 _PREFIX = "debian-"
 _LAYOUT = "2"  # part of every key: raise it when the files of an entry change

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,8 @@ from typing import Any
 from howdah.build.archive import release_order
 from howdah.build.build_tree import TreeChangedError
 from howdah.build.cache import Cache, Progress, content_key
-from howdah.build.kconfig import read_wanted
-from howdah.build.kernel_build import RECORD, KernelBuild
-from howdah.build.kernel_make import IMAGE_FLAGS, make_command
+from howdah.build.kernel_build import RECORD, KbuildError, KernelBuild
+from howdah.build.kernel_make import IMAGE_FLAGS, make_command, read_wanted
 from howdah.build.kernel_source import KernelSource, provide_source, release_of
 from howdah.build.supply import supplied
 from howdah.build.tools import build_tools, compiler_version, linker_version
@@ -199,3 +199,51 @@ def built_kernels(cache: Cache | None = None) -> Iterator[dict[str, Any]]:
             "options not taken": options,
             "directory": row["directory"],
         }
+
+
+# A command's runs take the kernels that it has prepared, whatever is done to a tree while they are made. A run is made
+# by a process of its own, which reads its environment: without that, each would read the whole tree again, and one that
+# begins after an edit would measure another kernel than its key says.
+_VARIABLE = "HOWDAH_PREPARED_KERNELS"  # not for people: JSON, what a plan calls a kernel: [directory, name, source]
+
+# What did not compile: another item of the command that asks for it need not wait for it again.
+_refused: dict[tuple[Path, str], KbuildError] = {}  # by cache, and what a plan calls the kernel
+
+
+def forget_kernels() -> None:
+    """Forget the trees that were read: the next one may be another state of a tree that was prepared."""
+    os.environ.pop(_VARIABLE, None)
+    _refused.clear()
+
+
+def remember_refusal(named: str, cache: Cache, error: KbuildError) -> None:
+    _refused[cache.root, named] = error
+
+
+def remember_kernel(named: str, kernel: Kernel) -> None:
+    os.environ[_VARIABLE] = json.dumps({**_known(), named: [str(kernel.directory), kernel.name, kernel.source]})
+
+
+def prepared_kernel(named: str, cache: Cache) -> Kernel | None:
+    """The kernel that this command prepared, None if it did not.
+
+    Raises HowdahError if it was removed since, and KbuildError if it did not compile.
+    """
+    if (refused := _refused.get((cache.root, named))) is not None:
+        raise KbuildError(refused.what, where=refused.where, hint=refused.hint)
+    known = _known().get(named)
+    if known is None or not Path(known[0]).is_relative_to(cache.root):
+        return None
+    directory, name, source = Path(known[0]), known[1], known[2]
+    if not directory.is_dir():
+        raise HowdahError(
+            "the kernel that was prepared for this run is no longer in the cache",
+            where=str(directory),
+            hint="Run the command again.",
+        )
+    return dataclasses.replace(load_kernel(directory), name=name, source=source)
+
+
+def _known() -> dict[str, list[str]]:
+    known: dict[str, list[str]] = json.loads(os.environ.get(_VARIABLE, "{}"))
+    return known

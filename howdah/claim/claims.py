@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from howdah.claim.contradiction import decided
 from howdah.claim.expectation import bounds
 from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, At, metric_called
 from howdah.claim.grid import judge_grid
@@ -35,6 +34,13 @@ from howdah.record.directory import read_json, write_json
 from howdah.record.index import ExperimentIndex, ProfileSource, read_index
 from howdah.record.provenance import sha256_text
 from howdah.record.result import brief, load_experiment
+
+
+def decided(claim: ClaimSection, verdict: str, why: str) -> tuple[str, str]:
+    """Verdict and why: what fails and hangs on a contradiction is *unsupported*, for no measurement can decide it."""
+    if claim.contradiction is None or verdict != FAIL:
+        return verdict, why
+    return UNSUPPORTED, "; ".join(filter(None, (f"its source contradicts itself: {claim.contradiction}", why)))
 
 
 def judge_claims(directory: Path, profile: Path | None = None) -> ClaimsFile | None:

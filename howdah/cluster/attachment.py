@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from howdah.build.secret import code, is_ours
+from howdah.build.cache import code, is_ours
 from howdah.errors import HowdahError
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import now

@@ -19,17 +19,15 @@ from distributed import Client, Future, KilledWorker, fire_and_forget
 from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.attachment import DetachedError
-from howdah.cluster.call import call
-from howdah.cluster.message import Delivery, Failure, Order, RunProgress, Unready
+from howdah.cluster.message import Delivery, Failure, Order, RunProgress, Unready, call
 from howdah.cluster.publisher import Publisher
 from howdah.cluster.shared import SharedStore
-from howdah.cluster.tally import Tally
-from howdah.cluster.workers import Load, Member, Workers, identity
+from howdah.cluster.workers import Load, Member, Tally, Workers, identity
 from howdah.engine.engine_bundle import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
+from howdah.work.experiment import LEAST_FREE_BYTES
 from howdah.work.job import Job, Outcome, Rest, Work
-from howdah.work.room import LEAST_FREE_BYTES
 
 _MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
 _ATTEMPTS_AT_FAILED = 3  # a guest that a machine killed lives elsewhere; one that dies by itself dies again

@@ -11,7 +11,7 @@ from howdah.cluster.attachment import attachable
 from howdah.cluster.place import Place, Tell
 from howdah.errors import HowdahError
 from howdah.extra import install_extra
-from howdah.work.executor import Executor
+from howdah.work.job import Executor
 
 
 @contextmanager

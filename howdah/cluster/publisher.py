@@ -13,8 +13,7 @@ from distributed import Client
 
 from howdah.build.cache import file_sha256
 from howdah.cluster import worker
-from howdah.cluster.call import call
-from howdah.cluster.message import Delivery, MadeRun
+from howdah.cluster.message import Delivery, MadeRun, call
 from howdah.cluster.result import results_sha256, unpack_run
 from howdah.cluster.shared import SharedStore
 from howdah.errors import HowdahError, explain

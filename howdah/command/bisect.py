@@ -17,8 +17,8 @@ from howdah.layout import fitted, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.record.provenance import sha256_text
+from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
-from howdah.work.named import find_profile
 
 FORMAT = 1
 

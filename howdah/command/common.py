@@ -14,8 +14,8 @@ from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import UsageError
 from howdah.plan.plan import Plan
 from howdah.profile import Profile, load
+from howdah.work.catalogue import find_profile
 from howdah.work.compiled import compile_plans
-from howdah.work.named import find_profile
 
 RESULTS = "where results are, and how they are shown"
 WHICH = "which runs"

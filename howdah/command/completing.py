@@ -34,8 +34,7 @@ from howdah.command.parser import every_parser
 from howdah.errors import HowdahError
 from howdah.metric import known_entries, known_metrics
 from howdah.trait import engines
-from howdah.work.catalogue import shipped_profiles
-from howdah.work.named import find_profile
+from howdah.work.catalogue import find_profile, shipped_profiles
 
 SHELLS = ("bash", "zsh", "fish")
 Completer = Callable[..., Iterable[str]]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.algorithm import ALGORITHMS, BASES
-from howdah.build.patch_set import patch_sets
+from howdah.build.kernel_source import patch_sets
 from howdah.build.uml_kernel import built_kernels
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option

@@ -49,8 +49,8 @@ from howdah.nightly.work import make
 from howdah.number import counted
 from howdah.place import PROFILES
 from howdah.record.provenance import now
+from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
-from howdah.work.named import find_profile
 
 _SUITE = "nightly"
 

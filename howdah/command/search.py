@@ -36,8 +36,8 @@ from howdah.errors import ExitCode, HowdahError, ProfileError, explain
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, significant
 from howdah.profile import load
+from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
-from howdah.work.named import find_profile
 from howdah.work.prepared import hold
 
 

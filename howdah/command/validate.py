@@ -29,8 +29,8 @@ from howdah.trait import engines, known_engines
 from howdah.validate.comparison import ComparedPoint
 from howdah.validate.report import agree, markdown, rows, times, to_json
 from howdah.validate.sides import Candidate, validate
+from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
-from howdah.work.named import find_profile
 
 _NAME = "validation"
 

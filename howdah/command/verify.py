@@ -12,8 +12,7 @@ from howdah.command.common import add_jobs_option, add_json_option, add_runs_opt
 from howdah.errors import ExitCode, HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.pack.archive import SUFFIX
-from howdah.pack.pack import unpack
-from howdah.pack.page import check_page
+from howdah.pack.pack import check_page, unpack
 from howdah.record.digest import MANIFEST
 from howdah.scratch import scratch
 from howdah.verify.compiled import check_plan

@@ -21,8 +21,8 @@ from howdah.record.run import read_record
 from howdah.work.batch import Listener
 from howdah.work.compiled import compile_plans
 from howdah.work.cost import expected_core_s
-from howdah.work.executor import Executor
 from howdah.work.experiment import ExperimentDirectory
+from howdah.work.job import Executor
 from howdah.work.prepared import Build, Prepared, hold, make, prepare
 from howdah.work.results import Tell
 

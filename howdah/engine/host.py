@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from howdah.build.cache import file_sha256
-from howdah.build.lock import locked
+from howdah.build.cache import file_sha256, locked
 from howdah.distribution import installing
 from howdah.engine import share
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of

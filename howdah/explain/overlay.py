@@ -24,7 +24,7 @@ from howdah.held import HeldBy
 from howdah.measure.measured import load
 from howdah.number import counted, delay, duration, rate, significant
 from howdah.place import REPORTS
-from howdah.profile.recorded import RecordedSection
+from howdah.profile.experiment import RecordedSection
 from howdah.record.result import Run
 from howdah.report.page import write
 from howdah.report.plot.canvas import Canvas, Size

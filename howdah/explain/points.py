@@ -16,7 +16,7 @@ from howdah.explain.seen import Seen
 from howdah.ingest.source import Integers
 from howdah.measure.rounds import raw_rtt
 from howdah.measure.trace import FlowTrace
-from howdah.profile.recorded import RecordedCourseSection
+from howdah.profile.experiment import RecordedCourseSection
 
 _POINTS = 160
 _LONGEST_S = 60.0

@@ -22,7 +22,7 @@ from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of, probed
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
-from howdah.ingest.capture_clock import CaptureClock, read_clock
+from howdah.ingest.capture import CaptureClock, read_clock
 from howdah.plan.plan import Flow, Plan
 from howdah.record.agent import agent_or_empty
 from howdah.record.directory import writing_name

@@ -11,14 +11,16 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from howdah.frame import ETHERNET_BYTES, IPV4_BYTES, TCP_BYTES, UDP_BYTES
-from howdah.ingest.source import Integers
+from howdah.ingest.source import Integers, SourceReport
 from howdah.ingest.tcp_option import TcpOptions, big_endian, read_options
-from howdah.record.raw import read_raw_bytes
+from howdah.plan.plan import Plan
+from howdah.record.raw import raw_value, read_raw_bytes
 
 FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
 _FILE = struct.Struct("<IHHiIII")
@@ -154,3 +156,70 @@ def _little_endian(octets: npt.NDArray[np.uint8], places: Integers) -> Integers:
     for offset in reversed(range(4)):
         value = value << 8 | octets[places + offset]
     return value
+
+
+ACCOUNT = "pcap.json"
+CAPTURES = "pcap"
+
+
+def count_packets(path: Path) -> tuple[int, str | None]:
+    """Whole packets of a capture, and what is wrong with the file, None if nothing."""
+    packets = read_packets(path)
+    return len(packets), packets.problem
+
+
+def ingest_captures(raw: Path, machines: list[str], plan: Plan) -> SourceReport:
+    """Captures, raw/pcap/NODE-INTERFACE.pcap with pcap.json: the judge compares what is there with what should be.
+
+    ``counts.captures``: for each place of the plan what tcpdump said of itself, and ``in_file``, the packets there.
+
+    ``machines`` have their files in directories of their own; empty where there is one.
+    """
+    report = SourceReport()
+    accounts: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for place in [raw / name for name in machines] or [raw]:
+        try:
+            value = raw_value(read_raw_bytes(place / ACCOUNT))
+            accounts |= {f"{item['node']}:{item['interface']}": (place, item) for item in value["captures"]}
+        except FileNotFoundError:
+            continue  # a machine on which nothing was to be captured; what is missing is told below
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            report.problems.append(f"{ACCOUNT} cannot be read: {type(error).__name__}: {error}")
+    captures = []
+    for name in plan.collect.pcap:
+        if name not in accounts:
+            report.problems.append(f"there is no account of the capture at {name}")
+            continue
+        place, account = accounts[name]
+        packets, problem = count_packets(place / "pcap" / f"{name.replace(':', '-')}.pcap")
+        report.problems += [problem] if problem else []
+        report.rows += packets
+        captures.append({**account, "place": name, "in_file": packets})
+    report.counts["captures"] = captures
+    return report
+
+
+@dataclass(frozen=True)
+class CaptureClock:
+    """What CLOCK_REALTIME, of captures, is by CLOCK_MONOTONIC, of the run: read at two instants, even in between."""
+
+    realtime_ns: tuple[int, int]
+    offset_ns: tuple[int, int]
+
+    def monotonic(self, realtime_ns: Integers) -> Integers:
+        (begin, end), (first, last) = self.realtime_ns, self.offset_ns
+        gain = (last - first) / (end - begin) if end > begin else 0.0
+        moved: Integers = realtime_ns - first - np.rint(gain * (realtime_ns - begin)).astype(np.int64)
+        return moved
+
+
+def read_clock(place: Path) -> CaptureClock | None:
+    """Of the kernel whose captures are in ``place``; None where pcap.json is missing, damaged or without clocks, as
+    that of older versions is."""
+    try:
+        first, *_, last = raw_value(read_raw_bytes(place / ACCOUNT))["clocks"]
+        realtime = (int(first["realtime_ns"]), int(last["realtime_ns"]))
+        monotonic = (int(first["monotonic_ns"]), int(last["monotonic_ns"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return CaptureClock(realtime, (realtime[0] - monotonic[0], realtime[1] - monotonic[1]))

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import bisect
+import io
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from howdah.ingest.source import Context, SourceReport, texts
 from howdah.record import table as store
-from howdah.record.raw import raw_value, read_raw_bytes, read_raw_text
+from howdah.record.raw import open_raw, raw_value, read_raw_bytes, read_raw_text
 
-PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
+PROFILE_FILE, TEXT_FILE = "cpu-profile.json", "cpu-profile.txt"
 
 Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 
@@ -36,7 +40,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
         if account["why"] is None:
             period_ns = int(account["period_ns"])
             stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in account["stamps"]]
-            outside = _count(read_raw_text(raw / SAMPLES_FILE), stamps, counted)
+            outside = _count(read_raw_text(raw / TEXT_FILE), stamps, counted)
             report.counts["outside"] = outside
             if account["lost"]:
                 report.counts["why"] = f"perf lost {account['lost']} samples"
@@ -73,3 +77,85 @@ def _count(text: str, stamps: list[tuple[int, int]], counted: Counter[Key]) -> i
         else:
             outside += 1
     return outside
+
+
+ACCOUNT_FILE, INSTRUCTIONS_FILE, SAMPLES_FILE = "processor.json", "instructions.jsonl", "samples.jsonl"
+_TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "throttled", "functions")
+
+
+def ingest_finite_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport]]:
+    """Of a processor of finite speed. ``cpu`` is of the exact source where there is one: the instructions that the
+    counter outside the machine saw, each of them 2**shift ns long. ``cpu_sample`` then is of the other one, perf's
+    samples in the guest, each worth its period. Without the counter ``cpu`` is perf's.
+
+    Both tables; ``counts`` of ``cpu`` has ``why`` (null: there is a profile), ``source`` ("counter" or "perf") and
+    ``stat``: [[ns from the epoch, idle ns, ns in all]] of /proc/stat, both from the machine's start."""
+    report, second = SourceReport(), SourceReport()
+    raw = context.directory.raw
+    tables = {"cpu": _table([], [], context, 1), "cpu_sample": _table([], [], context, 1)}
+    try:
+        if context.plan.processor_shift is None:
+            raise ValueError("in real time the processor has no declared speed")
+        account = raw_value(read_raw_bytes(raw / ACCOUNT_FILE))
+        report.counts = {"why": None, **{key: account.get(key) for key in _TOLD}}
+        report.counts["stat"] = [_idle(time_ns - context.epoch_ns, kinds) for time_ns, kinds in account["stat"]]
+        ways = {
+            "counter": (account["counter_why"], INSTRUCTIONS_FILE, 1 << (context.plan.processor_shift or 0)),
+            "perf": (account["perf_why"], SAMPLES_FILE, int(account["perf_period_ns"])),
+        }
+        there = [name for name, (why, _file, _worth) in ways.items() if why is None]
+        if not there:
+            report.counts["why"] = "; ".join(str(why) for why, _file, _worth in ways.values())
+        for name, target in zip(there, ("cpu", "cpu_sample"), strict=False):
+            _why, file, worth = ways[name]
+            places, intervals = _read_intervals(raw / file)
+            if name == "counter":
+                _add_idle(places, intervals, worth)
+            tables[target] = _table(places, intervals, context, worth)
+            (report if target == "cpu" else second).counts["source"] = name
+    except FileNotFoundError as error:
+        report.counts["why"] = f"there is no {error.filename and str(error.filename).rpartition('/')[2]}"
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        report.counts["why"] = f"the profile cannot be read: {error}"
+    report.rows, second.rows = tables["cpu"].num_rows, tables["cpu_sample"].num_rows
+    return {"cpu": (tables["cpu"], report), "cpu_sample": (tables["cpu_sample"], second)}
+
+
+_USER_HZ_NS = 10_000_000
+
+
+def _idle(time_ns: int, kinds: dict[str, int]) -> list[int]:
+    return [time_ns, (kinds["idle"] + kinds["iowait"]) * _USER_HZ_NS, sum(kinds.values()) * _USER_HZ_NS]
+
+
+def _read_intervals(file: Path) -> tuple[list[list[str]], list[dict[str, Any]]]:
+    with io.TextIOWrapper(open_raw(file), encoding="utf-8") as lines:
+        places = raw_value(next(lines))["places"]
+        return places, [raw_value(line) for line in lines]
+
+
+def _add_idle(places: list[list[str]], intervals: list[dict[str, Any]], worth_ns: int) -> None:
+    """What is left of each interval was without an instruction."""
+    for interval in intervals:
+        busy_ns = worth_ns * sum(number for _place, number in interval["counts"])
+        left_ns = max(interval["end_ns"] - interval["begin_ns"] - busy_ns, 0)
+        interval["counts"].append([len(places), left_ns // worth_ns])
+    places.append(["idle", "?", ""])
+
+
+def _table(places: list[list[str]], intervals: list[dict[str, Any]], context: Context, worth_ns: int) -> pa.Table:
+    def of(name: str) -> Iterator[int]:
+        return (interval[name] for interval in intervals)
+
+    lengths = [len(interval["counts"]) for interval in intervals]
+    pairs = np.array([pair for interval in intervals for pair in interval["counts"]], dtype=np.int64).reshape(-1, 2)
+    begins = np.fromiter(of("begin_ns"), dtype=np.int64, count=len(intervals))
+    durations = np.fromiter(of("end_ns"), dtype=np.int64, count=len(intervals)) - begins
+    columns: dict[str, Any] = {
+        "time_ns": np.repeat(begins - context.epoch_ns, lengths),
+        "duration_ns": np.repeat(durations, lengths),
+        "cpu_ns": pairs[:, 1] * worth_ns,
+    }
+    for number, name in enumerate(("domain", "symbol", "inlined")):
+        columns[name] = texts(pairs[:, 0], [place[number] for place in places])
+    return store.table_of("cpu", columns)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
-from howdah.ingest.own_qdisc import locate_counters
+from howdah.ingest.qdisc import locate_counters
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.record import table as store

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""qdisc.bin to the table ``qdisc``: backlog, drops and throughput of queues, from RTM_NEWQDISC and RTM_NEWTCLASS.
+"""qdisc.bin to the tables ``qdisc`` and ``two_queues``, from RTM_NEWQDISC and RTM_NEWTCLASS.
+
+``qdisc`` has backlog, drops and throughput of queues, ``two_queues`` what a discipline with two queues says of each.
 
 Layout: struct tcmsg (include/uapi/linux/rtnetlink.h), TCA_STATS2 (gen_stats.h) and, from kernels or classes without it,
-the older TCA_STATS (struct tc_stats, pkt_sched.h).
-"""
+the older TCA_STATS (struct tc_stats, pkt_sched.h). In TCA_STATS2, TCA_STATS_APP is a discipline's own statistics; of
+howdah's own it is a struct of 64-bit counters."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +18,9 @@ from howdah.hooks import Reader
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.interface import interface_names, read_interfaces
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
-from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.ingest.source import Context, Made, SourceReport, nullable, texts
 from howdah.linux.netlink.discipline import statistics_of
+from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.qdisc import (
     RTM_NEWQDISC,
     RTM_NEWTCLASS,
@@ -29,7 +34,7 @@ from howdah.linux.netlink.qdisc import (
     TCMSG,
 )
 from howdah.record import table as store
-from howdah.record.schema import QDISC
+from howdah.record.schema import QDISC, TWO_QUEUES
 
 _ROOT = 0xFFFFFFFF
 _INGRESS = 0xFFFFFFF1
@@ -179,3 +184,82 @@ def _parents(context: Context) -> dict[tuple[str, str, str], str]:
 
 
 READER = Reader(QDISC, ingest_qdisc)
+
+
+def locate_counters(
+    qdisc: str, what: str, names: tuple[str, ...], answer: bytes, kind: int, start: int, end: int
+) -> Item | None:
+    """Map one answer; there is one such qdisc at a node, so nothing else tells them apart. ``what`` it is to a reader;
+    ``names`` are those of its counters."""
+    if kind != RTM_NEWQDISC:
+        return None
+    if end - start < TCMSG.size:
+        raise MalformedMessageError(f"an answer of {end - start} bytes about a {what}")
+    found = attributes(answer, start + TCMSG.size, end)
+    name = text_of(answer, found.get(TCA_KIND)) or "?"
+    if name != qdisc:
+        raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a {what}")
+    offset, length = found[TCA_KIND]
+    fixed = [*skeleton_of(found), (offset, offset + length)]
+    slots: dict[str, Slot] = {}
+    if TCA_STATS2 in found:
+        offset, length = found[TCA_STATS2]
+        inner = attributes(answer, offset, offset + length)
+        fixed += skeleton_of(inner)
+        offset, length = inner.get(TCA_STATS_APP, (0, 0))
+        slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(names) if 8 * (n + 1) <= length}
+    return Item((name,), slots, fixed)
+
+
+_READINGS = tuple(name for name in TWO_QUEUES.names if name not in ("node", "interface", "handle", "time_ns"))
+_ONE = 1 << 32
+
+
+def _readings(kind: str) -> dict[str, int]:
+    """Where each column is in the statistics of a kind; nothing for one that has one queue."""
+    of = statistics_of(kind)
+    return dict(of.readings) if of is not None and issubclass(of, HopQueue) else {}
+
+
+def _locate_two(answer: bytes, kind: int, start: int, end: int) -> Item | None:
+    item = locate(answer, kind, start, end)
+    if item is None:
+        return None
+    found = attributes(answer, start + TCMSG.size, end)
+    places = _readings(text_of(answer, found.get(TCA_KIND)) or "")
+    if not places or TCA_STATS2 not in found:
+        return dataclasses.replace(item, slots={}, wanted=False)
+    offset, length = found[TCA_STATS2]
+    own = attributes(answer, offset, offset + length).get(TCA_STATS_APP)
+    if own is None or own[1] < max(places.values()) + 4:
+        return dataclasses.replace(item, slots={}, wanted=False)
+    return dataclasses.replace(item, slots={name: Slot(own[0] + at, 4) for name, at in places.items()})
+
+
+def ingest_two_queues(context: Context) -> Made:
+    """One row a reading and queue; no table where no queue of the plan has two."""
+    kinds = {queue.kind for queue in context.plan.queues}
+    if not any(map(_readings, kinds)):
+        return {}
+    _frames, links = context.once(read_interfaces)
+    interfaces = interface_names(context, links)
+    frames = read_frames(context.directory.raw / "qdisc.bin")
+    records = parse(frames, _locate_two, _READINGS)
+    report = SourceReport()
+    report.problems.extend(map(str, frames.damage))
+    places = [
+        interfaces.get((node, int(records.identities[code][0]))) or f"if{records.identities[code][0]}"
+        for node, code in zip(records.node.tolist(), records.identity.tolist(), strict=True)
+    ]
+    names = sorted(set(places))
+    columns: dict[str, object] = {name: records.columns[name] for name in _READINGS}
+    columns |= {
+        "probability": records.columns["probability"] / _ONE,
+        "node": texts(records.node, context.node_names()),
+        "interface": texts(np.array([names.index(place) for place in places], dtype=np.int64), names),
+        "handle": texts(records.identity, [item[1] for item in records.identities]),
+        "time_ns": records.time_ns - context.epoch_ns,
+    }
+    table = store.table_of("two_queues", columns)
+    report.rows = table.num_rows
+    return {"two_queues": (table, report)}

@@ -10,21 +10,21 @@ import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
-from howdah.ingest import pcap, quic
-from howdah.ingest.cpu import ingest_cpu
-from howdah.ingest.finite_processor import ingest_finite_processor
+from howdah.ingest import quic
+from howdah.ingest.capture import CAPTURES, ingest_captures
+from howdah.ingest.cpu import ingest_cpu, ingest_finite_processor
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
 from howdah.ingest.own_stack import add_own_stacks
+from howdah.ingest.qdisc import ingest_two_queues
 from howdah.ingest.quic import add_quic
 from howdah.ingest.segment import ingest_segments
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport, Made
 from howdah.ingest.tcp_probe import ingest_tcp_probe
-from howdah.ingest.two_queues import ingest_two_queues
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord, read_agent
@@ -80,7 +80,7 @@ def ingest(directory: RunDirectory, plan: Plan | None = None) -> IngestReport:
             source.counts |= {"first_ns": pc.min(table["time_ns"]).as_py(), "last_ns": pc.max(table["time_ns"]).as_py()}
     if context.plan.collect.pcap:
         machines = [] if clocks is None else list(clocks["machines"])
-        report.sources[pcap.NAME] = pcap.ingest_captures(directory.raw, machines, context.plan)
+        report.sources[CAPTURES] = ingest_captures(directory.raw, machines, context.plan)
     write_json(directory.ingested, report.to_json())
     return report
 

@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howdah.ingest.capture import ACK, SYN, Headers, read_packets, tcp_headers
-from howdah.ingest.capture_clock import read_clock
+from howdah.ingest.capture import ACK, SYN, Headers, read_clock, read_packets, tcp_headers
 from howdah.ingest.source import Context, Integers, Made, SourceReport, nullable, texts
 from howdah.plan.plan import Flow
 from howdah.record import table as store

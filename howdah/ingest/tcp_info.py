@@ -95,12 +95,14 @@ _FIELDS: tuple[tuple[str | None, int], ...] = (
 )
 
 
-# struct tcp_bbr_info; version 3 has further fields behind these.
+# struct tcp_bbr_info. Versions 2 and 3 have further fields behind those of version 1, their number at one offset.
 _BBR_FIELDS: tuple[tuple[str | None, int], ...] = (
     ("bbr_bandwidth_bytes_per_second", 8),  # its two halves, the lower first
     ("bbr_min_rtt_us", 4),
     ("bbr_pacing_gain_256ths", 4),
     ("bbr_cwnd_gain_256ths", 4),
+    (None, 19),  # bw_hi, bw_lo, mode, phase
+    ("bbr_version", 1),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from howdah.ingest.pcap import NAME as PCAP
+from howdah.ingest.capture import CAPTURES
 from howdah.ingest.source import IngestReport
 from howdah.judge.accounting import Snapshots
 from howdah.judge.collection import readers
@@ -126,7 +126,7 @@ def _captures(plan: Plan, report: IngestReport, state: Snapshots | None) -> Iter
     """Every packet that the kernel handed to a capture is in its file, and so is every one the interface counted."""
     if not plan.collect.pcap:
         return
-    source = report.sources.get(PCAP)
+    source = report.sources.get(CAPTURES)
     captures = {item["place"]: item for item in source.counts["captures"]} if source is not None else {}
     for place in plan.collect.pcap:
         label = f"capture {place}"

@@ -13,10 +13,10 @@ from howdah.library.data import Data
 from howdah.library.recording import Recording
 from howdah.number import counted
 from howdah.profile import load as load_profile
+from howdah.work.catalogue import find_profile
 from howdah.work.compiled import compile_plans
 from howdah.work.event import Events, RunEvent
 from howdah.work.experiment import find, set_latest
-from howdah.work.named import find_profile
 from howdah.work.prepared import hold, make, prepare
 
 Place = str | os.PathLike[str]

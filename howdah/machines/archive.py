@@ -27,7 +27,6 @@ _PROGRAMS = (
     "howdah/publish/machine.py",
     "howdah/publish/metric.py",
     "howdah/publish/page.py",
-    "howdah/publish/exposition.py",
     "collectors/**/*.py",
 )
 _MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from howdah.build.cache import Cache
-from howdah.build.preload import library, variable
+from howdah.build.tools import library, variable
 
 AUTO = "auto"
 MOST = 1000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.build.secret import code
+from howdah.build.cache import code
 from howdah.errors import HowdahError, RecordError
 from howdah.foreign import read_foreign
 from howdah.machines.archive import modules, programs

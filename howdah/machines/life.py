@@ -25,16 +25,13 @@ from howdah.machines.disk import check_image, make_overlay
 from howdah.machines.image import MachineImage, provide_machine_image
 from howdah.machines.inventory import MachineSetDirectory, make_host_key
 from howdah.machines.kernel import provide_machine_kernel
-from howdah.machines.machine_set import MachineHostSection, MachineSet
-from howdah.machines.personal import personal_files, write_initrd
-from howdah.machines.process import Remembered, remember
+from howdah.machines.machine_set import CONTROL, MachineHostSection, MachineSet
+from howdah.machines.personal import personal_files, write_initrd, write_seed
 from howdah.machines.qemu import Hub, Plug, VirtualMachine, command_line, mac_of
-from howdah.machines.seed import write_seed
 from howdah.machines.ssh import Way
-from howdah.machines.state import MachineSetState, MachineState, read_state
+from howdah.machines.state import MachineSetState, MachineState, Remembered, read_state, remember
 from howdah.machines.tap import TapNetwork
 from howdah.machines.watch import Booting, await_ssh, ended
-from howdah.machines.wire import CONTROL
 
 BOOT_LIMIT_S = 600.0
 _START_S = 10.0

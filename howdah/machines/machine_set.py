@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,12 +14,44 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError
 from howdah.machines.dilation import AUTO, MOST
-from howdah.machines.wire import CONTROL, MANAGE, End, WireName, parse_end
 from howdah.place import PLAYBOOKS
 from howdah.profile.field import Bytes, FieldError, Name, Section, Text
 from howdah.profile.report import profile_error
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.written import written_path
+
+CONTROL = "control"  # the interface of monitoring in every virtual machine
+MANAGE = "manage"  # the interface SSH comes through
+_RESERVED = (CONTROL, MANAGE, "lo")
+
+# The kernel takes names of up to 15 characters; in a virtual machine the interface has the wire's name.
+WireName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,14}$")]
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a wire: a host and the name of its interface there."""
+
+    host: str
+    interface: str
+
+
+def parse_end(written: str, wire: str, *, virtual: bool) -> End:
+    """``HOST`` with virtual machines, where the interface is named like the wire; ``HOST:INTERFACE`` of a real machine.
+
+    Raises ValueError in words.
+    """
+    host, colon, interface = written.partition(":")
+    if virtual:
+        if colon:
+            raise ValueError(f"with virtual machines the interface has the wire's name; write {host}, not {written!r}")
+        if wire in _RESERVED:
+            raise ValueError(f"a wire cannot be called {wire}: every machine has an interface of that name")
+        return End(host, wire)
+    if not host or not interface:
+        raise ValueError(f"expected HOST:INTERFACE, not {written!r}")
+    return End(host, interface)
+
 
 # Names of groups and of what Ansible itself defines, which no host may have.
 GROUPS = ("all", "ungrouped", "senders", "emulators", "receivers", "monitors", "linux", "freebsd", "windows")

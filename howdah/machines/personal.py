@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a virtual machine of an image this very one: its name, keys, network. Laid over the disk at boot."""
+"""What makes a virtual machine this very one: its name, keys, network.
+
+An image of howdah's has it laid over the disk at boot. A disk image of the user's own learns it at its first boot, if
+it has cloud-init: the directory becomes a disk called CIDATA, where cloud-init looks for it (data source NoCloud,
+network configuration format 2). An image without cloud-init must have the machine set's key already and ask for an
+address on its first interface.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from howdah.build.cpio import Writer
+from howdah.machines.machine_set import CONTROL, MANAGE
 from howdah.machines.qemu import MANAGE_MAC
-from howdah.machines.wire import CONTROL, MANAGE
 
 # What QEMU's user network gives its one machine. There is no route to anywhere.
 MANAGE_ADDRESS = "10.0.2.15/24"
@@ -66,3 +73,32 @@ def write_initrd(target: Path, first: Path, files: Mapping[str, tuple[str, int]]
         for name, (content, mode) in sorted(files.items()):
             archive.data(f"put/{name}", content.encode(), mode)
         archive.close()
+
+
+def write_seed(
+    seed: Path, machine_set: str, name: str, macs: Mapping[str, str], links: Mapping[str, str], public_key: str
+) -> None:
+    """``macs`` are of its interfaces, by wire; those in ``links`` have an address, the others are left without."""
+    seed.mkdir(exist_ok=True)
+    user = {"disable_root": False, "hostname": name, "ssh_authorized_keys": [public_key.strip()]}
+    network = {"version": 2, "ethernets": _ethernets(macs, links)}
+    # YAML, since JSON is.
+    (seed / "meta-data").write_text(_json({"instance-id": f"howdah-{machine_set}-{name}", "local-hostname": name}))
+    (seed / "user-data").write_text("#cloud-config\n" + _json(user))
+    (seed / "network-config").write_text(_json(network))
+
+
+def _ethernets(macs: Mapping[str, str], links: Mapping[str, str]) -> dict[str, object]:
+    found: dict[str, object] = {MANAGE: _ethernet(MANAGE, MANAGE_MAC, MANAGE_ADDRESS)}
+    for wire, mac in macs.items():
+        found[wire] = _ethernet(wire, mac, links.get(wire))
+    return found
+
+
+def _ethernet(name: str, mac: str, address: str | None) -> dict[str, object]:
+    own: dict[str, object] = {"match": {"macaddress": mac}, "set-name": name, "dhcp4": False, "dhcp6": False}
+    return own | {"link-local": [], "optional": True, "addresses": [address] if address else []}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1) + "\n"

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a machine set that is up, in ``state.json`` of its directory; and the lock of who works on it."""
+"""What is known of a machine set that is up, in ``state.json`` of its directory; and the lock of who works on it.
+
+Of the processes that it remembers none is ended unless it is proved to be the one that was started.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -13,7 +18,63 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
-from howdah.machines.process import Remembered
+from howdah.running import is_running, stat_fields
+
+_START_FIELD = 19  # of /proc/PID/stat behind the name, which may hold anything (proc(5): field 22, starttime)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """``start_ticks`` is when it started, as the kernel counts; ``mark`` is an argument of its command line."""
+
+    pid: int
+    start_ticks: int
+    mark: str
+
+    def is_alive(self) -> bool:
+        """Whether this very process runs: not another one that has got its number since."""
+        if start_ticks(self.pid) != self.start_ticks:
+            return False
+        try:
+            command = Path(f"/proc/{self.pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            return False
+        return self.mark in command
+
+    def end(self, patience_s: float) -> bool:
+        """SIGTERM, and SIGKILL after that time; whether there was anything to end. Returns when it is gone."""
+        if not self.is_alive():
+            return False
+        for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, patience_s)):
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                return True
+            if self.wait(wait_s):
+                return True
+        return True
+
+    def wait(self, limit_s: float) -> bool:
+        """Whether it is gone within that time."""
+        end = time.monotonic() + limit_s
+        while self.is_alive():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        return True
+
+
+def start_ticks(pid: int) -> int | None:
+    """When that process started, in clock ticks since the machine did; None without a process, and for a zombie."""
+    fields = stat_fields(pid) if is_running(pid) else None
+    return None if fields is None else int(fields[_START_FIELD])
+
+
+def remember(pid: int, mark: str) -> Remembered | None:
+    """That process, if it runs."""
+    started = start_ticks(pid)
+    return None if started is None else Remembered(pid, started, mark)
+
 
 _FORMAT = 1
 

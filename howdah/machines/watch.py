@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import HowdahError, RunFailedError
-from howdah.machines.process import Remembered
 from howdah.machines.ssh import UnreachableError, Way
+from howdah.machines.state import Remembered
 from howdah.record.console import console_tail
 
 _POLL_S = 0.5

@@ -72,6 +72,11 @@ def gains_of(info: Samples) -> Gains:
     return Gains(info.time_ns[there], pacing[there] / most[there], told=False)
 
 
+def is_version_1(info: Samples) -> bool:
+    """Whether the socket answers with the struct tcp_bbr_info of version 1, which is shorter than that of any other."""
+    return gains_of(info).told and not (info.columns["bbr_version"] > 0).any()
+
+
 def is_bbr(trace: FlowTrace, info: Samples | None = None) -> bool:
     """Whether the flow's start-up is one like BBR's.
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from howdah.bisect.revision import Unbuilt, build_revision, within
+from howdah.bisect.trial import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
-from howdah.build.cache import Cache, content_key
-from howdah.build.lock import alone
-from howdah.build.prepared_kernel import forget_kernels
+from howdah.build.cache import Cache, alone, content_key
+from howdah.build.uml_kernel import forget_kernels
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import HowdahError
 from howdah.nightly.claims import compare_claims
@@ -30,7 +29,7 @@ from howdah.nightly.sheet import NightSheet, empty_sheet
 from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of
 from howdah.nightly.work import MadeSheets, make
 from howdah.work.display import Display
-from howdah.work.executor import Executor
+from howdah.work.job import Executor
 
 Against = Literal["previous", "start"]
 SHORT = 12

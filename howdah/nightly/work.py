@@ -18,8 +18,8 @@ from howdah.report.build import report
 from howdah.work.batch import Job, Outcome
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
-from howdah.work.executor import Executor
 from howdah.work.experiment import ExperimentDirectory
+from howdah.work.job import Executor
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import Prepared, hold, prepare
 from howdah.work.prepared import make as make_runs

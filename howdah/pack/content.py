@@ -9,25 +9,81 @@ import io
 import json
 import lzma
 import os
+import re
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, cast
 
 import zstandard
 
+from howdah.build.cache import cache_root
 from howdah.errors import HowdahError
 from howdah.foreign import open_foreign, read_foreign
-from howdah.pack.local import Paths, paths_in
+from howdah.place import PROJECT
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.drawn import DRAWN_NAME
 from howdah.record.index import read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
 from howdah.record.run import read_record
+
+# What every Linux has by these names, and what guests see.
+_COMMON = (
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/howdah",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var",
+)
+_HOMES = ("/home/", "/root/", "/Users/")  # also of whoever gave the run to this machine
+_END = rb"(?![\w.-])"
+_BEGIN = rb"(?<![\w./-])"
+
+
+class Paths:
+    """Replaces paths of this machine in bytes: the runs' directory, the cache, howdah itself, the home, and others."""
+
+    def __init__(self, runs: Path, others: Iterable[str] = ()) -> None:
+        named = {str(Path(other)): f"ELSEWHERE/{Path(other).name}" for other in others}
+        home = os.path.expanduser("~")  # noqa: PTH111 - stays as it is for a user without one
+        named |= {home: "HOME", tempfile.gettempdir(): "TMP", str(Path.cwd()): "HERE"}
+        named |= {str(PROJECT): "HOWDAH", str(cache_root()): "CACHE", str(runs): "RUNS", str(runs.resolve()): "RUNS"}
+        # $HOME may be "1": a relative path is a word like any other.
+        named = {path: name for path, name in named.items() if path.startswith("/") and path != "/"}
+        self._names = {os.fsencode(path): name.encode() for path, name in named.items()}
+        longest_first = sorted(self._names, key=len, reverse=True)
+        self._pattern = re.compile(_BEGIN + rb"(?:" + rb"|".join(map(re.escape, longest_first)) + rb")" + _END)
+
+    def replaced(self, content: bytes) -> bytes:
+        return self._pattern.sub(lambda match: self._names[match[0]], content)
+
+
+def paths_in(value: Any) -> Iterator[str]:
+    """Absolute paths in a JSON value that this machine has, other than those that all machines have; and those below
+    anybody's home, which a run that came from elsewhere may name."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from paths_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from paths_in(item)
+    elif isinstance(value, str) and value.startswith("/"):
+        path = value.partition(":")[0]  # file:line
+        if len(path) > 1 and not path.startswith(_COMMON) and (path.startswith(_HOMES) or os.path.lexists(path)):
+            yield path
+
 
 _SIGNATURES = (MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
 _TEXTS = (".json", ".jsonl", ".log", ".txt", ".yaml", ".html", ".csv")

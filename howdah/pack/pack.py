@@ -11,19 +11,21 @@ from typing import Any
 
 from howdah import __version__
 from howdah.errors import HowdahError
+from howdah.foreign import read_foreign
 from howdah.metric import known_metrics
-from howdah.pack.archive import SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Held, Kind, PackedFile, add_experiment, add_run, local_paths
-from howdah.pack.figures import figure_commands
-from howdah.pack.local import Paths
-from howdah.record.directory import RunDirectory
+from howdah.pack.archive import INDEX, SUFFIX, extract, write_archive
+from howdah.pack.content import Content, Held, Kind, PackedFile, Paths, add_experiment, add_run, local_paths
+from howdah.record.directory import RunDirectory, read_object
 from howdah.record.drawn import drawn
 from howdah.record.result import Experiment
 from howdah.record.schema import SCHEMA_VERSION, TABLES
 from howdah.record.table import written_unit
 from howdah.report.build import source_for
 from howdah.report.page import render
+from howdah.report.paper import Choice, available, needs_records
 from howdah.report.results import read_all_shown
+from howdah.verify.experiment import runs_below
+from howdah.verify.finding import Discrepancy, Report
 from howdah.work.results import check_results, runs_of
 
 Tell = Callable[[str, int, int], None]  # a step, and how many of its parts are done
@@ -187,3 +189,47 @@ def _units() -> dict[str, Any]:
 def unpack(file: Path, target: Path) -> dict[str, Any]:
     """Write a pack to the new directory ``target``; its index. Raises PackError (howdah/pack/archive.py)."""
     return extract(file, target)
+
+
+def figure_commands(experiment: Experiment, kind: Kind) -> list[str]:
+    """A command for each figure that can be drawn from what the pack of that kind has, to be run beside the
+    experiment."""
+    return [
+        f"howdah figure --runs . {experiment.path.name} --figure {name}"
+        for name, problem in available([experiment], Choice()).items()
+        if problem is None and not (kind == "results" and needs_records(name, [experiment]))
+    ]
+
+
+PAGE = "report.html"
+
+
+def check_page(path: Path, reports: list[Report]) -> None:
+    """Add to the experiment's own report whether its page is what this version makes of an unpacked experiment.
+
+    Of a pack of results this is unknown, because curves are drawn from tables; nor of one of another version.
+    """
+    mine = next((each for each in reports if each.path == str(path)), None)
+    if mine is None or not (path / PAGE).exists():
+        return
+    mine.notes = [note for note in mine.notes if not note.startswith(f"{PAGE} is not checked")]
+    index = read_object(path.parent / INDEX)
+    if index.get("kind") == "results":
+        mine.computed = False
+        mine.notes.append(f"{PAGE} cannot be made again: its curves are of tables that were left out of the pack")
+        return
+    if index.get("howdah") != __version__:
+        mine.computed = False
+        mine.notes.append(f"{PAGE} is not checked: howdah {index.get('howdah')} made it, and this is {__version__}")
+        return
+    # Of some runs of an experiment, the page is theirs.
+    ways = ([path], [run.path for run in runs_below(path)])
+    try:
+        page = read_foreign(path / PAGE)
+        is_theirs = any(page_of(list(way)).encode() == page for way in ways)
+    except (HowdahError, OSError, ValueError) as error:
+        mine.findings.append(Discrepancy(PAGE, f"it cannot be made again: {error}"))
+        return
+    mine.checked.append(f"{PAGE} against the runs")
+    if not is_theirs:
+        mine.findings.append(Discrepancy(PAGE, "it is not the page that these runs give"))

@@ -46,11 +46,9 @@ from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
 from howdah.plan.wiring import wire
 from howdah.profile import Cell
-from howdah.profile.host import FIXED
-from howdah.profile.kernel import check_kernel_name
+from howdah.profile.end import FIXED
 from howdah.profile.model import Scenario
-from howdah.profile.parameter import parameter_places
-from howdah.profile.written import written_path
+from howdah.profile.written import check_kernel_name, written_path
 from howdah.quantity import exact_bdp
 from howdah.registered import registered
 from howdah.trait import Traits, engines, known_engines, traits
@@ -165,7 +163,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         receiver=receiver_name(cell),
         sender=sender_record(scenario),
         processors=processors,
-        parameter_places=parameter_places(cell) | program_places(cell, flows),
+        parameter_places=cell.parameter_places() | program_places(cell, flows),
     )
     whole = as_model(cell, dataclasses.replace(whole, collect=_of_what_is_there(whole)))
     divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)

@@ -9,6 +9,7 @@ from typing import Any
 
 from howdah.errors import ProfileError, nearest
 from howdah.frame import IP_AND_UDP_BYTES, frame_bytes
+from howdah.number import duration
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
@@ -127,11 +128,13 @@ def resolve_flows(
         moved_us = start - flow.start
         if generated is None:
             _require_time(TRAFFIC[source], cell, flow, index, virtual_time=virtual_time)
+        forward, reverse = delays.of_host[receiver], delays.of_host[sender]
+        if generated is None:
+            _require_round_trips(cell, flow, index, stop - start, forward + reverse)
         if generated is None and flow.opener == "receiver" and TRAFFIC[source].sender_connects:
             what = f"with {source} it is the sender that connects"
             hint = "let kernel or python send (traffic.source), or leave opener out"
             raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
-        forward, reverse = delays.of_host[receiver], delays.of_host[sender]
         program = None
         if generated is None and source == PROGRAM:
             program = program_of(cell, index, stop_us=stop, start_us=start, exact_uptime=exact_uptime)
@@ -265,6 +268,19 @@ def _require_time(kind: TrafficKind, cell: Cell, flow: FlowSection, index: int, 
     if kind.needs_time and flow.size is not None:
         where = cell.place("flows", index, "size")
         raise ProfileError(kind.needs_time, where=where, hint="give the flow start and stop")
+
+
+def _require_round_trips(cell: Cell, flow: FlowSection, index: int, lasts_us: int, rtt_us: int) -> None:
+    """Raise ProfileError for a flow that ends before the first ACK of its data: the handshake's round trip and theirs.
+
+    Nothing could be collected of it.
+    """
+    if lasts_us > 2 * rtt_us:
+        return
+    what = f"flow {index + 1} lasts {duration(lasts_us)}, and the first ACK of its data comes after two round trips"
+    hint = f"let it last longer than {duration(2 * rtt_us)}"
+    where = cell.place("duration") if flow.stop is None else cell.place(*cell.scenario.place_of(index), "stop")
+    raise ProfileError(what, where=where, hint=hint)
 
 
 def _transactions(flow: GeneratedFlowSection) -> HttpRequests:

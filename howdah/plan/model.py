@@ -15,7 +15,7 @@ from howdah.errors import ProfileError
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
-from howdah.profile.host import FIXED
+from howdah.profile.end import FIXED
 from howdah.profile.model import FlowSection, Scenario
 from howdah.profile.ns2 import Agent, ParameterSet, declared
 from howdah.profile.sender import TODAY

@@ -86,7 +86,7 @@ class Flow:
     http: HttpRequests | None = field(default=None, metadata=OCCASIONAL)
     exchange: Exchange | None = field(default=None, metadata=OCCASIONAL)
     program: Programs | None = field(default=None, metadata=OCCASIONAL)
-    # How its receiver acknowledges, howdah/profile/receiver.py; others are emulated.
+    # How its receiver acknowledges, howdah/profile/end.py; others are emulated.
     receiver_behaviour: str = field(default="linux", metadata=OCCASIONAL)
     receiver_stack: PlannedStack | None = field(default=None, metadata=OCCASIONAL)
     sender_stack: PlannedStack | None = field(default=None, metadata=OCCASIONAL)

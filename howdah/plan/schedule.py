@@ -13,7 +13,7 @@ from howdah.plan.perturbation import Perturbation, derived_seed
 from howdah.plan.timetable import Steps, Timetable, add_steps
 from howdah.plan.variation import DelaySeries, DelayTable, delay_table, draw_series
 from howdah.profile import Cell
-from howdah.profile.measured_delay import read_delays
+from howdah.profile.measured import read_delays
 from howdah.profile.model import Scenario
 from howdah.profile.path import LARGEST_DRAWN_US, DelayVariation
 from howdah.profile.varying import JITTER_INTERVAL_US

@@ -8,7 +8,7 @@ from howdah.plan.network import Network
 from howdah.plan.operation import operation
 from howdah.plan.step import Operation
 from howdah.profile import Cell
-from howdah.profile.host import FIXED
+from howdah.profile.end import FIXED
 
 # Whole-kernel settings; every other name under net.ipv4 and net.ipv6 belongs to a network namespace.
 _GLOBAL_SYSCTLS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.tcp_max_orphans", "net.ipv4.route.")

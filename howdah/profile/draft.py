@@ -21,9 +21,9 @@ from howdah.profile.field import Buffer, Bytes, PositiveDuration, Rate, Ratio
 from howdah.profile.load import load
 from howdah.profile.model import MOST_FLOWS
 from howdah.profile.profile import Profile
-from howdah.profile.published_sizes import PUBLISHED_SIZES
 from howdah.profile.schema import SCHEMA
 from howdah.profile.size_file import read_sizes
+from howdah.profile.size_table import PUBLISHED_SIZES
 from howdah.quantity import format_duration, parse_duration
 
 MOST_REPETITIONS = 1000

@@ -1,18 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of the path as fields of a profile: what the senders are, and what the receivers are."""
+"""The two ends of the path as fields of a profile: what the senders are, what the receivers are, and how the network
+stack of every host is set."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from howdah.profile.field import KernelName, ShortSection, Text
+from howdah.errors import nearest
+from howdah.profile.field import KernelName, Section, ShortSection, Text
 from howdah.profile.processor import ProcessorSection
 from howdah.profile.queue import AnyHostQueue, host_queue_field
-from howdah.profile.receiver import ReceiverName
 from howdah.profile.sender import TODAY
-from howdah.receiver import LINUX, MOST_BACKLOG_BLOCKS
+from howdah.quantity import QuantityError
+from howdah.receiver import LINUX, MOST_BACKLOG_BLOCKS, RECEIVERS
+
+
+def _known_name(value: object) -> str:
+    """Raises QuantityError, which names the nearest behaviour there is."""
+    if isinstance(value, str) and value in RECEIVERS:
+        return value
+    close = nearest(str(value), RECEIVERS)
+    hint = f"did you mean {close}?" if close else f"known: {', '.join(RECEIVERS)}"
+    raise QuantityError(f"there is no receiver behaviour {value!r}; {hint}")
+
+
+ReceiverName = Annotated[
+    str,
+    BeforeValidator(_known_name),
+    WithJsonSchema({"enum": list(RECEIVERS), "x-shared": "ReceiverName"}),
+]
+
+
+FIXED = "fixed"
+BUFFER_TRIPLE = rf"^(?:{FIXED}|\s*[0-9]{{1,10}}\s+[0-9]{{1,10}}\s+[0-9]{{1,10}}\s*)$"
+_BufferTriple = Annotated[str, Field(pattern=BUFFER_TRIPLE)]
+
+
+class HostSection(Section):
+    """Settings of the kernel's network stack."""
+
+    sysctls: dict[str, Text] = Field(default_factory=dict, description="name: value, set last on every node")
+    tcp_rmem: _BufferTriple | None = Field(
+        default=None,
+        description="least, initial and largest receive buffer in bytes; never a limit by default; `fixed`: the "
+        "largest from the beginning",
+    )
+    tcp_wmem: _BufferTriple | None = Field(
+        default=None,
+        description="least, initial and largest send buffer in bytes; by default a limit only in a recovery without "
+        "SACK, since Linux lets it grow to two windows; `fixed`: the largest from the beginning",
+    )
+    packets_per_ack: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
+        default=None,
+        description="most packets an ACK counts as, in the slow start of every plug-in and in their reno; 0: as many "
+        "as it acknowledges, as by default",
+    )
+    first_acks_per_packet: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
+        default=None,
+        description="packets acknowledged for one by which the plug-ins' cubic grows before the first congestion; 0: "
+        "as Linux today, as by default",
+    )
+    ipv6: bool = Field(default=False, description="leave IPv6 on; its random timers shift runs by microseconds")
+
 
 _KERNELS = "`debian-VERSION`, `debian-newest`, or the path of a source tree"
 

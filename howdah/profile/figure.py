@@ -176,7 +176,9 @@ class FigureSection(Section):
         default_factory=dict, description="y as per cent more or less than at this value of lines"
     )
     log: Literal["x", "y", "xy"] | None = fixed(None, description="logarithmic axes")
-    paper: Annotated[PaperSection, _PaperOrRows()] | None = fixed(None, description="printed numbers to compare with")
+    paper: Annotated[PaperSection, _PaperOrRows()] | None = fixed(
+        None, description="printed numbers to compare with, drawn hollow"
+    )
     series: list[SeriesName] = fixed(default_factory=list, description="of time: what is drawn")
     flows: list[FlowChoice] = fixed(default_factory=list, description="of time: numbers or names; all by default")
     window: list[Duration] = fixed(default_factory=list, description="of time: begin and end, from the epoch")

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from howdah.profile.end import ReceiverName
 from howdah.profile.field import (
     AlgorithmName,
     Bytes,
@@ -18,7 +19,6 @@ from howdah.profile.field import (
     Section,
     fixed,
 )
-from howdah.profile.receiver import ReceiverName
 from howdah.profile.sizes import SizesSection
 
 MOST_HTTP_CONNECTIONS = 50  # each has a server and a client process of its own
@@ -196,7 +196,9 @@ class GroupSection(Section):
         default=None, description="how its receivers acknowledge, instead of the profile's receiver; emulated"
     )
 
-    udp: DatagramSection | None = Field(default=None, description="UDP datagrams instead of TCP")
+    udp: DatagramSection | None = Field(
+        default=None, description="UDP at a constant rate instead of TCP, as background"
+    )
 
     http: HttpSection | None = Field(
         default=None, description="HTTP transactions: nginx at the sender, curl at the receiver"

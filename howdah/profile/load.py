@@ -12,8 +12,7 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError, nearest
 from howdah.profile.case import CASE
-from howdah.profile.changes import check_changes, check_changes_together
-from howdah.profile.check import check_scenario
+from howdah.profile.check import check_changes, check_changes_together, check_scenario
 from howdah.profile.claim_check import ClaimCheck
 from howdah.profile.control import (
     axis_key,
@@ -27,11 +26,10 @@ from howdah.profile.experiment import SECTIONS, bare, read_sections
 from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import take_path
 from howdah.profile.link import take_links
-from howdah.profile.long import Check, CheckedPoints, LongSweep
 from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
-from howdah.profile.profile import PointScenario, Profile, to_yaml
+from howdah.profile.profile import Check, CheckedPoints, LongSweep, PointScenario, Profile, to_yaml
 from howdah.profile.quick import REPETITIONS, apply_quick, check_quick
 from howdah.profile.report import profile_error
 from howdah.profile.sender import take_sender

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from howdah.default import DEFAULT_ENGINE, DEFAULT_KERNEL
 from howdah.profile.case import Cases
 from howdah.profile.collect import CollectSection
-from howdah.profile.end import ReceiverSection, SenderSection
+from howdah.profile.end import HostSection, ReceiverName, ReceiverSection, SenderSection
 from howdah.profile.field import (
     AlgorithmName,
     Bytes,
@@ -31,12 +31,10 @@ from howdah.profile.field import (
     fixed,
 )
 from howdah.profile.group import GroupSection
-from howdah.profile.host import HostSection
 from howdah.profile.machine import MachineSection, MachinesSection
 from howdah.profile.module_section import ModuleSection
 from howdah.profile.ns2 import Ns2Section
 from howdah.profile.path import PathSection
-from howdah.profile.receiver import ReceiverName
 from howdah.profile.traffic import TrafficSection
 from howdah.quantity import Span
 
@@ -198,7 +196,9 @@ class WindowSection(Section):
 class MeasureSection(Section):
     """How results are measured."""
 
-    window: WindowSection = Field(default_factory=WindowSection, description="start and stop of the measured time")
+    window: WindowSection = Field(
+        default_factory=WindowSection, description="time over which utilisation and fairness are measured"
+    )
     reach: Annotated[int, Field(ge=2, le=1_000_000)] | None = Field(
         default=None, description="congestion window in packets; the time and rounds until it is reached are measured"
     )
@@ -269,7 +269,7 @@ class Scenario(Section):
         description="kernel modules; each must be used by some run",
     )
     algorithms: dict[Name, AlgorithmSection] = fixed(
-        default_factory=dict, description="names for algorithms of your own"
+        default_factory=dict, description="names for algorithms of your own: each gives like or kernel, or both"
     )
     kernel: KernelName = Field(
         default=DEFAULT_KERNEL,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.gaps import MOST_OPPORTUNITIES
-from howdah.profile.measured_rate import MeasuredRates, rates_of_csv, rates_of_iperf3
-from howdah.profile.not_a_trace import IPERF3, what_it_is
+from howdah.profile.measured import MeasuredRates, rates_of_csv, rates_of_iperf3
+from howdah.profile.trace import IPERF3, what_it_is
 
 FORMS = (
     "a link's trace has one time in milliseconds on each line (Mahimahi's), or is a .csv of time and rate, or a .json "

@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from howdah.algorithm import ALGORITHMS
+from howdah.algorithm import ALGORITHMS, Algorithm
 from howdah.compact import compact_json
 from howdah.generated import docs_of, keep_current
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
-from howdah.profile.queue import QueueSection
+from howdah.profile.queue import HostQueueSection, QueueSection
 from howdah.profile.schema import SCHEMA_NAME, fields_of, json_schema, raw_schema
 from howdah.profile.sweep import MOST_CELLS, is_fixed, shape_of
 from howdah.profile.unsayable import TITLE
@@ -63,27 +63,7 @@ def page() -> str:
     """The reference page, Markdown."""
     lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
-    lines.append("")
-    _, definitions = raw_schema()
-    sections = _sections()
-    for model, paths in sections.items():
-        named = paths[:1] if issubclass(model, QueueSection) else paths  # which hops have, too
-        title = ", ".join(f"`{path}`" for path in named)
-        lines += [f"## {title}", "", _text(model), ""] if paths[0] else ["## The profile", ""]
-        base = next((base for base in model.__bases__ if base in sections), None)
-        properties = definitions[model.__name__]["properties"]
-        rows = [_row(name, info, properties[name]) for name, info in fields_of(model, whole=True)]
-        if base is not None:
-            known = definitions[base.__name__]["properties"]
-            told = {_row(name, info, known[name]) for name, info in fields_of(base, whole=True)}
-            rows = [row for row in rows if row not in told]
-            lines += [f"It takes what `{sections[base][0]}` takes{', and:' if rows else '.'}", ""]
-        if rows:
-            lines += ["| field | value | default | meaning |", "|---|---|---|---|", *rows, ""]
-    lines += ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
-    for algorithm in ALGORITHMS.values():
-        parameters = ", ".join(f"`{algorithm.module}.{key}={value}`" for key, value in algorithm.parameters.items())
-        lines.append(f"| `{algorithm.name}` | `{algorithm.kernel}` | {parameters} | {algorithm.summary} |")
+    lines += ["", *_Sections().lines(), *_algorithms()]
     lines += [
         "",
         "A name not in this table must be declared under `algorithms`, or be what a `modules` entry registers.",
@@ -101,36 +81,149 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _sections() -> dict[type[BaseModel], list[str]]:
-    """Each model with the places that take it."""
-    found: dict[type[BaseModel], list[str]] = {}
-    for path, model in _places(Scenario, ""):
-        found.setdefault(model, []).append(path)
-    return found
+def _algorithms() -> list[str]:
+    """A row for each algorithm, or for both of a pair that differ in their congestion avoidance alone."""
+    lines = ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
+    told: set[str] = set()
+    for algorithm in ALGORITHMS.values():
+        alike = ALGORITHMS.get(f"{algorithm.name}-cubic")
+        both, summary = [algorithm], algorithm.summary
+        start = summary.removesuffix("then reno")
+        if alike and alike.parameters == algorithm.parameters and alike.summary == f"{start}then cubic":
+            both, summary = [algorithm, alike], f"{start}then reno or cubic"
+        if algorithm.name not in told:
+            names, kernels = (", ".join(f"`{word}`" for word in words) for words in _columns(both))
+            parameters = ", ".join(f"`{algorithm.module}.{key}={value}`" for key, value in algorithm.parameters.items())
+            lines.append(f"| {names} | {kernels} | {parameters} | {summary} |")
+        told |= {one.name for one in both}
+    return lines
+
+
+def _columns(algorithms: list[Algorithm]) -> tuple[list[str], list[str]]:
+    return [one.name for one in algorithms], list(dict.fromkeys(one.kernel for one in algorithms))
+
+
+_HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
+_SMALL = 5  # the most fields of a section that is told in the table of the one that has it
+_ALIKE = 3  # the fewest rows of another section that are worth a reference
+
+
+class _Sections:
+    """What the page says of each section of a profile, each once."""
+
+    def __init__(self) -> None:
+        _, self._definitions = raw_schema()
+        self._places: dict[type[BaseModel], list[str]] = {}
+        for path, model in _places(Scenario, ""):
+            self._places.setdefault(model, []).append(path)
+        self._told: list[tuple[str, set[str]]] = []
+
+    def lines(self) -> list[str]:
+        lines = ["## The profile", "", *_HEADER, *self._rows(Scenario, ""), ""]
+        choices: set[str] = set()
+        for model, paths in self._places.items():
+            if issubclass(model, QueueSection | HostQueueSection):
+                title = paths[0].partition(": ")[0]
+                if title not in choices:
+                    choices.add(title)
+                    lines += self._choice(title)
+            elif paths[0] and not self._is_small(model):
+                lines += [f"## {', '.join(f'`{path}`' for path in paths)}", "", _text(model), ""]
+                same, rows = self._unlike(paths[0], self._rows(model, ""))
+                lines += [same, ""] if same else []
+                lines += [*_HEADER, *rows, ""] if rows else []
+        return lines
+
+    def _is_small(self, model: type[BaseModel]) -> bool:
+        """Whether a section has few fields and one place, and its fields are plain or small as well."""
+        return (
+            len(self._places[model]) == 1
+            and len(fields := fields_of(model, whole=True)) <= _SMALL
+            and "\n" not in _text(model)
+            and all(inner is None or self._is_small(inner) for inner in (_inner(info)[1] for _, info in fields))
+        )
+
+    def _rows(self, model: type[BaseModel], prefix: str) -> list[str]:
+        rows = []
+        for name, info in fields_of(model, whole=True):
+            suffix, inner = _inner(info)
+            small = inner is not None and self._is_small(inner)
+            further = _further(inner) if small and inner else ""
+            schema = self._definitions[model.__name__]["properties"][name]
+            rows.append(_row(f"{prefix}{name}", info, schema, further))
+            if small and inner:
+                rows += self._rows(inner, f"{prefix}{name}{suffix}.")
+        return rows
+
+    def _unlike(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
+        """A sentence on those rows that another section has, too, or none; and the others."""
+        found = [(there, [row for row in rows if row in told]) for there, told in self._told]
+        place, same = max(found, key=_number, default=("", []))
+        self._told.append((path, set(rows)))
+        if len(same) < _ALIKE:
+            return "", rows
+        others = [row for row in rows if row not in same]
+        names = ", ".join(row.split(" | ")[0].removeprefix("| ") for row in same)
+        return f"As in `{place}`: {names}.", others
+
+    def _choice(self, title: str) -> list[str]:
+        """The kinds of a queue, and their parameters; a parameter that several kinds have is one row."""
+        kinds: dict[str, list[str]] = {}
+        texts = []
+        for model, paths in self._places.items():
+            place, _, kind = paths[0].partition(": ")
+            if kind and place == title:
+                texts.append(f"- `{kind}`: {_text(model)}".replace("\n", "\n  "))
+                for row in self._rows(model, ""):
+                    kinds.setdefault(row, []).append(f"`{kind}`")
+        rows = ["| `kind` | all | one of these | **required** | which queue this is |"]
+        for row, which in kinds.items():
+            name, rest = row.removeprefix("| ").split(" | ", 1)
+            if name != "`kind`":
+                rows.append(f"| {name} | {', '.join(which)} | {rest}")
+        header = ["| field | kinds | value | default | meaning |", "|---|---|---|---|---|"]
+        return [f"## `{title}`", "", *texts, "", *header, *rows, ""]
+
+
+def _number(found: tuple[str, list[str]]) -> int:
+    return len(found[1])
 
 
 def _places(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
     yield path, model
     for name, info in fields_of(model, whole=True):
-        shape, inner = shape_of(info.annotation)
-        suffix = ""
-        if shape in ("list", "mapping"):
-            suffix = "[…]" if shape == "list" else ".<name>"
-            shape, inner = shape_of(inner)
-        if shape == "choice":
-            for kind, one in inner.items():
-                yield from _places(one, f"{path}.{name}{suffix}: {kind}".lstrip("."))
-        if shape == "section":
+        suffix, inner = _inner(info)
+        if inner is not None:
             yield from _places(inner, f"{path}.{name}{suffix}".lstrip("."))
+        else:
+            shape, kinds = shape_of(info.annotation)
+            for kind, one in kinds.items() if shape == "choice" else ():
+                yield from _places(one, f"{path}.{name}: {kind}".lstrip("."))
+
+
+def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
+    """How a field's members are written, and the section that each of them is."""
+    shape, inner = shape_of(info.annotation)
+    suffix = ""
+    if shape in ("list", "mapping"):
+        suffix = "[…]" if shape == "list" else ".<name>"
+        shape, inner = shape_of(inner)
+    return suffix, inner if shape == "section" else None
+
+
+def _further(model: type[BaseModel]) -> str:
+    """What a section's text says behind its first sentence, which is the meaning of its field."""
+    return _text(model).partition(". ")[2]
 
 
 def _text(model: type[BaseModel]) -> str:
     return inspect.cleandoc(model.__doc__ or "").replace("``", "`")
 
 
-def _row(name: str, info: Any, schema: dict[str, Any]) -> str:
+def _row(name: str, info: Any, schema: dict[str, Any], further: str = "") -> str:
     fixed = " *(fixed)*" if is_fixed(info) and shape_of(info.annotation)[0] == "value" else ""
-    return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {info.description} |"
+    meaning = f"{info.description}. {further}" if further else info.description
+    return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {meaning} |"
 
 
 def _default(info: Any) -> str:
@@ -148,7 +241,7 @@ def _several(words: str) -> str:
     if "," in words:
         return words
     first, space, rest = words.partition(" with ")
-    return f"{first}s{space}{rest}"
+    return words if first[-1] in "s0123456789" else f"{first}s{space}{rest}"
 
 
 _WORDS = {"boolean": "true or false", "string": "text", "number": "number", "integer": "whole number"}
@@ -168,6 +261,8 @@ def _value(schema: dict[str, Any]) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
+        if schema["enum"] == list(RECEIVERS):
+            return "a [receiver](#receivers)"
         return ", ".join(f"`{item}`" for item in schema["enum"])
     kind = schema.get("type")
     if kind == "array" and "items" in schema:

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ValidationError
 
 from howdah.errors import ProfileError, nearest
 from howdah.profile.dotted import dotted
+from howdah.profile.end import BUFFER_TRIPLE
 from howdah.profile.field import FieldError
 from howdah.profile.hint import field_names, of_field, of_value
-from howdah.profile.host import BUFFER_TRIPLE
 from howdah.profile.model import EXPERIMENT_NAME, Scenario
 from howdah.profile.queue import TAG
 from howdah.profile.source import Document, Path_

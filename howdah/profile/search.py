@@ -131,14 +131,16 @@ class SearchSection(Section):
     space: dict[str, VariableSection] = fixed(
         default_factory=dict, description="field.field: a range, or a list of values; it replaces what the profile has"
     )
-    steps: StepsSection | None = fixed(None, description="a path that changes")
+    steps: StepsSection | None = fixed(
+        None, description="a path that changes step by step; a run lasts as long as its steps"
+    )
     constraints: list[str] = fixed(
         default_factory=list, description="`FIELD <= FIELD`, with a factor or a quantity on either side"
     )
     falsify: Slug | None = fixed(None, description="the claim that is to fail")
     maximise: GoalSection | None = fixed(None, description="the number that is to be large")
     minimise: GoalSection | None = fixed(None, description="the number that is to be small")
-    budget: BudgetSection = fixed(default_factory=BudgetSection, description="when it ends")
+    budget: BudgetSection = fixed(default_factory=BudgetSection, description="the search ends at the earliest of these")
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = fixed(1, description="another one tries other candidates")
 
     @model_validator(mode="after")

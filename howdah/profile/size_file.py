@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.not_a_trace import what_it_is
 from howdah.profile.size_table import SizeDistribution, WeightedSizes
+from howdah.profile.trace import what_it_is
 from howdah.quantity import QuantityError, parse_ratio, parse_size
 
 FORMS = "it is a CSV whose first line is size,weight or size,cdf"

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 from pydantic import Field, model_validator
 
 from howdah.profile.field import Bytes, FieldError, Section, Text, fixed
-from howdah.profile.published_sizes import PUBLISHED_SIZES
+from howdah.profile.size_table import PUBLISHED_SIZES
 
 MOST_SIZES = 1000
 _LEAST_PART = 1e-6  # of a distribution, within least and most
@@ -80,8 +80,8 @@ class SizesSection(Section):
         "of size and cdf, the share of connections of at most that size, which is a distribution: from row to row it "
         "grows evenly",
     )
-    lognormal: LognormalSection | None = Field(default=None, description="a lognormal distribution")
-    pareto: ParetoSection | None = Field(default=None, description="a Pareto distribution")
+    lognormal: LognormalSection | None = Field(default=None, description="F(x) = Φ(ln(x / median) / sigma)")
+    pareto: ParetoSection | None = Field(default=None, description="F(x) = 1 - (scale / x)^shape from scale on")
     published: Literal["web-search", "data-mining", "facebook-hadoop"] | None = Field(
         default=None, description="a distribution that others have published (docs/traffic.md has the sources)"
     )

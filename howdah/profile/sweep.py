@@ -10,17 +10,17 @@ import math
 import re
 import types
 import typing
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from howdah.errors import ProfileError
 from howdah.profile.case import CASE, case_names, set_by_case
-from howdah.profile.computed import Computed
 from howdah.profile.dotted import dotted, keys_of
 from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
@@ -28,6 +28,26 @@ from howdah.profile.override import set_field
 from howdah.profile.queue import TAG
 from howdah.profile.source import Document, Path_
 from howdah.profile.unsayable import unsayable
+
+Member = TypeVar("Member", covariant=True)
+
+
+class Computed(Sequence[Member]):
+    """Has ``at`` and ``__len__``; a slice is a list."""
+
+    @abstractmethod
+    def at(self, index: int) -> Member:
+        """The member at a place from 0 to one less than the length."""
+
+    @overload
+    def __getitem__(self, index: int) -> Member: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Member]: ...
+    def __getitem__(self, index: int | slice) -> Member | list[Member]:
+        if isinstance(index, slice):
+            return [self.at(each) for each in range(len(self))[index]]
+        return self.at(range(len(self))[index])
+
 
 MOST_CELLS = 1000
 MOST_VALUES_TOGETHER = 250_000  # in the profile at all its points: each is checked anew, within a second or two

@@ -12,13 +12,12 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from howdah.build.cache import Progress
-from howdah.build.secret import code
+from howdah.build.cache import Progress, code
 from howdah.errors import HowdahError
 from howdah.foreign import files_below, open_foreign
-from howdah.place import PACKAGE
 from howdah.publish.openmetrics import families, openmetrics
 from howdah.publish.prometheus import Prometheus, complaint_of
+from howdah.record.closure import remembered_sha256
 from howdah.record.directory import PARTIAL, RunDirectory, remove_whole
 from howdah.record.result import Experiment, Run
 from howdah.record.schema import TABLES
@@ -57,18 +56,6 @@ def _text(samples: Path) -> Iterator[str]:
 
 DIRECTORY = "prometheus"
 _LIMIT_S = 600
-_SOURCES = (
-    "record/result.py",
-    "record/sample.py",
-    "publish/metric.py",
-    "publish/openmetrics.py",
-    "publish/exposition.py",
-    "publish/blocks.py",
-)
-
-
-def _code_digest() -> bytes:
-    return hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in _SOURCES)).digest()
 
 
 def blocks_key(run: Run) -> str:
@@ -77,7 +64,7 @@ def blocks_key(run: Run) -> str:
     Only this user can name blocks so that this user's Prometheus opens them.
     """
     directory: RunDirectory = run.directory
-    digest = hashlib.sha256(_code_digest() + run.experiment.encode())
+    digest = hashlib.sha256(f"{remembered_sha256([__name__])}{run.experiment}".encode())
     files = [directory.plan, directory.metrics, directory.verdict, directory.provenance]
     for file in [*files, *(directory.table(name) for name in TABLES)]:
         if file.exists():

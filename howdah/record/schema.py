@@ -14,7 +14,7 @@ from howdah.registered import registered
 
 # 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_ in tcp_info,
 # 64 bits for cwnd_packets and srtt_us; 6: 32 bits for flow
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 # A column holds every value of the kernel's field: one of 32 bits without sign has 64. Of a field of 64 bits without
 # sign the values above 2^63 - 1, such as the pacing rate of a socket that does not pace, are all that largest number.
 # There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
@@ -97,6 +97,7 @@ TCP_INFO = pa.schema(
         ("bbr_min_rtt_us", pa.int64()),
         ("bbr_pacing_gain_256ths", pa.int64()),
         ("bbr_cwnd_gain_256ths", pa.int64()),
+        ("bbr_version", pa.int64()),  # null of version 1, whose struct has no such field
     ]
 )
 

@@ -19,7 +19,7 @@ from howdah.validate.comparison import ComparedPoint, Side, compare, measures_of
 from howdah.work.batch import Outcome
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
-from howdah.work.executor import Executor
+from howdah.work.job import Executor
 from howdah.work.prepared import hold, make, prepare
 from howdah.work.results import read_results
 

@@ -15,11 +15,10 @@ from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.record.directory import PARTIAL
 from howdah.record.verdict import read_verdict
-from howdah.work.executor import Executor
-from howdah.work.job import Job, Outcome, Past, Rest, Work
+from howdah.work.experiment import LEAST_FREE_BYTES, free_bytes, tell_of_room
+from howdah.work.job import Executor, Job, Outcome, Past, Rest, Work
 from howdah.work.local import LocalExecutor
 from howdah.work.maker import WORKER
-from howdah.work.room import LEAST_FREE_BYTES, free_bytes, tell_of_room
 
 __all__ = ["WORKER", "Job", "Listener", "Outcome", "Rest", "Work", "run_cells"]
 

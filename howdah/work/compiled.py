@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
-from howdah.profile.long import LongCells
+from howdah.profile.profile import LongCells
 
 
 def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Sequence[Plan]:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forks a process that talks over pipes. It needs to load nothing, because this one has."""
+"""Forks a process that talks over pipes, and binds a process's life to its parent's.
+
+A fork needs to load nothing, because this process has.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gc
 import os
@@ -109,3 +113,19 @@ def _take(streams: tuple[int, int, int]) -> None:
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent dies, and leave if that happened already (prctl(2))."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def be_called(name: str) -> None:
+    """Set the name that ``top`` shows, because a forked process keeps its parent's command line (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from howdah.errors import HowdahError, explain
 from howdah.record.directory import PARTIAL
+from howdah.work.experiment import tell_of_room
 from howdah.work.job import Job, Outcome, Rest, Work
 from howdah.work.maker import WORKER, Makers, Making
-from howdah.work.room import tell_of_room
 
 
 class LocalExecutor:

@@ -20,8 +20,8 @@ from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
-from howdah.profile.computed import Computed
-from howdah.profile.long import LongCells
+from howdah.profile.profile import LongCells
+from howdah.profile.sweep import Computed
 from howdah.record.closure import remembered_sha256
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory

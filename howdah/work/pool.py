@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 
 from howdah.errors import HowdahError
-from howdah.work.parent import die_with_parent
+from howdah.work.forked import die_with_parent
 
 
 @contextmanager

@@ -28,8 +28,8 @@ from howdah.record.provenance import run_key
 from howdah.record.retention import keeps_data
 from howdah.record.run import read_record
 from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells, run_queue
-from howdah.work.executor import Executor
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
+from howdah.work.job import Executor
 from howdah.work.local import LocalExecutor
 from howdah.work.long import LongPlans, LongQueue
 from howdah.work.results import Tell, refresh_all, say

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from howdah.build.secret import code
+from howdah.build.cache import code
 from howdah.build.source_tree import read_tree
 from howdah.codec import encoded
 from howdah.errors import HowdahError, RecordError, explain

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker: ``python -m howdah.work.worker PARENT`` reads runs from its standard input, each a JSON object on a line of
-its own: ``run`` is the directory, ``keep_data`` whether its data stay, ``patience_s`` when it hangs (``patience.py``).
+its own: ``run`` is the directory, ``keep_data`` whether its data stay, ``patience_s`` when it hangs (``Patience``).
 A command forks it instead (``work/maker.py``).
 
 Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
@@ -16,9 +16,13 @@ import json
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from howdah.errors import HowdahError, explain, place_of
+from howdah.engine.engine import RunProgress
+from howdah.engine.life import processor_s
+from howdah.errors import HowdahError, RunFailedError, explain, place_of
 from howdah.metric import known_metrics
 from howdah.record import reading
 from howdah.record.agent import AgentRecord
@@ -27,9 +31,41 @@ from howdah.record.kernel_log import in_use
 from howdah.record.provenance import analysis_sha256
 from howdah.record.run import read_record
 from howdah.unloaded import collect_rarely, leave_pandas_out
-from howdah.work.parent import be_called, die_with_parent
-from howdah.work.patience import Patience
+from howdah.work.forked import be_called, die_with_parent
 from howdah.work.stage import execute, load, read_plan
+
+LOOKS_AFTER_S = 1.0  # of wall time: until then it does not look what was used
+
+
+class Patience:
+    """Progress of a run that this process makes, passed on to ``progress``.
+
+    A call raises RunFailedError where ``limit_s`` of processor time has passed since simulated time last did.
+    ``in_use`` says in words whose code may do it.
+    """
+
+    def __init__(self, progress: RunProgress, limit_s: float, in_use: Callable[[], str]) -> None:
+        self._progress, self._limit_s, self._in_use = progress, limit_s, in_use
+        self._position = ("", 0, 0)
+        self._moved, self._moved_at_core_s = time.monotonic(), 0.0
+
+    def __call__(self, phase: str, done_us: int, of_us: int) -> None:
+        self._progress(phase, done_us, of_us)
+        now = time.monotonic()
+        if self._position != (phase, done_us, of_us):
+            self._position = phase, done_us, of_us
+            self._moved, self._moved_at_core_s = now, processor_s(os.getpid())
+        elif now - self._moved > LOOKS_AFTER_S:
+            self._check(processor_s(os.getpid()) - self._moved_at_core_s)
+
+    def _check(self, spent_s: float) -> None:
+        if spent_s > self._limit_s:
+            phase, done_us, of_us = self._position
+            raise RunFailedError(
+                f"the run hangs, and was ended: {spent_s:.1f} s of a processor passed without simulated time "
+                f"(phase {phase}, {done_us / 1e6:.1f} of {of_us / 1e6:.1f} simulated seconds){self._in_use()}"
+            )
+
 
 NAME = "howdah-worker"
 

@@ -21,8 +21,8 @@ from howdah.cluster import worker
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.run import read_record
+from howdah.work.forked import die_with_parent
 from howdah.work.maker import Makers
-from howdah.work.parent import die_with_parent
 
 RUN, SECONDS = "HOWDAH_BENCH_RUN", "HOWDAH_BENCH_SECONDS"
 PRELOAD = {"DASK_DISTRIBUTED__WORKER__PRELOAD": "tests.bench.copied_run"}

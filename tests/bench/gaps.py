@@ -22,9 +22,8 @@ from typing import Any
 
 from howdah.algorithm import ALGORITHMS
 from howdah.command.common import cores
-from howdah.counterexample.corner import corners
 from howdah.counterexample.goal import read_goal
-from howdah.counterexample.sampler import BATCH
+from howdah.counterexample.sampler import BATCH, corners
 from howdah.counterexample.space import Candidate, Space, read_space, slug, words
 from howdah.counterexample.trial import Trials
 from howdah.place import PROFILES

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disks that give out: full, without inodes, read-only, or with a limit on a file's size, under runs or cache.
 
-Each round has a mount namespace of its own, with a small tmpfs where the command writes. The command ends in words and
-leaves nothing that looks whole; once there is room again, the next one goes on.
+The rounds have a mount namespace of their own, and each a small tmpfs where the command writes. The command ends in
+words and leaves nothing that looks whole; once there is room again, the next one goes on.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from howdah.linux.syscall import unshare
 from tests.faults.sandbox import REBUILT, ROOT, Sandbox
+from tests.faults.starter import Starter
 
 TROUBLES = ("full", "inodes", "read-only", "file size")
 PLACES = ("runs", "report", "cache")
-CLONE_NEWNS = 0x0002_0000
 _PAGE = 4096
 _MOST_BYTES = 2_500_000
 _ROOM = "size=400m,nr_inodes=100000"
@@ -57,10 +56,10 @@ def _namespace() -> list[str]:
 
 
 def run_disks(sandbox: Sandbox, count: int, seed: int, told: Callable[[Disk], None] = lambda _disk: None) -> list[Disk]:
-    """So many rounds, each in a namespace of its own.
+    """So many rounds, in a namespace of their own.
 
-    One process forks them all, having loaded what they need. It has the sandbox's path nowhere but on its standard
-    input: it is none of the processes that a round may leave.
+    The process there has the sandbox's path nowhere but on its standard input: it is none of the processes that a round
+    may leave. Its commands are forks.
     """
     found = []
     command = [*_namespace(), sys.executable, "-m", "tests.faults.disks"]
@@ -98,8 +97,7 @@ def _round(sandbox: Sandbox, disk: Disk) -> None:
     elif disk.place == "report":
         sandbox.copy_reference()
         arguments = ["report", "tiny", "--runs", str(sandbox.runs), "--reanalyse", "--without-prometheus"]
-    limit_bytes = _make_trouble(mounted, disk)
-    disk.ended = sandbox.run(arguments, file_limit_bytes=limit_bytes)
+    disk.ended = sandbox.run(arguments, limits=_make_trouble(mounted, disk))
     said = sandbox.said()
     if disk.ended == -1:
         disk.faults.append(f"it did not end: {said[-1000:]}")
@@ -124,10 +122,10 @@ def _mount_over(place: Path, *, keep: bool) -> None:
             (place / entry.name).symlink_to(entry)
 
 
-def _make_trouble(mounted: Path, disk: Disk) -> int | None:
+def _make_trouble(mounted: Path, disk: Disk) -> dict[str, int]:
     """Take the room away; a limit of a file's size is that of the command's process and is returned."""
     if disk.trouble == "file size":
-        return disk.room
+        return {"RLIMIT_FSIZE": disk.room}
     status = os.statvfs(mounted)
     used_bytes = (status.f_blocks - status.f_bfree) * status.f_frsize
     if disk.trouble == "full":
@@ -136,7 +134,7 @@ def _make_trouble(mounted: Path, disk: Disk) -> int | None:
         _remount(mounted, f"nr_inodes={status.f_files - status.f_ffree + disk.room}")
     else:
         _remount(mounted, "ro")
-    return None
+    return {}
 
 
 def _remount(place: Path, options: str) -> None:
@@ -147,38 +145,22 @@ def _call(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def _forked(root: Path, disk: Disk) -> Disk:
-    """The round in a child with a namespace of its own, which goes with it."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        try:
-            unshare(CLONE_NEWNS)
-            sandbox = Sandbox(root)
-            sandbox.reference = root / "reference" / "tiny"
-            _round(sandbox, disk)
-        except BaseException:  # noqa: BLE001 - a round that fails is told of, and the next one begins
-            disk.faults.append(f"the round itself failed: {traceback.format_exc()[-2000:]}")
-        finally:
-            os.write(writing, json.dumps(asdict(disk)).encode())
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as said:
-        answer = said.read()
-    _, status = os.waitpid(child, 0)
-    if not answer:
-        disk.faults.append(f"the round itself ended with status {status}")
-        return disk
-    return Disk(**json.loads(answer))
-
-
 def main() -> int:
+    starter = Starter()
     for line in sys.stdin:
         asked = json.loads(line)
-        disk = _forked(Path(asked["root"]), Disk(**asked["disk"]))
+        sandbox, disk = Sandbox(Path(asked["root"])), Disk(**asked["disk"])
+        sandbox.reference = sandbox.root / "reference" / "tiny"
+        sandbox.starter = starter
+        try:
+            _round(sandbox, disk)
+        except Exception:  # noqa: BLE001 - a round that fails is told of, and the next one begins
+            disk.faults.append(f"the round itself failed: {traceback.format_exc()[-2000:]}")
+        for mount in sandbox.mounts():
+            _call("umount", "--lazy", mount.split()[4])
         sys.stdout.write(json.dumps(asdict(disk)) + "\n")
         sys.stdout.flush()
+    starter.end()
     return 0
 
 

@@ -106,12 +106,11 @@ class Sandbox:
         own = {"HOWDAH_CACHE": str(self.cache), "HOWDAH_MEMORY_DIR": str(self._memory), "PYTHONPATH": str(ROOT)}
         return {**os.environ, **places, **own, "LC_ALL": "C.UTF-8"}
 
-    def start(self, arguments: list[str], file_limit_bytes: int | None = None) -> subprocess.Popen[bytes]:
+    def start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
         """``howdah ARGUMENTS`` as the leader of a session, as in a terminal of its own."""
-        limit = [] if file_limit_bytes is None else ["prlimit", f"--fsize={file_limit_bytes}"]
         with (self.root / "said.txt").open("wb") as said:
             return subprocess.Popen(
-                [*limit, sys.executable, "-m", "howdah.command.main", *arguments],
+                [sys.executable, "-m", "howdah.command.main", *arguments],
                 cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
@@ -144,10 +143,9 @@ class Sandbox:
     def said(self) -> str:
         return (self.root / "said.txt").read_text(errors="replace")
 
-    def run(self, arguments: list[str], limit_s: float = 300.0, file_limit_bytes: int | None = None) -> int:
-        """The command to its end, which is its status; -1 where it does not come."""
-        is_forked = self.starter is not None and file_limit_bytes is None
-        process = self.fork(arguments) if is_forked else self.start(arguments, file_limit_bytes)
+    def run(self, arguments: list[str], limit_s: float = 300.0, limits: dict[str, int] | None = None) -> int:
+        """The command to its end, which is its status; -1 where it does not come. A fork may have limits."""
+        process = self.fork(arguments, limits=limits) if self.starter else self.start(arguments)
         try:
             return process.wait(limit_s)
         except subprocess.TimeoutExpired:

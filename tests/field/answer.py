@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from howdah.build.cache import content_key
-from howdah.build.lock import locked
+from howdah.build.cache import content_key, locked
 from howdah.record import table as store
 from howdah.record.connections import read_connections
 from howdah.record.directory import RunDirectory, read_json

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.ingest.capture_clock import read_clock
+from howdah.ingest.capture import read_clock
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 

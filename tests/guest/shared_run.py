@@ -11,8 +11,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from howdah.build.cache import content_key
-from howdah.build.lock import locked
+from howdah.build.cache import content_key, locked
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory

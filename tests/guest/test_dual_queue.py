@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.ingest.capture_clock import read_clock
+from howdah.ingest.capture import read_clock
 from howdah.ingest.framed import read_frames
 from howdah.ingest.netlink import messages
 from howdah.linux.netlink.message import parse_attributes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from howdah.build.kconfig import read_wanted
+from howdah.build.kernel_make import read_wanted
 
 MAKEFILE = """\
 VERSION = 6

@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 from howdah.build.accelerator import QEMU
-from howdah.build.cache import Cache, cache_root
+from howdah.build.cache import Cache, cache_root, require_plain
 from howdah.build.kernel_source import find_source
-from howdah.build.plain_path import require_plain
 from howdah.command.main import main
 from howdah.engine.vm.machine import QemuMachine, Speed, command_line
 from howdah.errors import HowdahError

@@ -5,14 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.atlas_paper import Paper, profile
+from tests.unit.test_atlas_papers import profile
 
 NAMES = ("advnet-bbr", "advnet-vegas")
-PAPER = Paper("AdvNet_", "advnet", NAMES)
-
-
-def test_every_entry_is_claimed() -> None:
-    PAPER.check()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,9 +73,3 @@ def test_the_ends_of_the_order_are_expected_to_use_what_was_not_lost(name: str) 
     assert scores is not None
     ends = list(scores.items())[:: len(scores) - 1]
     assert expected == {case: f"{100 * (1 - score):.2f} %" for case, score in ends}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_quick_atlas_makes_runs_of_the_full_one(name: str) -> None:
-    whole, part = ({cell.run for cell in profile(name, quick=quick).cells()} for quick in (False, True))
-    assert part < whole

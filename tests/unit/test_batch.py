@@ -164,7 +164,7 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
     worker = textwrap.dedent(
         f"""
         import os, sys, time
-        from howdah.work.parent import die_with_parent
+        from howdah.work.forked import die_with_parent
         die_with_parent(int(sys.argv[2]))
         open({str(pidfile)!r} + ".new", "w").write(str(os.getpid()))
         os.rename({str(pidfile)!r} + ".new", {str(pidfile)!r})

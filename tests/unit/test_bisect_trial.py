@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from howdah.bisect import revision
+from howdah.bisect import trial
 from howdah.bisect.trial import BAD, GOOD, SKIP, KernelTrial, chosen_claims
 from howdah.build.cache import Cache
 from howdah.errors import EngineUnavailableError, HowdahError
@@ -78,7 +78,7 @@ class _Bench:
         monkeypatch.setattr(prepared, "WORKER", worker)
         monkeypatch.setattr(prepared, "find_engine", lambda _name: self.engine)
         self.build: Callable[[], None] = lambda: None
-        monkeypatch.setattr(revision, "build_kernel", lambda *_arguments, **_more: self.build())
+        monkeypatch.setattr(trial, "build_kernel", lambda *_arguments, **_more: self.build())
         cache = Cache(root / "cache")
         cache.root.mkdir()
         self.trial = KernelTrial(

@@ -13,8 +13,7 @@ import pytest
 
 from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, file_sha256
-from howdah.build.module_build import ModuleFailure
-from howdah.build.target import Target
+from howdah.build.module_build import ModuleFailure, Target
 from howdah.errors import HowdahError
 
 SOURCE = """\

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from howdah.claim.claims import decided
 from howdah.claim.comparison import Interval
-from howdah.claim.contradiction import decided
 from howdah.claim.expectation import (
     Compared,
     bounds,

@@ -19,7 +19,7 @@ from howdah.claim.comparison import (
     welch_difference,
 )
 from howdah.claim.expectation import compare
-from howdah.claim.points import axis_order
+from howdah.claim.judging import axis_order
 from howdah.claim.sample import Sample
 from howdah.measure.statistics import statistic
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from howdah.claim.points import pooled
+from howdah.claim.judging import pooled
 from howdah.claim.sample import Field, Made, Sample, SelectionError, sample, select
 from howdah.profile.claim import SelectorSection
 from howdah.profile.control import ControlSection

@@ -23,7 +23,7 @@ from distributed.utils import key_split
 
 from howdah.build.cache import Cache
 from howdah.cluster import executor as module
-from howdah.cluster import tally, worker
+from howdah.cluster import worker, workers
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.message import Order, RunProgress, Unready
 from howdah.errors import HowdahError
@@ -87,7 +87,7 @@ def test_its_numbers_are_there_while_it_goes_on(
     lost = iter([CancelledError()])
     client = Client(lambda order, n: next(lost, None) or make_answer(tmp_path / f"w{n}", order))
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"), runs=tmp_path)
-    monkeypatch.setattr(tally, "_EVERY_S", 0.0)
+    monkeypatch.setattr(workers, "_EVERY_S", 0.0)
     executor.open(jobs)
     for job in jobs[:2]:
         executor.give(job)

@@ -16,9 +16,9 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 pytest.importorskip("asyncssh", reason="asyncssh is not installed")
 
 from howdah.cluster import worker
-from howdah.cluster.call import call
 from howdah.cluster.certificate import make_certificates
 from howdah.cluster.connect import connected
+from howdah.cluster.message import call
 from howdah.cluster.place import Place
 from howdah.cluster.remote import read_settings
 from howdah.errors import HowdahError

@@ -20,8 +20,7 @@ from howdah.build.packed_piece import PackedPiece, Piece
 from howdah.build.supply import take
 from howdah.cluster import worker
 from howdah.cluster import workers as module
-from howdah.cluster.call import WorkerUnreachableError
-from howdah.cluster.message import WantedBundle
+from howdah.cluster.message import WantedBundle, WorkerUnreachableError
 from howdah.cluster.store import Store
 from howdah.cluster.workers import Load, Workers
 from howdah.engine.engine_bundle import EngineBundle

@@ -47,6 +47,7 @@ BITS: dict[str, dict[str, int]] = {
         "time_ns": OURS,
         "state": 8,
         "bbr_bandwidth_bytes_per_second": 64,
+        "bbr_version": 8,
         **dict.fromkeys(["bbr_min_rtt_us", "bbr_pacing_gain_256ths", "bbr_cwnd_gain_256ths"], 32),
         "ca_state": 8,
         **dict.fromkeys(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.build.compiler_cache import CompilerCache, compiler_cache
+from howdah.build.kernel_make import CompilerCache, compiler_cache
 
 
 def _compile(cache: Cache, entry: Path, text: str, *, plain: bool = False) -> bytes:

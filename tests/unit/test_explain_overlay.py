@@ -15,7 +15,7 @@ from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
 from howdah.number import duration
 from howdah.profile import load
-from howdah.profile.recorded import RecordedSection
+from howdah.profile.experiment import RecordedSection
 from tests.explain.damage import pcap
 from tests.explain.made import HEADERS, MSS, transfer
 from tests.explain.made import Path as Drawn

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError
 from howdah.plan.sizes import sampler
-from howdah.profile.published_sizes import PUBLISHED_SIZES
+from howdah.profile.size_table import PUBLISHED_SIZES
 from howdah.profile.sizes import SizesSection
 from tests.unit.profile_factory import make_one, make_plans
 

@@ -200,16 +200,22 @@ def test_struct_tcp_info_is_read_by_its_length(length: int, has_wnd: bool, tail:
     assert report.sources["tcp_info"].counts["unknown_tail_bytes"] == tail
 
 
-@pytest.mark.parametrize("more", [b"", bytes(40)], ids=["as Linux has it", "version 3"])
-def test_what_a_control_tells_of_itself_is_read_if_it_is_bbrs(more: bytes, run: RunDirectory) -> None:
+@pytest.mark.parametrize(
+    ("more", "version"),
+    [(b"", None), (bytes(16) + bytes([0, 1, 0, 3]) + bytes(12), 3)],
+    ids=["as Linux has it", "version 3"],
+)
+def test_what_a_control_tells_of_itself_is_read_if_it_is_bbrs(
+    more: bytes, version: int | None, run: RunDirectory
+) -> None:
     """struct tcp_bbr_info: bandwidth in two halves, least RTT, gains; struct tcpvegas_info is another attribute."""
     bbr = struct.pack("<IIIII", 5, 1, 60_000, 739, 512)
     answers = [_diag(bytes(248)) + _attribute(16, bbr + more), _diag(bytes(248)) + _attribute(3, bytes(16))]
     (run.raw / "tcp_info.bin").write_bytes(b"".join(_frame(answer, 20) for answer in answers))
     ingest(run)
-    names = ("bandwidth_bytes_per_second", "min_rtt_us", "pacing_gain_256ths", "cwnd_gain_256ths")
+    names = ("bandwidth_bytes_per_second", "min_rtt_us", "pacing_gain_256ths", "cwnd_gain_256ths", "version")
     found = [tuple(row[f"bbr_{name}"] for name in names) for row in store.read(run, "tcp_info").to_pylist()]
-    assert sorted(found, key=str) == [(2**32 + 5, 60_000, 739, 512), (None,) * 4]
+    assert sorted(found, key=str) == [(2**32 + 5, 60_000, 739, 512, version), (None,) * 5]
 
 
 def test_the_largest_value_of_every_field_of_a_socket_is_kept(run: RunDirectory) -> None:

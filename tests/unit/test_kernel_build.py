@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build import kconfig
+from howdah.build import kernel_make
 from howdah.build import uml_kernel as kernel_module
 from howdah.build.cache import Cache, Progress
-from howdah.build.kconfig import read_wanted
 from howdah.build.kernel_build import KernelBuild, failure, is_kept_output, is_kept_source
+from howdah.build.kernel_make import read_wanted
 from howdah.build.kernel_source import KernelSource
 from howdah.build.supervise import CommandFailedError
 from howdah.build.tools import Tools
@@ -128,8 +128,8 @@ def test_the_key_follows_source_options_and_compiler(monkeypatch: pytest.MonkeyP
     assert kernel_module.kernel_key(source) != first
     monkeypatch.setattr(kernel_module, "compiler_version", lambda: "gcc 12")
     fragment = tmp_path / "kernel.config"
-    fragment.write_text(kconfig.FRAGMENT.read_text() + "# [required before 6.3]\nCONFIG_A=y\n")
-    monkeypatch.setattr(kconfig, "FRAGMENT", fragment)
+    fragment.write_text(kernel_make.FRAGMENT.read_text() + "# [required before 6.3]\nCONFIG_A=y\n")
+    monkeypatch.setattr(kernel_make, "FRAGMENT", fragment)
     assert kernel_module.kernel_key(source) == first, "an option of other releases changes nothing"
     old = KernelSource("a", "", "one", release=(5, 10))
     old_key = kernel_module.kernel_key(old)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build.kconfig import read_wanted, taken
+from howdah.build.kernel_make import read_wanted, taken
 
 
 def test_the_shipped_list_is_readable_and_each_option_stands_once() -> None:

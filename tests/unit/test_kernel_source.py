@@ -11,8 +11,7 @@ import pytest
 
 from howdah.build import source_package as package
 from howdah.build.cache import Cache
-from howdah.build.kernel_source import find_source
-from howdah.build.patch_set import find_patches, patch_sets
+from howdah.build.kernel_source import find_patches, find_source, patch_sets
 from howdah.errors import HowdahError
 
 _MAKEFILE = "VERSION = 6\nPATCHLEVEL = 99\nSUBLEVEL = 1\nEXTRAVERSION = -rc2\n"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from howdah.build import secret
+from howdah.build import cache
 from howdah.library import gathered, index
 from howdah.library.index import FILE
 from howdah.record import state
@@ -153,7 +153,7 @@ def test_one_that_is_not_what_it_should_be_is_as_good_as_none(
 
 def test_one_of_another_user_is_as_good_as_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables(root)
-    monkeypatch.setattr(secret, "secret", lambda: b"another")
+    monkeypatch.setattr(cache, "secret", lambda: b"another")
     read = runs_read(monkeypatch)
     tables(root)
     assert sorted(read) == sorted(run.name for run in _runs(root))

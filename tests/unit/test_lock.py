@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build.lock import locked
+from howdah.build.cache import locked
 from howdah.engine import host, share
 from howdah.engine.registry import engine
 from howdah.plan.plan import Plan
@@ -20,7 +20,7 @@ from tests.unit.plan_factory import make_plan
 HOLDER = """\
 import sys
 from pathlib import Path
-from howdah.build.lock import locked
+from howdah.build.cache import locked
 with locked(Path(sys.argv[1]), lambda: None):
     print("mine", flush=True)
     sys.stdin.read()

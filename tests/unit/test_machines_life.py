@@ -25,9 +25,8 @@ from howdah.machines.inventory import MachineSetDirectory, directory_of, write_i
 from howdah.machines.kernel import MachineKernel
 from howdah.machines.life import Starting, bring_up, clear, take_down
 from howdah.machines.machine_set import MachineSet, load_machine_set
-from howdah.machines.process import Remembered, remember, start_ticks
 from howdah.machines.ssh import UnreachableError, Way
-from howdah.machines.state import MachineSetState, MachineState, locked, read_state
+from howdah.machines.state import MachineSetState, MachineState, Remembered, locked, read_state, remember, start_ticks
 
 MACHINES = """\
 name: attic

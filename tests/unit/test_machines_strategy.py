@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.machines import strategy as chosen
-from howdah.machines.strategy import strategy
+from howdah.machines import provision as chosen
+from howdah.machines.provision import strategy
 from tests.playbook_sandbox import ansible_program
 
 _PLAY = """\

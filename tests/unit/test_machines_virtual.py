@@ -17,11 +17,9 @@ from howdah.machines.inventory import directory_of, inventory_of
 from howdah.machines.kernel import provide_machine_kernel
 from howdah.machines.life import hub_of, macs_of, plugs_of
 from howdah.machines.machine_set import load_machine_set
-from howdah.machines.personal import MANAGE_ADDRESS, personal_files, write_initrd
-from howdah.machines.process import Remembered
+from howdah.machines.personal import MANAGE_ADDRESS, personal_files, write_initrd, write_seed
 from howdah.machines.qemu import MANAGE_MAC, Hub, Plug, VirtualMachine, command_line
-from howdah.machines.seed import write_seed
-from howdah.machines.state import MachineSetState, MachineState
+from howdah.machines.state import MachineSetState, MachineState, Remembered
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "playbooks" / "machines" / "virtual.yaml"

@@ -266,11 +266,18 @@ STARTUP, DRAIN = 739, 88  # gains of BBR in 256ths
 
 
 def startup(
-    rates: list[int], *, retransmitted: int = 0, state: int = OPEN, marked: int = 0, algorithm: str = "bbr"
+    rates: list[int],
+    *,
+    retransmitted: int = 0,
+    state: int = OPEN,
+    marked: int = 0,
+    algorithm: str = "bbr",
+    version: int = 0,
 ) -> str:
     """BBR enters Drain at the ACK at 400 ms, RTT 40 ms; ``rates`` are read every 10 ms, the last one at that ACK.
 
-    Retransmissions are of the last 60 ms, when the state is ``state``; a hundred segments are delivered a reading.
+    A socket of ``version`` 0 does not answer with struct tcp_bbr_info. Retransmissions are of the last 60 ms, when
+    the state is ``state``; a hundred segments are delivered a reading.
     """
     times = [float(10 * number) for number in range(42)]
     trace = make_trace(
@@ -291,7 +298,8 @@ def startup(
         delivered_packets=[100 * number for number in range(count)],
         total_retrans_packets=[0] * (count - 6) + [retransmitted * step // 6 for step in range(1, 7)],
         ca_state=[OPEN] * (count - 6) + [state] * 6,
-        **({"bbr_pacing_gain_256ths": [STARTUP] * (count - 1) + [DRAIN]} if algorithm != "bbr" else {}),
+        **({"bbr_pacing_gain_256ths": [STARTUP] * (count - 1) + [DRAIN]} if version else {}),
+        **({"bbr_version": [version] * count} if version > 1 else {}),
     )
 
 
@@ -311,7 +319,13 @@ def test_bbr_whose_rate_had_stopped_is_not_left_by_the_losses_of_that_time() -> 
 
 @pytest.mark.parametrize("algorithm", ["bbr", "bbr3", "mine"])
 def test_bbr_version_3_leaves_startup_by_loss(algorithm: str) -> None:
-    assert startup(RISING, retransmitted=60, state=RECOVERY, algorithm=algorithm) == "loss"
+    assert startup(RISING, retransmitted=60, state=RECOVERY, algorithm=algorithm, version=3) == "loss"
+
+
+def test_bbr_version_1_leaves_startup_by_its_rate_alone_however_seldom_that_was_read() -> None:
+    assert startup(RISING, retransmitted=60, state=RECOVERY, version=1) == "bbr-drain"
+    assert startup(RISING[-6:], retransmitted=60, state=RECOVERY, marked=9, version=1) == "bbr-drain"
+    assert startup(RISING[-6:], retransmitted=60, state=RECOVERY) == "loss"
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ import pytest
 
 from howdah.build import modules
 from howdah.build.cache import Cache
-from howdah.build.modinfo import module_information
 from howdah.build.module_build import ModuleFailure, blame
 from howdah.build.modules import ModuleSet
 from howdah.build.uml_kernel import Kernel, load_kernel
 from howdah.errors import HowdahError
+from howdah.profile.ready import module_information
 from tests.built_modules import build_modules
 
 _MAGIC = b"\0vermagic=6.12.1 mod_unload \0name=tcp_mine\0srcversion=ABC\0"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from howdah.bisect import revision
+from howdah.bisect import trial
 from howdah.build import uml_kernel as kernel_module
 from howdah.build.cache import Cache
 from howdah.build.kernel_source import KernelSource
@@ -117,7 +117,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr(prepared, "WORKER", worker)
     monkeypatch.setattr(prepared, "find_engine", lambda _name: _Engine())
     monkeypatch.setattr(
-        revision,
+        trial,
         "build_kernel",
         lambda tree, *_rest: SimpleNamespace(image_sha256=_content(Path(tree)), interface="the same"),
     )

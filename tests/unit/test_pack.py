@@ -25,8 +25,7 @@ from howdah.command.main import main
 from howdah.pack import archive as archive_module
 from howdah.pack import pack as pack_module
 from howdah.pack.archive import FORMAT, PackError, extract, size_on_disk, write_archive
-from howdah.pack.content import PackedFile
-from howdah.pack.local import Paths, paths_in
+from howdah.pack.content import PackedFile, Paths, paths_in
 from howdah.pack.pack import pack, unpack
 from howdah.record import raw as raw_module
 from howdah.record.digest import seal

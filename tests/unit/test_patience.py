@@ -6,16 +6,16 @@ from __future__ import annotations
 import pytest
 
 from howdah.errors import RunFailedError
-from howdah.work import patience
-from howdah.work.patience import Patience
+from howdah.work import worker
+from howdah.work.worker import Patience
 
 
 @pytest.fixture
 def used_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the processor spent; the test sets it."""
     spent = [0.0]
-    monkeypatch.setattr(patience, "processor_s", lambda _pid: spent[0])
-    monkeypatch.setattr(patience, "LOOKS_AFTER_S", -1.0)
+    monkeypatch.setattr(worker, "processor_s", lambda _pid: spent[0])
+    monkeypatch.setattr(worker, "LOOKS_AFTER_S", -1.0)
     return spent
 
 

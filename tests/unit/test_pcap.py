@@ -15,7 +15,7 @@ from collectors import pcap
 from collectors.collector import CollectorError, Surroundings
 from collectors.pcap import PcapCollector, capture_command, parse_closing
 from collectors.record import OwnNamespace
-from howdah.ingest.pcap import count_packets, ingest_captures
+from howdah.ingest.capture import count_packets, ingest_captures
 from howdah.linux.output import Output
 from tests.unit.plan_factory import make_plan
 

@@ -13,8 +13,7 @@ import pytest
 
 from howdah.build.cache import Cache
 from howdah.build.kernel_build import RECORD, KbuildError
-from howdah.build.prepared_kernel import forget_kernels, prepared_kernel, remember_kernel
-from howdah.build.uml_kernel import Kernel, load_kernel
+from howdah.build.uml_kernel import Kernel, forget_kernels, load_kernel, prepared_kernel, remember_kernel
 from howdah.engine.uml import build as build_module
 from howdah.errors import HowdahError
 
@@ -53,7 +52,7 @@ def test_a_run_is_told_by_its_environment(tmp_path: Path) -> None:
     remember_kernel(TREE, kernel(cache, "first"))
     code = (
         "import sys; from pathlib import Path; from howdah.build.cache import Cache\n"
-        "from howdah.build.prepared_kernel import prepared_kernel\n"
+        "from howdah.build.uml_kernel import prepared_kernel\n"
         "print(prepared_kernel(sys.argv[1], Cache(Path(sys.argv[2]))).key)"
     )
     done = subprocess.run([sys.executable, "-c", code, TREE, tmp_path], capture_output=True, text=True, check=True)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.gaps import packed, unpacked
@@ -70,6 +72,28 @@ def test_rounds_follow_each_other_as_in_mm_link(tmp_path: Path) -> None:
     assert found.until(np.array(ms) * 1_000_000).tolist() == [2, 2, 3, 3, 6, 6, 7, 7, 10, 11]
     assert found.until(-1) == 0
     assert found.until(np.array(ms) * 1e6).tolist() == found.until(np.array(ms) * 1_000_000).tolist()
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    gaps_ms=st.lists(st.integers(0, 3) | st.integers(0, 3900), min_size=1, max_size=40),
+    end=st.sampled_from(["\n", "\r\n"]),
+    whole_last_line=st.booleans(),
+    before=st.sampled_from(["", " ", "\t"]),
+)
+def test_what_mm_link_takes_is_taken_as_mm_link_does(
+    tmp_path: Path, gaps_ms: list[int], end: str, whole_last_line: bool, before: str
+) -> None:
+    """Times that never decrease, however many are equal and however long nothing passes; the last one is the round."""
+    times_ms = list(accumulate(gaps_ms))
+    times_ms[-1] = max(times_ms[-1], 1)
+    content = end.join(f"{before}{time}" for time in times_ms) + (end if whole_last_line else "")
+    found = opportunities(plan_of(tmp_path, content))
+    assert found is not None
+    model = [at + number * times_ms[-1] for number in range(4000 // times_ms[-1] + 1) for at in times_ms]
+    for moment_ms in {*times_ms, 1, 1999, 4000}:
+        if moment_ms <= 4000:
+            assert found.until(moment_ms * 1_000_000) == sum(at <= moment_ms for at in model)
 
 
 def test_a_question_copies_no_opportunities(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from howdah.build.patch_set import patch_sets
+from howdah.build.kernel_source import patch_sets
 from howdah.errors import ProfileError
 from howdah.place import DOCS
 from howdah.plan.compile import compile_plan

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.uml.guest import sweep
-from howdah.machines.process import start_ticks
+from howdah.machines.state import start_ticks
 from howdah.record.directory import is_abandoned
 from howdah.running import is_running, stat_fields
 from howdah.scratch import sweep_left

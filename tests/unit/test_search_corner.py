@@ -12,8 +12,7 @@ import pytest
 
 pytest.importorskip("optuna", reason="optuna is not installed")
 
-from howdah.counterexample.corner import corners
-from howdah.counterexample.sampler import BATCH, Sampler
+from howdah.counterexample.sampler import BATCH, Sampler, corners
 from howdah.counterexample.space import Space, read_space
 from howdah.place import PROFILES
 from howdah.profile import load

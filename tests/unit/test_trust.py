@@ -25,6 +25,7 @@ from howdah.work import again
 from howdah.work.again import make_again
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.trust import UntrustedError, check_trust, signed
+from tests.durations import ROOT
 from tests.unit.plan_factory import make_plan
 from tests.unit.traffic_factory import make_stack
 
@@ -64,6 +65,7 @@ def test_a_plan_of_howdahs_own_names_nothing() -> None:
     assert signed(_RECORD, make_plan(), make_plan().to_json()).made_here is None
 
 
+_SMALL = ROOT / "tests" / "extension"  # of a stack, all that lies beside its file is read
 _NAMING = {
     "kernel": dataclasses.replace(make_plan(), kernel="linux"),
     "kernel of a part": dataclasses.replace(make_plan(), machine_kernels={"receiver": "./linux"}),
@@ -72,8 +74,10 @@ _NAMING = {
     "engine machines": dataclasses.replace(make_plan(), engine="machines"),
     "engine ns2": dataclasses.replace(make_plan(), engine="ns2"),
     "engine of another": dataclasses.replace(make_plan(), engine="mine"),
-    "stack": _flow(receiver_stack=dataclasses.replace(make_stack("s"), file="/tmp/s.yaml")),
-    "stack beside those of howdah": _flow(sender_stack=dataclasses.replace(make_stack("s"), file="stacks/../s.yaml")),
+    "stack": _flow(receiver_stack=dataclasses.replace(make_stack("s"), file=f"{_SMALL}/s.yaml")),
+    "stack beside those of howdah": _flow(
+        sender_stack=dataclasses.replace(make_stack("s"), file=f"stacks/../{_SMALL.relative_to(ROOT)}/s.yaml")
+    ),
     "program": _flow(program=PROGRAM),
 }
 

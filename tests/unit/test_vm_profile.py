@@ -26,7 +26,7 @@ from howdah.engine.vm.tally import (
     write,
 )
 from howdah.errors import HowdahError
-from howdah.ingest.finite_processor import ingest_finite_processor
+from howdah.ingest.cpu import ingest_finite_processor
 from howdah.ingest.source import Context
 from howdah.judge.busy import excused, idle_of
 from howdah.judge.collection import reading_gaps

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.build.preload import library, variable
+from howdah.build.tools import library, variable
 from howdah.engine.vm.machine import WARP
 from howdah.errors import HowdahError
 

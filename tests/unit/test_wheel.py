@@ -23,8 +23,7 @@ from howdah.machines.image import sources_key
 from howdah.place import PROFILES
 from howdah.profile.schema import json_schema
 from howdah.record.provenance import agent_sha256, analysis_sha256, sha256_text
-from howdah.work.catalogue import shipped_profiles
-from howdah.work.named import find_profile
+from howdah.work.catalogue import find_profile, shipped_profiles
 from tests.wheel import ROOT, build, install, run
 
 # Of the packages of the project, those that a program is made of.

@@ -16,8 +16,7 @@ import pytest
 
 from howdah.build.accelerator import QEMU
 from howdah.build.cache import Cache
-from howdah.build.preload import library
-from howdah.build.tools import build_tools
+from howdah.build.tools import build_tools, library
 from howdah.engine.vm.machine import WARP, QemuMachine, Speed, run
 from howdah.errors import RunFailedError
 

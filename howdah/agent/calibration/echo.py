@@ -16,7 +16,7 @@ from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
-from howdah.plan.path import PROBE_EVERY_US, PROBES
+from howdah.plan.path import PROBES, Path
 from howdah.plan.plan import CalibrationTarget
 
 _SO_TIMESTAMPNS = 35
@@ -26,7 +26,6 @@ _REQUEST, _REPLY = 8, 0
 _IDENTIFIER = 0x4844
 _OFFSET_NS = 7 * MS  # from the emulator's own probes
 _MARGIN_NS = 50 * MS
-_EVERY_NS = PROBE_EVERY_US * 1000
 
 
 def checksum(data: bytes) -> int:
@@ -92,10 +91,13 @@ def _open(namespace: Namespace, address: str) -> socket.socket:
 
 
 def measure_round_trips(
-    targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, start_ns: int
+    path: Path, targets: list[CalibrationTarget], namespaces: dict[str, Namespace], loop: Loop, start_ns: int
 ) -> list[dict[str, Any]]:
     """``{"sender", "receiver", "round_trip_ns": [least, median, largest] or null, "sent", "received"}`` of each target
-    whose sender is here, at the same time as the emulator sends its probes."""
+    whose sender is here, while the emulator sends its probes. The targets take turns, so that on a slow path no request
+    waits for another."""
+    gap_ns = path.probe_gap_us(len(targets)) * 1000
+    every_ns = len(targets) * gap_ns
     echoes = []
     for number, target in enumerate(targets):
         if target.sender not in namespaces:
@@ -103,12 +105,12 @@ def measure_round_trips(
         opened = _open(namespaces[target.sender], target.sender_address)
         echo = _Echo(opened, target.receiver_address, number)
         for probe in range(PROBES):
-            loop.at(start_ns + _OFFSET_NS + probe * _EVERY_NS, echo.send)
+            loop.at(start_ns + _OFFSET_NS + number * gap_ns + probe * every_ns, echo.send)
         echoes.append((target, echo))
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in targets)
     varies_us = max(target.variation_us + target.variation_reverse_us for target in targets)
     if echoes:
-        loop.run_until(start_ns + PROBES * _EVERY_NS + (longest_us + varies_us) * 1000 + 2 * _MARGIN_NS)
+        loop.run_until(start_ns + PROBES * every_ns + (longest_us + varies_us) * 1000 + 2 * _MARGIN_NS)
     found = []
     for target, echo in echoes:
         trips = echo.round_trips_ns()

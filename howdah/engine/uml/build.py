@@ -14,10 +14,17 @@ from howdah.build.kernel_build import KbuildError
 from howdah.build.module_sources import Extras
 from howdah.build.modules import Module, ModuleSet, modules_recipe, project_sources, provide_modules
 from howdah.build.own_loader import image_of_tree
-from howdah.build.prepared_kernel import prepared_kernel, remember_kernel, remember_refusal
 from howdah.build.supply import offered
 from howdah.build.tools import Tools, build_tools
-from howdah.build.uml_kernel import Kernel, build_kernel, for_modules, kernel_recipe
+from howdah.build.uml_kernel import (
+    Kernel,
+    build_kernel,
+    for_modules,
+    kernel_recipe,
+    prepared_kernel,
+    remember_kernel,
+    remember_refusal,
+)
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.share import build_agent
 

@@ -15,10 +15,9 @@ from howdah.build.cpio import Writer
 from howdah.build.guest_tree import GuestTree, build_tree, further_packages
 from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
-from howdah.build.preload import library
 from howdah.build.stock_kernel import StockKernel, provide_kernel
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.build.tools import FIRST, Tools, build_tools, compiler_version
+from howdah.build.tools import FIRST, Tools, build_tools, compiler_version, library
 from howdah.engine.agent_record import check_agent
 from howdah.engine.check import lacks_of
 from howdah.engine.engine import BuildProgress, Lack, RunProgress, require

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.accelerator import QEMU
-from howdah.build.plain_path import qemu_value
-from howdah.build.preload import variable
+from howdah.build.cache import qemu_value
+from howdah.build.tools import variable
 from howdah.distribution import installing
 from howdah.engine.crash import crash
 from howdah.engine.ending import EXIT_FILE, Ending, runtime_base

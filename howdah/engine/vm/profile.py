@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.accelerator import QEMU
-from howdah.build.cache import Cache, Progress, content_key
+from howdah.build.cache import Cache, Progress, content_key, qemu_value
 from howdah.build.cpio import Writer
 from howdah.build.guest_tree import GuestTree, build_tree
-from howdah.build.plain_path import qemu_value
 from howdah.build.stock_kernel import StockKernel
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import compiler_version

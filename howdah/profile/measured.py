@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates that somebody measured, in a CSV or in a result of iperf3: points of time and rate. Every complaint names the
-file and the line."""
+"""What somebody measured, in files: rates in a CSV or in a result of iperf3, and delays, from which a path draws. Every
+complaint names the file and the line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from howdah.errors import ProfileError, nearest
 from howdah.quantity import QuantityError, parse_duration, parse_rate
@@ -196,3 +197,36 @@ def _measured(points: list[_Point], name: str, end_s: float | None = None) -> Me
     if not any(point.rate for point in points):
         raise ProfileError("every rate is 0", where=name, hint="a link carries something")
     return MeasuredRates([point.time_s - first for point in points], [point.rate for point in points], last - first)
+
+
+MOST_DELAYS = 1_000_000
+_LARGEST_DELAYS_BYTES = 16 << 20
+_DELAY_FORM = "write one delay with its unit on each line: 3 ms"
+
+
+def read_delays(file: Path, where: str) -> list[int]:
+    """In microseconds, sorted. Raises ProfileError."""
+    try:
+        if file.stat().st_size > _LARGEST_DELAYS_BYTES:
+            raise ProfileError(
+                f"{file} is larger than {_LARGEST_DELAYS_BYTES >> 20} MiB, too large for delays", where=where
+            )
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ProfileError(f"the delays {file} cannot be read: {reason}", where=where, hint=_DELAY_FORM) from None
+    delays = []
+    for number, line in enumerate(lines, start=1):
+        entry = line.partition("#")[0].strip()
+        if not entry:
+            continue
+        try:
+            delays.append(parse_duration(entry))
+        except QuantityError as error:
+            raise ProfileError(str(error), where=f"{file}:{number}", hint=_DELAY_FORM) from None
+    if not any(delays):
+        what = f"{file} has no delay above 0" if delays else f"{file} has no delays"
+        raise ProfileError(what, where=where, hint=_DELAY_FORM)
+    if len(delays) > MOST_DELAYS:
+        raise ProfileError(f"{file} has {len(delays)} delays, more than {MOST_DELAYS}", where=where)
+    return sorted(delays)
