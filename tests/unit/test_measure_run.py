@@ -65,7 +65,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def test_the_recorded_flow_leaves_slow_start_where_the_kernels_text_says(run: RunDirectory) -> None:
-    rows = metrics_of(run, plan_of_recording())
+    rows = measured(run, plan_of_recording())
     # The sender's first finite ssthresh in trace.txt is 67, at 0.273502 s; the record before is at 0.272291 s.
     assert rows["exit_cwnd_packets"]["value"] == 67
     assert rows["exit_cause"]["value"] == "ack-train"
@@ -91,7 +91,7 @@ def test_every_row_has_the_columns_of_the_format(run: RunDirectory) -> None:
         "value",
         "unit",
     }
-    for row in metrics_of(run, plan_of_recording()).values():
+    for row in measured(run, plan_of_recording()).values():
         assert set(row) - {"why"} == names
         assert (row["value"] is None) == ("why" in row)
 
@@ -124,7 +124,7 @@ def test_without_any_raw_data_there_are_still_rows(tmp_path: Path) -> None:
 
 
 def test_jain_appears_with_two_flows_only(tmp_path: Path, run: RunDirectory) -> None:
-    assert "jain_index" not in metrics_of(run, plan_of_recording())
+    assert "jain_index" not in measured(run, plan_of_recording())
     plan = plan_of_recording()
     second = dataclasses.replace(plan.flows[0], id=2, source_port=9)
     both = dataclasses.replace(plan, flows=[plan.flows[0], second])
@@ -163,17 +163,17 @@ def test_marks_are_those_of_the_run_alone(run: RunDirectory) -> None:
     readings = [(row["node"], row["interface"], row["handle"]) for row in table.to_pylist()]
     places = [place for place, reading in enumerate(readings) if reading == bottleneck]
     assert rows["bottleneck_marks_packets"] == 2 * (places[-1] - places[0])
-    assert "bottleneck_marks_packets" not in metrics_of(run, plan)
+    assert "bottleneck_marks_packets" not in measured(run, plan)
 
 
 def test_a_transfer_takes_the_time_after_its_handshake(run: RunDirectory) -> None:
     plan = plan_of_recording()
     sized = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=600_000)])
-    rows = metrics_of(run, sized)
+    rows = measured(run, sized)
     assert rows["completion_time_s"]["value"] == pytest.approx(0.7 - 0.06)
     assert rows["transfer_time_s"]["value"] == pytest.approx(0.7 - 0.100868)
     # iperf3's client waits for its server's word, and nothing says when that came.
-    rows = metrics_of(run, dataclasses.replace(sized, flows=[dataclasses.replace(sized.flows[0], traffic="iperf3")]))
+    rows = measured(run, dataclasses.replace(sized, flows=[dataclasses.replace(sized.flows[0], traffic="iperf3")]))
     assert (rows["transfer_time_s"]["value"], rows["transfer_time_s"]["why"]) == (
         None,
         "when the flow could send is not known",

@@ -20,7 +20,7 @@ from howdah.measure.reference import BEGIN, END, main, page
 from howdah.measure.row import Sheet
 from howdah.metric import TABLE, UNITS, known_metrics, metric_of, unit_by_suffix
 from howdah.place import DOCS, PACKAGE, PROJECT
-from howdah.publish.metric import summary_metric
+from howdah.publish.openmetrics import summary_metric
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 from tests.unit.test_measure_run import metrics_of
 
