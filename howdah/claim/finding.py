@@ -10,8 +10,8 @@ from howdah.claim.sample import Sample
 from howdah.measure.statistics import Statistic, statistic
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
-from howdah.record.axis import Scalar
 from howdah.record.claims import ComparisonRow, SampleRow, TrendRow
+from howdah.record.model import Scalar
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
 # It holds at some point of what is left open, and nothing shows which is the source's (mechanism.py).

@@ -31,10 +31,9 @@ from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
 from howdah.hooks import CommandEntry
 from howdah.plan.plan import Plan
-from howdah.record.axis import Scalar
 from howdah.record.claims import ClaimRow, OpenRow
 from howdah.record.index import ProfileSource
-from howdah.record.model import FilePart
+from howdah.record.model import FilePart, Scalar
 from howdah.report.tidy import ResultData
 
 Verdict = Literal["pass", "fail", "differs", "unsupported", "invalid"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from howdah.record.axis import AXES, Axes, Scalar, axes_of
+from howdah.record.axis import AXES, Axes, axes_of
+from howdah.record.model import Scalar
 from howdah.record.result import Run
 
 EXPERIMENT = "experiment"

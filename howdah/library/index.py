@@ -26,8 +26,8 @@ from howdah.errors import HowdahError
 from howdah.library.axis import types_in
 from howdah.library.result import ROWS, Types, of_runs, stacked
 from howdah.metric import known_metrics
-from howdah.record.axis import Scalar
 from howdah.record.directory import writing_name
+from howdah.record.model import Scalar
 from howdah.record.provenance import analysis_sha256
 from howdah.record.state import STATE_BYTES
 

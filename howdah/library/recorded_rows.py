@@ -21,7 +21,8 @@ from howdah.explain.shown import EstimateShape, shown_joined
 from howdah.library.axis import EXPERIMENT, TEXT, table
 from howdah.library.result import Types, exit_measures
 from howdah.metric import known_metrics, unit_by_suffix
-from howdah.record.axis import AXES, FLOW_NAME, Scalar
+from howdah.record.axis import AXES, FLOW_NAME
+from howdah.record.model import Scalar
 
 RECORDED = "recorded"
 _ROUNDS = {"round": pa.int64(), "time_ns": pa.int64(), "inflight_packets": pa.float64(), "sent_packets": pa.float64()}

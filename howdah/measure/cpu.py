@@ -151,7 +151,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class CpuAccount:
-    """What ingest says of the profile; ``why`` says why there is none. ``functions`` are those of a stock kernel, of
+    """What ingest says of the profile; ``why`` says why it is missing. ``functions`` are those of a stock kernel, of
     which nothing is known but its symbols."""
 
     why: str | None = None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a flow in intervals between its ACKs: what the sender could not pass in each of them, and why a receive
-window was full: a buffer at its maximum, one that was tuned late, or the window of the handshake."""
+"""The life of a flow in intervals between its ACKs: what the sender could not pass in each of them.
+
+A receive window was full because of a buffer at its maximum, one that was tuned late, or the window of the handshake.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from howdah.errors import HowdahError
 from howdah.extension import Extension, extensions
 from howdah.hooks import MeasureEntry
@@ -197,8 +195,8 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> N
 
 def _completion_row(sheet: Sheet, data: Measured, trace: FlowTrace, size_bytes: int) -> None:
     flow = trace.flow
-    record: dict[str, Any] = next((row for row in data.flows.to_pylist() if row["flow"] == flow.id), {})
-    end = record.get("end_ns") if record.get("complete") else None
+    rows = (row for row in data.flows.to_pylist() if row["flow"] == flow.id)
+    end = next((row["end_ns"] for row in rows if row["complete"]), None)
     value = None if end is None else (end - trace.start_ns) / SECOND_NS
     why = f"the flow did not complete its {size_bytes} bytes"
     sheet.add(flow, "completion_time_s", value, why)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from howdah.nightly.change import Comparison, Outcome, change_text
-from howdah.record.axis import Scalar
+from howdah.record.model import Scalar
 
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
 _NAMED = 6  # of many measures, in a line

@@ -19,8 +19,7 @@ from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, can_p
 from howdah.nightly.suite import Suite
 from howdah.number import counted, delay, rate, size
 from howdah.plan.path import Path as PlannedPath
-from howdah.record.axis import Scalar
-from howdah.record.model import FilePart
+from howdah.record.model import FilePart, Scalar
 from howdah.record.provenance import machine, software
 from howdah.record.run import HostMachine, Software
 from howdah.report.results import read_shown

@@ -11,8 +11,8 @@ from typing import Any
 
 from howdah.errors import HowdahError, explain
 from howdah.nightly.suite import SuiteExperiment, slug_of
-from howdah.record.axis import Scalar
 from howdah.record.directory import read_json, write_json
+from howdah.record.model import Scalar
 from howdah.record.provenance import agent_sha256, now, sha256_text, software
 from howdah.record.result import Run
 from howdah.work.results import read_results

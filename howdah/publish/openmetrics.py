@@ -8,13 +8,15 @@ experiment appear at the time when they were made and differ in their labels.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from howdah.errors import HowdahError
+from howdah.metric import UNITS, known_metrics, unit_by_suffix
 from howdah.plan.plan import Plan
 from howdah.publish.exposition import header, number, series
-from howdah.publish.metric import END, INFO, PATH, SERIES, PublishedMetric, summary_metric
+from howdah.publish.metric import END, INFO, PATH, PREFIX, SERIES, PublishedMetric
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 from howdah.record.sample import Float64, Int64, sample_run
@@ -164,3 +166,29 @@ def openmetrics(found: Families) -> Iterator[str]:
             pairs = zip(samples.values, samples.time_ms, strict=True)
             yield "".join(f"{prefix}{number(value)} {at // 1000}.{at % 1000:03d}\n" for value, at in pairs)
     yield "# EOF\n"
+
+
+def summary_metric(measure: str, unit: str) -> tuple[PublishedMetric, float]:
+    """The metric that holds a measure of metrics.json, and the factor from the measure's unit to the metric's.
+
+    ``exit_time_s`` becomes ``howdah_exit_time_seconds``; a measure without a unit that is a ratio gains ``_ratio``;
+    ``exit_quantity`` in microseconds becomes ``howdah_exit_quantity_seconds``.
+    """
+    known = known_metrics().get(measure)
+    if known is not None and known.is_by_cause and unit:  # part of the name, since a metric has one unit
+        suffixes = {each.name: each.suffix for each in UNITS}
+        full = measure + suffixes.get(unit, f"_{unit}")
+    else:
+        full = measure
+    name = re.sub(r"[^a-z0-9]+", "_", full.lower()).strip("_") or "measure"
+    factor = 1.0
+    dimension = unit_by_suffix(name)
+    if dimension is not None:
+        name, factor = name.removesuffix(dimension.suffix) + dimension.base_suffix, dimension.base_factor
+    elif unit == "ratio" and not name.endswith("_ratio"):
+        name += "_ratio"
+    for reserved in ("_total", "_count", "_sum", "_bucket", "_info"):
+        if name.endswith(reserved):
+            name += "_value"
+    text = f"{known.meaning[0].upper()}{known.meaning[1:]}." if known else f"The measure {name} of metrics.json."
+    return PublishedMetric(f"{PREFIX}{name}", "gauge", text, ("run", "flow")), factor

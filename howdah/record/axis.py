@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.plan.plan import Plan
-
-Scalar = str | int | float | bool | None
+from howdah.record.model import Scalar
 
 TEXT = pa.dictionary(pa.int16(), pa.string())
 AXES = ("run", "engine", "kernel", "algorithm", "receiver", "repetition")  # of every run; swept fields follow

@@ -13,10 +13,9 @@ from typing import Literal, Protocol
 from pydantic import AliasChoices, ConfigDict, Field
 
 from howdah.errors import RecordError
-from howdah.record.axis import Scalar
 from howdah.record.directory import read_json
 from howdah.record.index import ProfileSource
-from howdah.record.model import FilePart, checked
+from howdah.record.model import FilePart, Scalar, checked
 
 CLAIMS_FORMAT: Literal[1] = 1
 CLAIMS_NAME = "claims.json"

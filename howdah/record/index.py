@@ -12,9 +12,8 @@ from pydantic import AfterValidator, Field
 
 from howdah.errors import RecordError
 from howdah.foreign import is_plain
-from howdah.record.axis import Scalar
 from howdah.record.directory import read_json, write_whole
-from howdah.record.model import HINT, FilePart, checked
+from howdah.record.model import HINT, FilePart, Scalar, checked
 
 EXPERIMENT_FORMAT: Literal[1] = 1
 PENDING = "pending"

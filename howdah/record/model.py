@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from howdah.errors import RecordError
 
 Kind = TypeVar("Kind")
+Scalar = str | int | float | bool | None  # a value of an axis
 HINT = "The file is damaged, or another version of howdah wrote it."
 
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
-from howdah.record.axis import Scalar
 from howdah.record.connections import Connections, read_connections
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
 from howdah.record.index import IndexedRun, ProfileSource, read_index
 from howdah.record.metrics import CrossCheck, MetricRow, Metrics, read_metrics
+from howdah.record.model import Scalar
 from howdah.record.reading import read_plan_file
 from howdah.record.run import RunRecord, TreeOrigin, read_record
 from howdah.record.schema import TABLES

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from howdah.assets import data
 from howdah.measure.statistics import Statistic, statistic
-from howdah.publish.metric import INFO, summary_metric
-from howdah.publish.openmetrics import end_ms, run_labels, start_ms
+from howdah.publish.metric import INFO
+from howdah.publish.openmetrics import end_ms, run_labels, start_ms, summary_metric
 from howdah.publish.query import Client, matchers
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run

@@ -18,7 +18,7 @@ from howdah.plan.caution import plan_cautions
 from howdah.plan.path import Path
 from howdah.plan.plan import BACKGROUND, Flow
 from howdah.profile.experiment import sections_of_experiment
-from howdah.record.axis import Scalar
+from howdah.record.model import Scalar
 from howdah.record.result import Experiment, Run
 from howdah.report.event import cause_words
 from howdah.report.repeated import DONE, DONE_MEDIAN, Repeated, repeated

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from howdah.measure.statistics import Statistic
 from howdah.metric import known_metrics
-from howdah.record.axis import Scalar, swept
-from howdah.record.model import FilePart
+from howdah.record.axis import swept
+from howdah.record.model import FilePart, Scalar
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.difference import PairedRow, difference_data
 from howdah.report.ending import results

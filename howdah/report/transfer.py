@@ -16,9 +16,9 @@ from howdah.number import between, significant
 from howdah.number import size as size_words
 from howdah.plan.path import Path
 from howdah.plan.plan import Flow
-from howdah.record.axis import Scalar, swept
+from howdah.record.axis import swept
 from howdah.record.digest import check
-from howdah.record.model import FilePart
+from howdah.record.model import FilePart, Scalar
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.told import read_agent
 from howdah.report.plot.swept import place_words

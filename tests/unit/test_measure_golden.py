@@ -17,14 +17,14 @@ from howdah.record.directory import RunDirectory
 from tests.unit.recorded_lines import compare, line_of_cross_check, line_of_row
 from tests.unit.recorded_run import make_recorded_run
 from tests.unit.simulated_run import make_simulated_run, simulated_plan
-from tests.unit.test_measure_run import measured, plan_of_recording
+from tests.unit.test_measure_run import metrics_of, plan_of_recording
 
 COMMON = ("run", "engine", "kernel", "algorithm", "receiver", "repetition", "axes")
 
 
 def lines(run: RunDirectory, plan: Plan) -> list[str]:
     ingest(run)
-    result = measured(run, plan)
+    result = metrics_of(run, plan)
     first = result["rows"][0]
     said = [f"{name}: {first[name]}" for name in COMMON]
     said += [line_of_row(row, COMMON) for row in result["rows"]]

@@ -20,9 +20,9 @@ from howdah.measure.reference import BEGIN, END, main, page
 from howdah.measure.row import Sheet
 from howdah.metric import TABLE, UNITS, known_metrics, metric_of, unit_by_suffix
 from howdah.place import DOCS, PACKAGE, PROJECT
-from howdah.publish.metric import summary_metric
+from howdah.publish.openmetrics import summary_metric
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
-from tests.unit.test_measure_run import measured
+from tests.unit.test_measure_run import metrics_of
 
 MEASURE = sorted((PACKAGE / "measure").glob("*.py"))
 ROW = {"metric": "some_s", "unit": "s", "header": "some", "module": "run", "meaning": "some time"}
@@ -117,7 +117,7 @@ def test_the_unit_at_the_end_of_a_name_is_the_unit() -> None:
 def test_a_row_has_the_unit_of_the_table(tmp_path: Path) -> None:
     run = make_recorded_run(tmp_path)
     ingest(run)
-    rows: list[dict[str, Any]] = measured(run, recorded_plan())["rows"]
+    rows: list[dict[str, Any]] = metrics_of(run, recorded_plan())["rows"]
     assert len(rows) > 30
     for row in rows:
         known = metric_of(row["metric"])

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.publish.metric import INFO, PATH, SERIES, summary_metric
+from howdah.publish.metric import INFO, PATH, SERIES
+from howdah.publish.openmetrics import summary_metric
 from howdah.publish.query import matchers
 
 ROOT = Path(__file__).resolve().parents[2]
