@@ -35,6 +35,7 @@ from howdah.record.claims import ClaimRow, OpenRow
 from howdah.record.index import ProfileSource
 from howdah.record.model import FilePart, Scalar
 from howdah.report.tidy import ResultData
+from howdah.validate.report import Validation
 
 Verdict = Literal["pass", "fail", "differs", "unsupported", "invalid"]
 
@@ -243,15 +244,10 @@ class Bisect(FilePart):
     log: str
 
 
-class Validate(FilePart):
+class Validate(Validation):
     """The table of the validation (docs/validate.md)."""
 
     validation: str
-    profile: str
-    engines: list[str]
-    planted: list[str]
-    agrees: bool
-    points: list[dict[str, Any]]
 
 
 class Machines(FilePart):

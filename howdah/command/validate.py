@@ -27,7 +27,7 @@ from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
 from howdah.validate.comparison import ComparedPoint
-from howdah.validate.report import agree, markdown, rows, times, to_json
+from howdah.validate.report import agree, markdown, rows, times, validation
 from howdah.validate.sides import Candidate, validate
 from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
@@ -84,7 +84,7 @@ def execute(options: argparse.Namespace) -> int:
             executor=executor,
         )
     written = options.runs / f"{first.profile.name}-{_NAME}"
-    record = {"profile": first.profile.name, "engines": list(engines), "planted": options.plant, **to_json(points)}
+    record = validation(first.profile.name, engines, options.plant, points).plain()
     write_json(written.with_suffix(".json"), record)
     written.with_suffix(".md").write_text(markdown(points), encoding="utf-8")
     if options.json:

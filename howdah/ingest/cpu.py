@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from howdah.codec import decoded
 from howdah.ingest.source import Context, SourceReport, texts
+from howdah.record import cpu_profile
 from howdah.record import table as store
+from howdah.record.cpu_profile import PROFILE_FILE, CpuProfile
 from howdah.record.raw import open_raw, raw_value, read_raw_bytes, read_raw_text
-
-PROFILE_FILE, TEXT_FILE = "cpu-profile.json", "cpu-profile.txt"
 
 Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 
@@ -35,15 +36,16 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
     stamps: list[tuple[int, int]] = []
     period_ns = 0
     try:
-        account = raw_value(read_raw_bytes(raw / PROFILE_FILE))
-        report.counts = {key: account.get(key) for key in ("why", "inlined_why", "samples", "lost", "event")}
-        if account["why"] is None:
-            period_ns = int(account["period_ns"])
-            stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in account["stamps"]]
-            outside = _count(read_raw_text(raw / TEXT_FILE), stamps, counted)
+        account = decoded(CpuProfile, raw_value(read_raw_bytes(raw / PROFILE_FILE)))
+        report.counts = {"why": account.why, "inlined_why": account.inlined_why or None}
+        report.counts |= {"samples": account.samples, "lost": account.lost, "event": account.event}
+        if account.why is None:
+            period_ns = int(account.period_ns)
+            stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in account.stamps]
+            outside = _count(read_raw_text(raw / cpu_profile.SAMPLES_FILE), stamps, counted)
             report.counts["outside"] = outside
-            if account["lost"]:
-                report.counts["why"] = f"perf lost {account['lost']} samples"
+            if account.lost:
+                report.counts["why"] = f"perf lost {account.lost} samples"
     except FileNotFoundError as error:
         report.counts["why"] = f"there is no {error.filename and str(error.filename).rpartition('/')[2]}"
     except (OSError, ValueError, KeyError, TypeError) as error:

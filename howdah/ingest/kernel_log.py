@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from howdah.codec import encoded
 from howdah.ingest.source import Context, SourceReport
 from howdah.linux.kernelmessage import KernelMessage, parse
 from howdah.record.agent import AgentRecord, KernelLogRecord
@@ -63,7 +64,7 @@ def _accounts(agent: AgentRecord) -> dict[str, KernelLogRecord]:
 
 def _tell(report: SourceReport, messages: list[KernelMessage], place: dict[str, str]) -> None:
     counts = report.counts
-    found = [alarm.to_json() | place for alarm in alarms([(each.time_us, each.text) for each in messages])]
+    found = [encoded(alarm) | place for alarm in alarms([(each.time_us, each.text) for each in messages])]
     counts["alarms_total"] += len(found)
     counts["alarms"] += found[: _MOST_ALARMS - len(counts["alarms"])]
     said = [each for each in messages if not _USUAL.search(each.text)]

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from howdah.codec import decoded
 from howdah.ingest.source import IngestReport
 from howdah.record.agent import AgentRecord, KernelLogRecord
 from howdah.record.kernel_log import SOURCE, KernelAlarm, in_use
@@ -34,7 +33,7 @@ def kernel_log_checks(report: IngestReport, agent: AgentRecord | None) -> list[C
         return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
     total = int(counts["alarms_total"])
     if total:
-        said = _said(counts["alarms"], total, _own_modules(agent or AgentRecord()))
+        said = _said(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
         return [Check(_CHECK, ENGINE, False, said, 0, total, 0, "alarms")]
     lost = sum(account.lost for account in accounts)
     if lost:
@@ -53,10 +52,8 @@ def _own_modules(agent: AgentRecord) -> list[str]:
     return [name for name, value in (agent.modules or {}).items() if value and value.algorithms is not None]
 
 
-def _said(found: list[dict[str, Any]], total: int, own_modules: list[str]) -> str:
-    first = found[0]
-    alarm = KernelAlarm(first["time_us"], first["text"], first["module"], tuple(first["frames"]))
-    where = f" on {first['machine']}" if "machine" in first else ""
+def _said(alarm: KernelAlarm, total: int, own_modules: list[str]) -> str:
+    where = f" on {alarm.machine}" if alarm.machine else ""
     more = f"; and {total - 1} more" if total > 1 else ""
     whose = "" if alarm.module else in_use(own_modules)
     return f"the kernel says{where}: {alarm.described[:_MOST_CHARACTERS]}{whose}{more}"

@@ -6,9 +6,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
+from howdah.codec import OCCASIONAL
 from howdah.linux.kernelmessage import is_alarm
 
 SOURCE = "kernel_log"  # in tables/ingest.json
@@ -29,12 +29,14 @@ _BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # where the cache built it
 @dataclass(frozen=True)
 class KernelAlarm:
     """``text`` is the line that gives it; ``module`` the first of the trace, by its file's name, None of the kernel's
-    own code; ``frames`` are the innermost calls, as far as the kernel is sure of them."""
+    own code; ``frames`` are the innermost calls, as far as the kernel is sure of them. ``machine``: of several kernels,
+    whose it is."""
 
     time_us: int
     text: str
     module: str | None
     frames: tuple[str, ...]
+    machine: str = field(default="", metadata=OCCASIONAL)
 
     @property
     def described(self) -> str:
@@ -42,9 +44,6 @@ class KernelAlarm:
         whose = f", in the module {self.module}" if self.module and f"[{self.module}]" not in self.text else ""
         calls = f"; called, the last first: {', '.join(self.frames)}" if self.frames else ""
         return f"{self.text}{whose}{calls}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "frames": list(self.frames)}
 
 
 def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[KernelAlarm]:

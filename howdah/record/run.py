@@ -68,7 +68,7 @@ class TreeOrigin(_RunPart):
     """The guest's files."""
 
     sha256: str | None = _told("Of all of them.")
-    packages: dict[str, Any] | None = _told("Their packages with versions.")
+    packages: dict[str, str] | None = _told("Their packages with versions.")
 
 
 class ModuleOrigin(_RunPart):
@@ -76,7 +76,7 @@ class ModuleOrigin(_RunPart):
 
     srcversion: str | None = _told("The kernel's digest of its source.")
     source: str | None = _told("Where it came from.")
-    parameters: dict[str, Any] | None = _told("As the kernel shows them after loading.")
+    parameters: dict[str, str | None] | None = _told("As the kernel shows them after loading.")
     sha256: str | None = _told("Of its file, in a virtual machine.")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from howdah.record.model import FilePart
 from howdah.validate.comparison import TOLERANCES, ComparedPoint, Pair, Value
 
 FORMAT = 1
@@ -14,43 +14,88 @@ _LABELS = {tolerance.metric: tolerance.label for tolerance in TOLERANCES}
 _HEAD = ("path", "algorithm", "flow", "measure", "{first}", "{second}", "difference", "")
 
 
-def to_json(points: Sequence[ComparedPoint]) -> dict[str, Any]:
-    """``agrees`` is the answer; each pair says what was compared and how far it may differ."""
-    tolerances = {item.metric: {"share": item.share, "absolute": item.absolute} for item in TOLERANCES}
-    return {
-        "format": FORMAT,
-        "agrees": agree(points),
-        "tolerances": tolerances,
-        "points": [_point(point) for point in points],
-    }
+class ComparedSide(FilePart):
+    engine: str
+    verdict: str | None
+    kernel: str | None
+    wall_s: float
+
+
+class ComparedMeasure(FilePart):
+    metric: str
+    flow: str
+    values: list[Value]
+    difference: float | None
+    agrees: bool
+
+
+class ComparedRun(FilePart):
+    run: str
+    algorithm: str
+    path: str
+    agrees: bool
+    problems: list[str]
+    sides: list[ComparedSide]
+    measures: list[ComparedMeasure]
+
+
+class Allowed(FilePart):
+    share: float
+    absolute: float
+
+
+class Validation(FilePart):
+    """The table of the validation (docs/validate.md). ``agrees`` is the answer."""
+
+    profile: str
+    engines: list[str]
+    planted: list[str]
+    format: int
+    agrees: bool
+    tolerances: dict[str, Allowed]
+    points: list[ComparedRun]
+
+
+def validation(
+    profile: str, engines: Sequence[str], planted: Sequence[str], points: Sequence[ComparedPoint]
+) -> Validation:
+    return Validation(
+        profile=profile,
+        engines=list(engines),
+        planted=list(planted),
+        format=FORMAT,
+        agrees=agree(points),
+        tolerances={item.metric: Allowed(share=item.share, absolute=item.absolute) for item in TOLERANCES},
+        points=[_point(point) for point in points],
+    )
 
 
 def agree(points: Sequence[ComparedPoint]) -> bool:
     return bool(points) and all(point.agrees for point in points)
 
 
-def _point(point: ComparedPoint) -> dict[str, Any]:
-    return {
-        "run": point.name,
-        "algorithm": point.algorithm,
-        "path": point.path,
-        "agrees": point.agrees,
-        "problems": list(point.problems),
-        "sides": [
-            {"engine": side.engine, "verdict": side.verdict, "kernel": side.kernel, "wall_s": round(side.wall_s, 1)}
+def _point(point: ComparedPoint) -> ComparedRun:
+    return ComparedRun(
+        run=point.name,
+        algorithm=point.algorithm,
+        path=point.path,
+        agrees=point.agrees,
+        problems=list(point.problems),
+        sides=[
+            ComparedSide(engine=side.engine, verdict=side.verdict, kernel=side.kernel, wall_s=round(side.wall_s, 1))
             for side in point.sides
         ],
-        "measures": [
-            {
-                "metric": pair.metric,
-                "flow": pair.flow,
-                "values": [pair.first, pair.second],
-                "difference": pair.difference if pair.difference != math.inf else None,
-                "agrees": pair.agrees,
-            }
+        measures=[
+            ComparedMeasure(
+                metric=pair.metric,
+                flow=pair.flow,
+                values=[pair.first, pair.second],
+                difference=pair.difference if pair.difference != math.inf else None,
+                agrees=pair.agrees,
+            )
             for pair in point.pairs
         ],
-    }
+    )
 
 
 def rows(points: Sequence[ComparedPoint]) -> list[tuple[str, ...]]:

@@ -179,10 +179,12 @@ def test_every_command_with_json_has_a_shape() -> None:
 
 
 def test_a_number_that_json_lacks_is_null(capsys: pytest.CaptureFixture[str]) -> None:
-    value = {"agrees": True, "points": [{"difference": float("inf"), "values": [float("nan"), 1.5]}]}
-    named = {"validation": "x", "profile": "x", "engines": [], "planted": [], **value}
-    answer("validate", named)
-    assert json.loads(capsys.readouterr().out)["points"] == [{"difference": None, "values": [None, 1.5]}]
+    pair = {"metric": "x", "flow": "x", "agrees": True, "difference": float("inf"), "values": [float("nan"), 1.5]}
+    point = {**dict.fromkeys(["run", "algorithm", "path"], "x"), "agrees": True, "problems": [], "sides": []}
+    whole = {"profile": "x", "engines": [], "planted": [], "format": 1, "agrees": True, "tolerances": {}}
+    answer("validate", {"validation": "x", **whole, "points": [{**point, "measures": [pair]}]})
+    (found,) = json.loads(capsys.readouterr().out)["points"]
+    assert found["measures"] == [{**pair, "difference": None, "values": [None, 1.5]}]
 
 
 def test_a_table_as_text_is_no_result() -> None:

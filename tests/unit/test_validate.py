@@ -17,7 +17,7 @@ from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import HowdahError, ProfileError
 from howdah.record.metrics import MetricRow
 from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
-from howdah.validate.report import agree, markdown, rows, times, to_json
+from howdah.validate.report import agree, markdown, rows, times, validation
 
 ROWS: dict[str, Value] = {
     "exit_cause": "ack-train",
@@ -108,7 +108,7 @@ def test_json_has_every_pair_and_is_json_even_where_one_value_is_zero() -> None:
     point = compare("r", "a", "p", side("uml", retransmitted_packets=0.0), side("vm", retransmitted_packets=5.0))
     (pair,) = [pair for pair in point.pairs if pair.metric == "retransmitted_packets"]
     assert pair.difference == math.inf
-    record = json.loads(json.dumps(to_json([point]), allow_nan=False))
+    record = json.loads(json.dumps(validation("validate", ["uml", "vm"], [], [point]).plain(), allow_nan=False))
     assert record["agrees"] is False
     assert len(record["points"][0]["measures"]) == len(TOLERANCES)
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
 
 from howdah.build.cache import Cache, Progress
 from howdah.build.inlined import Function, Inlined, SymbolTable, build_objects, read_functions
 from howdah.build.uml_kernel import Kernel
-from howdah.engine.uml.profiler import PROFILE_FILE, SAMPLES_FILE
+from howdah.codec import decoded, encoded
 from howdah.errors import HowdahError
+from howdah.record.cpu_profile import PROFILE_FILE, SAMPLES_FILE, CpuProfile
 from howdah.record.directory import read_json
 
 _MODULES_FILE = "cpu-modules.json"
@@ -32,16 +32,16 @@ def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) ->
     DOMAIN is ``kernel`` (the image), ``module``, ``library`` (the kernel's process elsewhere) or ``user`` (processes of
     the guest). cpu-profile.json gets ``inlined_why``: null, or why nothing is known of inlined functions.
     """
-    account: dict[str, Any] = read_json(raw / PROFILE_FILE)
-    if account["why"] is not None:
+    account = decoded(CpuProfile, read_json(raw / PROFILE_FILE))
+    if account.why is not None:
         return
     image = SymbolTable(read_functions(kernel.image))
     inlined: Inlined | None = None
     try:
         inlined = Inlined(image, build_objects(kernel, progress, cache))
-        account["inlined_why"] = None
+        account.inlined_why = None
     except HowdahError as error:
-        account["inlined_why"] = f"{error.where}: {error.what}" if error.where else error.what
+        account.inlined_why = f"{error.where}: {error.what}" if error.where else error.what
     samples = [line.split() for line in (raw / SAMPLES_FILE).read_text(encoding="utf-8").splitlines()]
     addresses = {int(address, 16) for _time, where, address, _object in samples if where == "main"}
     chains = inlined.chains(addresses) if inlined is not None else {}
@@ -53,7 +53,7 @@ def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) ->
             domain, symbol = _place(address, where, name, image, modules)
             file.write(f"{time_us} {domain} {symbol} {'<'.join(chains.get(address, ())) or '-'}\n")
     temporary.replace(raw / SAMPLES_FILE)
-    (raw / PROFILE_FILE).write_text(json.dumps(account, indent=1) + "\n", encoding="utf-8")
+    (raw / PROFILE_FILE).write_text(json.dumps(encoded(account), indent=1) + "\n", encoding="utf-8")
 
 
 def _place(address: int, where: str, name: str, image: SymbolTable, modules: SymbolTable) -> tuple[str, str]:

@@ -22,13 +22,13 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
+from howdah.codec import encoded
 from howdah.distribution import installing
 from howdah.engine.life import descendants
+from howdah.record.cpu_profile import PROFILE_FILE, SAMPLES_FILE, CpuProfile
 from howdah.running import is_running
 
-PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
 EVENT, PERIOD_NS = "cpu-clock:u", 100_000
 _APPEARS_S = 5.0
 _ENDS_S = 20.0
@@ -91,7 +91,7 @@ class Profiler:
 
     def finish(self) -> None:
         """Wait for perf, and write what it saw."""
-        record: dict[str, Any] = {"format": 1, "event": EVENT, "period_ns": PERIOD_NS, "samples": 0, "lost": 0}
+        record = CpuProfile(EVENT, PERIOD_NS)
         try:
             if self._why is None:
                 self._why = self._collect(record)
@@ -100,12 +100,12 @@ class Profiler:
         if self._clock.ident is not None:
             self._ended.set()
             self._clock.join()
-        record |= {"why": self._why, "stamps": self._stamps}
-        (self._raw / PROFILE_FILE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        record.why, record.stamps = self._why, self._stamps
+        (self._raw / PROFILE_FILE).write_text(json.dumps(encoded(record), indent=1) + "\n", encoding="utf-8")
         for path in (self._data, self._said):
             path.unlink(missing_ok=True)
 
-    def _collect(self, record: dict[str, Any]) -> str | None:
+    def _collect(self, record: CpuProfile) -> str | None:
         assert self._perf is not None
         try:
             status = self._perf.wait(_ENDS_S)
@@ -129,12 +129,12 @@ class Profiler:
             for line in script.stdout:
                 if sample := parse_line(line, self._main):
                     samples.write(f"{sample}\n")
-                    record["samples"] += 1
+                    record.samples += 1
                 elif lost := _LOST.search(line):
-                    record["lost"] += int(lost["count"])
+                    record.lost += int(lost["count"])
         if script.wait():
             return "perf cannot read what it wrote"
-        return None if record["samples"] else "perf saw nothing of the guest"
+        return None if record.samples else "perf saw nothing of the guest"
 
 
 def record_arguments() -> list[str]:
