@@ -116,7 +116,7 @@ def no_bucket(data: Arrived) -> bool:
 
 def policer_words(found: Bucket) -> str:
     return (
-        f"they were lost where a bucket of {size(found.burst_bytes)} that fills at {rate(found.rate_bits_per_second)} "
+        f"where a bucket of {size(found.burst_bytes)} that fills at {rate(found.rate_bits_per_second)} "
         f"is empty, whatever the delay: {significant(100 * found.agrees, 3)} % of them"
     )
 

@@ -142,14 +142,14 @@ def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[LossBy | None
     rank = float(np.median(ranks))
     at_top = float((levels >= _FULL * most).mean())
     if most > flat and at_top >= _MOSTLY and (lost.size >= _FEW_LOSSES or (1 - ranks).prod() <= _BY_CHANCE):
-        return QUEUE, f"they were lost while the leg's queue held {level / 1e6:.1f} ms of its {most / 1e6:.1f} ms", None
+        return QUEUE, f"while the leg's queue held {level / 1e6:.1f} ms of its {most / 1e6:.1f} ms", None
     if lost.size < _FEW_LOSSES:
         return None, "they are too few to tell", None
     if shallow_queue(data, link):
         return None, "a queue of few packets would have dropped them, and chance may have", None
     if is_flat or _USUAL[0] <= rank <= _USUAL[1]:
-        return RANDOM, "they were lost at any delay and any rate: no queue and no bucket of tokens fits", None
-    return None, f"they were lost at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms", None
+        return RANDOM, "at any delay and any rate: no queue and no bucket of tokens fits", None
+    return None, f"at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms", None
 
 
 def _link_rate(data: Matched) -> float | None:

@@ -38,6 +38,7 @@ from howdah.profile import load
 from howdah.publish.dashboard import write_page as write_live_page
 from howdah.publish.live_state import LiveState, Transfers
 from howdah.publish.underway import Watch
+from howdah.record.run import Software
 from howdah.report import results as many
 from howdah.report.build import report
 from howdah.report.compare import compare
@@ -145,7 +146,7 @@ def make_pages(root: Path) -> Pages:
         files["many runs"] = compare([made, other], root / "many.html", "off", None).page
     with MonkeyPatch.context() as patched:
         # Pages of the atlas name the revision that wrote them. They would be others after each commit.
-        patched.setattr(site, "provenance", lambda: {"howdah": {"revision": "0123456789ab" * 3, "modified": True}})
+        patched.setattr(site, "software", lambda: Software(revision="0123456789ab" * 3, modified=True))
         files |= _atlas(root)
     files["night"] = _night(root / "night")
     files["live"], board = _live(root / "live")
