@@ -118,7 +118,7 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
         algorithm=algorithm,
         repetition=repetition,
         seed=repetition + 1,
-        perturbation=PerturbationRecord(rtt_factor=1 + 0.001 * repetition),
+        perturbation=PerturbationRecord(True, 1 + 0.001 * repetition, [1000 * repetition]),
         topology="dumbbell",
         hosts=hosts,
         path=path,

@@ -51,26 +51,28 @@ def _pairs(rows: list[tuple[str, object]]) -> Iterator[str]:
     return (f"{name:<{width}}  {value}" for name, value in rows)
 
 
-def _run(plan: Plan) -> Iterator[str]:
+def perturbation_words(plan: Plan) -> str:
+    """How a repetition differs from the nominal path."""
     perturbation = plan.perturbation
+    if not perturbation.applied:
+        return "none (one repetition)"
     later = perturbation.start_offset_us
     offsets = ", ".join(format_duration(offset) for offset in later)
     if len(later) > _MOST_OFFSETS:
-        offsets = (
-            f"{format_duration(min(later))} to {format_duration(max(later))}, each of {len(later)} flows by its own"
-        )
-    perturbed = "none (one repetition)"
-    if perturbation.applied:
-        perturbed = f"RTT x {perturbation.rtt_factor:.6f}; starts later by {offsets}"
-        if perturbation.jitter_us:
-            perturbed += f"; jitter up to {format_duration(perturbation.jitter_us)}"
+        least, most = format_duration(min(later)), format_duration(max(later))
+        offsets = f"{least} to {most}, each of {len(later)} flows by its own"
+    jitter = f"; jitter up to {format_duration(perturbation.jitter_us)}" if perturbation.jitter_us else ""
+    return f"RTT x {perturbation.rtt_factor:.6f}; starts later by {offsets}{jitter}"
+
+
+def _run(plan: Plan) -> Iterator[str]:
     rows: list[tuple[str, object]] = [
         ("profile", plan.profile),
         ("run", plan.run),
         ("point", ", ".join(f"{name} = {value}" for name, value in plan.axes.items()) or "(no sweep)"),
         ("repetition", plan.repetition),
         ("seed", plan.seed),
-        ("perturbation", perturbed),
+        ("perturbation", perturbation_words(plan)),
         ("engine", plan.engine),
         ("kernel", plan.kernel),
         *((f"kernel of {part.name}", f"{part.kernel}: {' '.join(part.hosts)}") for part in plan.parts),

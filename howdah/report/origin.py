@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.codec import encoded
 from howdah.number import significant
+from howdah.plan.text import perturbation_words
 from howdah.record.result import Run
 
 
@@ -62,7 +62,7 @@ def _facts(run: Run) -> list[Fact]:
     add("took", None if record.wall_s is None else f"{significant(record.wall_s)} s")
     if run.plan:
         add("seed", run.plan.seed)
-        add("perturbation", encoded(run.plan.perturbation))
+        add("perturbation", perturbation_words(run.plan))
         add("kernel parameters", run.plan.kernel_parameters)
         add("module parameters", run.plan.module_parameters)
     return facts
