@@ -31,7 +31,7 @@ class SenderSetting:
 
 @planned
 class SenderRecord:
-    """The profile's sender, if it is of another time (howdah/profile/sender.py); settings by the profile's field."""
+    """The profile's sender, if it is of another time (howdah/profile/end.py); settings by the profile's field."""
 
     name: str
     settings: dict[str, SenderSetting]

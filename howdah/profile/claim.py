@@ -24,7 +24,7 @@ LEAST_RANKS = 3
 
 
 def _quantity(value: object) -> str:
-    """As it was written; howdah/judge/quantity.py reads it in the unit of the metric."""
+    """As it was written; howdah/claim/judging.py reads it in the unit of the metric."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected a number with its unit, such as 12.9 Mbit/s, not {value!r}")
     return str(value)

@@ -42,7 +42,7 @@ from howdah.work.trust import signed
 class PlannedRun:
     """One run that the profile asks for: its plan, its key and its directory.
 
-    Without ``keep_data`` only its results stay when it is done (see ``run/retention.py``). ``patience_s`` is processor
+    Without ``keep_data`` only its results stay when it is done (see ``howdah/record/retention.py``). ``patience_s`` is processor
     time that it may use without simulated time passing; None: what its engine allows.
     """
 
