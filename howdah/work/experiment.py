@@ -42,8 +42,8 @@ from howdah.work.trust import signed
 class PlannedRun:
     """One run that the profile asks for: its plan, its key and its directory.
 
-    Without ``keep_data`` only its results stay when it is done (see ``howdah/record/retention.py``). ``patience_s`` is processor
-    time that it may use without simulated time passing; None: what its engine allows.
+    Without ``keep_data`` only its results stay when it is done (``howdah/record/retention.py``). ``patience_s`` is
+    processor time that it may use without simulated time passing; None: what its engine allows.
     """
 
     plan: Plan

@@ -148,3 +148,21 @@ def test_a_circle_is_found_with_its_files(tmp_path: Path) -> None:
     with pytest.raises(graphlib.CycleError, match="in a cycle") as found:
         list(graphlib.TopologicalSorter(_needs(tmp_path)).static_order())
     assert set(found.value.args[1]) == {"one.c", "two.c"}
+
+
+_OWN_FILE = re.compile(r"(?<![\w/.<$-])(?:howdah|collectors|topologies|modules)/[a-z0-9_/]+\.(?:py|yaml|c|h)\b")
+_FOREIGN = {"howdah/siftr.py", "howdah/rules.yaml"}  # on hosts and in their configuration
+
+
+def _named_and_missing(text: str) -> list[str]:
+    return [name for name in _OWN_FILE.findall(text) if name not in _FOREIGN and not (PROJECT / name).exists()]
+
+
+def test_a_file_that_the_program_or_a_page_names_is_there() -> None:
+    files = [*PACKAGE.rglob("*.py"), *COLLECTORS.rglob("*.py"), *DOCS.rglob("*.md"), PROJECT / "CONTRIBUTING.md"]
+    found = {str(file): _named_and_missing(file.read_text(encoding="utf-8")) for file in files}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+def test_a_file_that_has_gone_is_found() -> None:
+    assert _named_and_missing("see howdah/profile/gone.py and howdah/place.py") == ["howdah/profile/gone.py"]
