@@ -49,7 +49,7 @@ def test_the_agent_is_standard_library_code_of_this_project() -> None:
     assert "howdah/__init__.py" in names
     assert "howdah/agent/__main__.py" in names
     files = (f"howdah/{name}.py" for name in ("codec", "frame", "traffic", "trait"))
-    own = ("howdah/__init__", "howdah/agent/", "howdah/linux/", "howdah/plan/", "collectors/", *files)
+    own = ("howdah/__init__", "howdah/agent/", "howdah/linux/", "howdah/plan/", "howdah/record/", "collectors/", *files)
     assert all(name.startswith(own) for name in names)
     assert "topologies/dumbbell.py" in {str(name) for name in share.agent_sources("mininet")}
 

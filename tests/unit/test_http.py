@@ -19,6 +19,7 @@ from howdah.plan.plan import Flow, Plan
 from howdah.plan.text import render
 from howdah.plan.traffic import HttpRequests
 from howdah.record.agent import FlowRecord
+from howdah.record.connections import Connections
 from tests.unit.profile_factory import make_one
 from tests.unit.told_by_agent import flow_record
 
@@ -141,7 +142,7 @@ def test_client_and_trace_are_compared(tmp_path: Path, end_s: float, agree: bool
     trace = _trace(_flow(tmp_path), [0.5, 1.0, 1.5, 2.0], [5_000, 10_200, 15_200, 20_400])
     sheet = Sheet({})
     transaction_rows(sheet, trace, _record([0.9, end_s]))
-    values = {row.metric: row.value for row in sheet.rows}
+    values = {row.metric: row.value for row in Connections(sheet.connections.table()).rows()}
     assert values["transactions"] == 2
     assert values["first_transaction_time_s"] == 0.9
     assert values["last_transaction_time_s"] == pytest.approx(end_s - 0.9)

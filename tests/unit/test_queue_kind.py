@@ -77,7 +77,7 @@ plan = make_one(Path(sys.argv[2]), "", ["path.queue={kind: drain, after: 7 ms}",
 print(command_lines(leaf)[0])
 print(discipline.made(leaf.arguments["kind"], leaf.arguments["options"]).encode().hex())
 print(table())
-print("`path.queue: drain`" in page(), "DrainQueueSection" in json_schema()["$defs"])
+print("- `drain`:" in page(), "DrainQueueSection" in json_schema()["$defs"])
 """
 
 
