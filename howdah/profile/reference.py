@@ -87,6 +87,7 @@ def _names() -> list[str]:
         *_wrapped(map(_named, over_reno)),
         "",
         "These are over Reno's congestion avoidance, and each with `-cubic` behind its name is over CUBIC's.",
+        "The kernel's name then ends in `_cubic`.",
         "Any other name must be declared under `algorithms`, or be what a `modules` entry registers.",
         "A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cubic` is that file's.",
         "",
