@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 from typing import Any
 
+from howdah.codec import encoded
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
 from howdah.layout import fitted, write_stdout
@@ -50,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
 def _plain(plan: Plan) -> dict[str, Any]:
     """The places of parameters as in run.json."""
     places = {name: from_here(place) for name, place in plan.parameter_places.items()}
-    return {**dataclasses.asdict(plan), "parameter_places": places}
+    return {**dataclasses.asdict(plan), "sender": encoded(plan.sender), "parameter_places": places}
 
 
 def _cost(profile: Profile, overrides: list[str]) -> str:

@@ -7,7 +7,7 @@ import dataclasses
 
 import pyarrow.compute as pc
 
-from howdah.codec import decoded, encoded
+from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.ingest import quic
@@ -31,6 +31,7 @@ from howdah.record.clock import ClockRecord, read_clocks
 from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
+from howdah.record.model import checked
 from howdah.record.told import read_agent
 from howdah.registered import Registered, collector_named
 
@@ -110,7 +111,8 @@ def read_report(directory: RunDirectory) -> IngestReport:
     """The report of an earlier ingest. Raises HowdahError if it is missing."""
     path = directory.ingested
     try:
-        return decoded(IngestReport, read_json(path))
+        value = read_json(path)
+        return checked(IngestReport, {name: value[name] for name in ("format", "sources", "problems")}, path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"the report of ingest cannot be read: {error}", where=str(path)) from error
 
@@ -118,7 +120,7 @@ def read_report(directory: RunDirectory) -> IngestReport:
 def _context(directory: RunDirectory, report: IngestReport, plan: Plan | None) -> Context:
     try:
         plan = plan or Plan.from_json(read_foreign(directory.plan).decode())
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HowdahError(f"the plan cannot be read: {error}", where=str(directory.plan)) from error
     agent = _agent(directory, report)
     epoch = agent.epoch_monotonic_ns

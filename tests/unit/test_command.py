@@ -28,6 +28,14 @@ def test_plan_as_json_is_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert len({plan["run"] for plan in plans}) == len(plans)
 
 
+def test_a_sender_s_settings_are_told_as_in_plan_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", QUICK, "--json", "--set", "sender=of-2007", "--set", "algorithm=standard"]) == 0
+    plan, *_ = json.loads(capsys.readouterr().out)["plans"]
+    settings = plan["sender"]["settings"].values()
+    assert settings
+    assert not any("instead_of" in setting for setting in settings)
+
+
 def test_dry_run_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "quick", "--dry-run", "--runs", str(tmp_path / "runs")]) == 0
     assert not (tmp_path / "runs").exists()

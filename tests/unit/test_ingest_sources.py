@@ -73,6 +73,30 @@ def test_unwrap_follows_wraps_and_steps_back() -> None:
     assert unwrap(series).tolist() == [0, 999, 1500, 1400, 4000]
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[]",
+        "{}",
+        '{"format": 1, "problems": []}',
+        '{"format": 1, "problems": [], "sources": null}',
+        '{"format": 1, "problems": [], "sources": {"a": null}}',
+        '{"format": 1, "problems": [], "sources": {"a": [1]}}',
+    ],
+)
+def test_a_damaged_report_is_one_message(run: RunDirectory, damage: str) -> None:
+    ingest(run)
+    run.ingested.write_text(damage, encoding="utf-8")
+    with pytest.raises(HowdahError):
+        read_report(run)
+
+
+def test_a_report_may_hold_what_this_version_does_not_know(run: RunDirectory) -> None:
+    report = ingest(run)
+    run.ingested.write_text(json.dumps({**json.loads(run.ingested.read_text()), "more": 1}), encoding="utf-8")
+    assert read_report(run) == report
+
+
 def test_tcp_info_of_both_ends(run: RunDirectory) -> None:
     report = ingest(run)
     rows = store.read(run, "tcp_info").to_pylist()

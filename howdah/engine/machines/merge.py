@@ -177,7 +177,7 @@ def join_ends(sender: FlowRecord, receiver: FlowRecord, size_bytes: int | None) 
 
     It is complete if the receiver read its end and got what was asked for or, without a size, all that was sent.
     """
-    if sender.segments_sent is None and sender.error is None:  # iperf3's client tells of both ends
+    if sender.end_ns is not None and sender.error is None:  # iperf3's client tells of both ends
         return replace(sender, end=None)
     error = sender.error or receiver.error
     # A receiver that was never reached says the same as the sender, and less.
