@@ -25,6 +25,7 @@ from howdah.profile import Profile
 from howdah.profile.control import CONTROL_AXIS
 from howdah.record.claims import ClaimRow
 from howdah.record.directory import read_json, write_json
+from howdah.record.model import checked
 from howdah.record.provenance import now
 from howdah.work.batch import Listener
 from howdah.work.compiled import compile_plans
@@ -227,7 +228,7 @@ class Session:
                     where=str(self.directory),
                     hint="Repeat its command to continue, or drop it with 'howdah bisect --abandon --tree DIR'.",
                 )
-            self.steps = [Step(**each) for each in known["steps"]]
+            self.steps = [checked(Step, each, self.record) for each in known["steps"]]
             if self.steps:
                 say(f"going on after {counted(len(self.steps), 'revision')}")
         self._write(question)

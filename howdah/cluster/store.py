@@ -211,7 +211,7 @@ def check_programs(files: Sequence[Path]) -> None:
             )
 
 
-_PACK, _RECORD = ".howdah.tar.zst", ".json"
+_SUFFIX, _RECORD = ".howdah.tar.zst", ".json"
 
 
 class SharedStore:
@@ -236,7 +236,7 @@ class SharedStore:
         place = f"{self._root}/{made.key}"
         try:
             self._files.makedirs(place, exist_ok=True)
-            self._write(f"{place}/{made.sha256}{_PACK}", pack.read_bytes())
+            self._write(f"{place}/{made.sha256}{_SUFFIX}", pack.read_bytes())
             self._write(f"{place}/{made.sha256}{_RECORD}", made.to_json().encode())
         except Exception as error:
             raise HowdahError(f"the run cannot be put into the store: {_explain(error)}", where=self.url) from error
@@ -272,7 +272,7 @@ class SharedStore:
     def read(self, made: MadeRun) -> bytes:
         """Read the pack of a record. Raises HowdahError if that fails."""
         try:
-            return bytes(self._files.cat_file(f"{self._root}/{made.key}/{made.sha256}{_PACK}"))
+            return bytes(self._files.cat_file(f"{self._root}/{made.key}/{made.sha256}{_SUFFIX}"))
         except Exception as error:
             raise HowdahError(f"the run cannot be taken from the store: {_explain(error)}", where=self.url) from error
 

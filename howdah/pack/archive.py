@@ -20,6 +20,7 @@ from howdah.errors import HowdahError
 from howdah.pack.content import PackedFile
 from howdah.pack.shape import IndexCheck, IndexedFile, PackIndex, check_index
 from howdah.record.directory import PARTIAL, parse_json, writing_name
+from howdah.record.model import checked
 
 SUFFIX = ".howdah.tar.zst"
 INDEX = "pack.json"
@@ -209,7 +210,7 @@ def _index(
         if isinstance(read, dict) and read.get("format") != FORMAT:
             raise PackError(f"format {read.get('format')!r} is not known: howdah is too old for it", where=str(file))
         check(read)
-        index = PackIndex.model_validate(read)
+        index = checked(PackIndex, read, file / INDEX)
     except ValueError as error:
         said = error.what if isinstance(error, HowdahError) else str(error)
         raise PackError(f"{INDEX} cannot be read: {said}", where=str(file)) from error

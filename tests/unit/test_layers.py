@@ -166,3 +166,21 @@ def test_a_file_that_the_program_or_a_page_names_is_there() -> None:
 
 def test_a_file_that_has_gone_is_found() -> None:
     assert _named_and_missing("see howdah/profile/gone.py and howdah/place.py") == ["howdah/profile/gone.py"]
+
+
+def _given_twice(tree: ast.Module) -> set[str]:
+    """Names to which the top of a module gives a value more than once."""
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    each = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    names = [part.id for part in each if isinstance(part, ast.Name)]
+    return {name for name in names if names.count(name) > 1}
+
+
+def test_no_constant_is_overwritten_further_down() -> None:
+    files = [*PACKAGE.rglob("*.py"), *COLLECTORS.rglob("*.py")]
+    found = {str(file): _given_twice(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+def test_a_constant_that_is_overwritten_is_found() -> None:
+    assert _given_twice(ast.parse("_PACK = 1\ndef f():\n    x = 1\n    x = 2\n_PACK, _OTHER = 2, 3\n")) == {"_PACK"}
