@@ -115,7 +115,9 @@ def encoded(value: Any) -> Any:
 
 def decoded(kind: type[_Kind], value: Mapping[str, Any]) -> _Kind:
     """Of the dataclass, whose fields name the dataclasses in them. Raises TypeError for fields that it lacks or has
-    not, and what comes of values of other shapes."""
+    not, and for what is not an object where there is one. Types of plain values are not looked at."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{kind.__name__} is not an object: {value!r:.40}")
     known: Any = kind
     readers = _readers(known)
     return kind(
@@ -166,6 +168,8 @@ def _list(one: _Reader, value: list[Any]) -> list[Any]:
 
 
 def _dict(one: _Reader, value: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"this is not an object: {value!r:.40}")
     return {key: one(item) for key, item in value.items()}
 
 

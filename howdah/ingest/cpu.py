@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from howdah.codec import decoded
 from howdah.ingest.source import Context, SourceReport, texts
 from howdah.record import cpu_profile
 from howdah.record import table as store
 from howdah.record.cpu_profile import PROFILE_FILE, CpuProfile
+from howdah.record.model import checked
 from howdah.record.raw import open_raw, raw_value, read_raw_bytes, read_raw_text
 
 Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
@@ -36,7 +36,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
     stamps: list[tuple[int, int]] = []
     period_ns = 0
     try:
-        account = decoded(CpuProfile, raw_value(read_raw_bytes(raw / PROFILE_FILE)))
+        account = checked(CpuProfile, raw_value(read_raw_bytes(raw / PROFILE_FILE)), raw / PROFILE_FILE)
         report.counts = {"why": account.why, "inlined_why": account.inlined_why or None}
         report.counts |= {"samples": account.samples, "lost": account.lost, "event": account.event}
         if account.why is None:

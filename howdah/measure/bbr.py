@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why BBR left Startup. Its entry into Drain is what the trace shows; the reason is in the readings of tcp_info.
 
-All versions leave when the largest delivery rate has grown by less than a quarter in three rounds. Version 1 enters
-Drain for no other reason (``bbr_check_drain``, ``bbr_full_bw_reached``), and its socket shows that it is version 1.
-Version 3 also leaves after a round of fast recovery with losses in at least six places and more than 2 % of what was
-sent (draft-ietf-ccwg-bbr, BBRCheckStartupHighLoss), and on ECN marks. Of it, and where the socket was not asked, the
-evidence decides: an end without those three rounds is none of the rate's.
+All versions leave when the largest delivery rate has grown by less than a quarter in three rounds. Version 3 also
+leaves after a round of fast recovery with losses in at least six places and more than 2 % of what was sent
+(draft-ietf-ccwg-bbr, BBRCheckStartupHighLoss), and on ECN marks. Version 1 enters Drain for no other reason than the
+rate (``bbr_check_drain``, ``bbr_full_bw_reached``), and its socket shows its version. But a changed copy of version 1
+answers alike, so the evidence comes first, and the version decides where the readings do not.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ def startup_end(trace: FlowTrace, time_ns: int, counters: Counters, info: Sample
 
     Where the readings do not show the rate, it is the reason if there is no other.
     """
-    if is_version_1(info):
-        return RATE
     lost = has_high_loss(trace, time_ns, info)
     marked = bool(marks_around(counters, trace.flow.sender, rounds_before(trace, time_ns, 2), time_ns))
     stopped = rate_stopped(trace, time_ns, info)
     if stopped:
         return RATE
+    rate_alone = is_version_1(info)
     if stopped is None:
-        return None if lost or marked else RATE
+        return RATE if rate_alone or not (lost or marked) else None
     if lost:
         return LOST
-    return MARKED if marked else None
+    if marked:
+        return MARKED
+    return RATE if rate_alone else None
 
 
 def rate_stopped(trace: FlowTrace, time_ns: int, info: Samples) -> bool | None:

@@ -61,6 +61,15 @@ def test_what_is_missing_or_unknown_is_told(value: dict[str, int], said: str) ->
         decoded(Wheel, value)
 
 
+@pytest.mark.parametrize(
+    "value", [[], "text", {"front": [1]}, {"wheels": [1]}, {"by_place": [1]}, {"by_place": {"left": "a"}}]
+)
+def test_what_is_not_an_object_is_told(value: object) -> None:
+    whole = {**encoded(CART), **value} if isinstance(value, dict) else value
+    with pytest.raises(TypeError, match="is not an object"):
+        decoded(Cart, whole)  # type: ignore[arg-type]
+
+
 def test_fields_are_given_once_and_no_more_than_there_are() -> None:
     with pytest.raises(TypeError, match="has size twice"):
         Wheel(1, size=2)  # type: ignore[misc]
