@@ -86,9 +86,16 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """What must be given and what has a place; the other options are listed below."""
+    optional = False
     for action in _arguments(parser):
-        written = _called(action, short=True)
-        yield written if action.required else f"[{written}]"
+        if action.option_strings and not action.required:
+            optional = True
+        else:
+            written = _called(action, short=True)
+            yield written if action.required else f"[{written}]"
+    if optional:
+        yield "[\\fIOPTION\\fR ...]"
 
 
 def _called(action: argparse.Action, *, short: bool = False) -> str:
