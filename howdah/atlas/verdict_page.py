@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``docs/atlas-verdicts.md``: the entries by their verdicts, what is unexplained, what is not measured."""
+"""``docs/atlas-verdicts.md``: the entries by their verdicts, and what is unexplained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from howdah.atlas.chapter import published_of, read_chapters
 from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.published import rows_of
 from howdah.atlas.verdict import WORDS, claims_text, entry_verdict, word, words_text
-from howdah.claim.finding import UNSUPPORTED
 from howdah.errors import HowdahError
 from howdah.generated import keep_current
 from howdah.number import counted
@@ -48,8 +47,6 @@ def verdict_table(catalogue: Catalogue, rows: Rows) -> str:
         *_entries(catalogue, rows),
         "\n## Unexplained\n",
         *_unexplained(catalogue),
-        "\n## Not measurable here\n",
-        *_not_measurable(catalogue, rows),
     ]
     return "\n".join(parts) + "\n"
 
@@ -73,16 +70,6 @@ def _unexplained(catalogue: Catalogue) -> list[str]:
         + _head(["claims", "what was tried, and what would decide"])
         + [_row([", ".join(names), says]) for says, names in items.items()]
     )
-
-
-def _not_measurable(catalogue: Catalogue, rows: Rows) -> list[str]:
-    """Entries without a measurement, then claims that have a reason and no number; those of one reason together."""
-    entries = [(entry.id, entry.section.reason) for entry in catalogue.entries if entry.section.reason]
-    claims = [(f"`{name}`", row.why) for name, row in rows.items() if row.verdict == UNSUPPORTED]
-    by_reason: dict[str, list[str]] = {}
-    for name, why in (*entries, *claims):
-        by_reason.setdefault(why, []).append(name)
-    return _head(["entry or claim", "why"]) + [_row([", ".join(names), why]) for why, names in by_reason.items()]
 
 
 def _head(cells: list[str]) -> list[str]:
