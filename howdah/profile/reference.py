@@ -82,7 +82,7 @@ A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cu
 """
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
 _SMALL = 12  # the most fields of a section that is told in the table of the one that has it
-_SHORT = 420  # the most characters of its text
+_SHORT = 520  # the most characters of its text, and of its fields where these are told in its row
 _PLACES = 4  # the most places of a section that its title has
 _ALIKE = 3  # the fewest rows of another section that are worth a reference
 
@@ -131,9 +131,11 @@ class _Sections:
             small = inner is not None and self._is_small(inner)
             further = _further(inner) if small and inner else ""
             schema = self._definitions[model.__name__]["properties"][name]
-            rows.append(_row(f"{prefix}{name}", info, schema, further))
-            if small and inner:
-                rows += self._rows(inner, f"{prefix}{name}{suffix}.")
+            told = self._rows(inner, f"{prefix}{name}{suffix}.") if small and inner else []
+            short = " ".join(_in_words(row) for row in told)
+            if told and len(f"{further} {short}") <= _SHORT:
+                further, told = f"{further} {short}".lstrip(), []
+            rows += [_row(f"{prefix}{name}", info, schema, further), *told]
         return rows
 
     def _unlike(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
@@ -206,6 +208,14 @@ def _row(name: str, info: Any, schema: dict[str, Any], further: str = "") -> str
     fixed = " *(fixed)*" if is_fixed(info) and shape_of(info.annotation)[0] == "value" else ""
     meaning = f"{info.description}. {further}" if further else info.description
     return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {meaning} |"
+
+
+def _in_words(row: str) -> str:
+    """A field in the row of the section that has it: its name, what it takes, its default and its meaning."""
+    name, value, default, meaning = (cell.strip() for cell in row.removeprefix("| ").removesuffix(" |").split(" | "))
+    otherwise = "required" if "**" in default else default and f"by default {default}"
+    takes = "; ".join(filter(None, [value, otherwise]))
+    return f"{name} ({takes}): {meaning.rstrip('.')}."
 
 
 def _default(info: Any) -> str:
