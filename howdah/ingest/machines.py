@@ -26,8 +26,8 @@ from howdah.plan.plan import Plan, collect_of
 from howdah.record.clock import ClockRecord, Correction
 from howdah.record.directory import RunDirectory
 from howdah.record.raw import raw_value, read_raw_bytes
+from howdah.record.reading import read_agent
 from howdah.record.schema import TABLES
-from howdah.record.told import read_agent
 
 _U32 = 2**32
 _KEYS = {

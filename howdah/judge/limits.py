@@ -112,7 +112,7 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
     group: of the busy time of all its connections that were there when tcp_info was read.
 
     The kernel has no such counts of datagrams and of QUIC. Only a buffer that the plan promises to be large enough
-    makes a run invalid (:func:`receive_window_reason`, :func:`send_buffer_reason`); a receive window that was small before it grew is none.
+    makes a run invalid; a receive window that was small before it grew is none.
     """
     groups: dict[str, list[Flow]] = {}
     single: list[Flow] = []

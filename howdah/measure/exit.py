@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When and with which window a flow leaves slow start, when that was decided, and what the algorithm then took from that
-window.
+"""When and with which window a flow leaves slow start, when that was decided, and what the algorithm then took from it.
 
 For most algorithms the decision is the exit. One that drains what it has sent too much (SEARCH 4) decides first and
 leaves slow start when the drain is over.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bottleneck: its largest backlog, by the queue's own counter and by the round-trip times of the flows, and how busy
-its link was, whatever became of what it carried."""
+"""The bottleneck: its largest backlog, by the queue's own counter and by the round-trip times of the flows; and how
+busy its link was, whatever became of what it carried."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of a run: samples of tcp_info and queues, and counters of a host and how much each grew around an instant."""
+"""Readings of a run: samples of tcp_info and queues; counters of a host, and how much each grew around an instant."""
 
 from __future__ import annotations
 
