@@ -32,7 +32,7 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
 from howdah.record.kernel_log import killed_for_memory
 from howdah.record.model import checked
-from howdah.record.reading import read_agent
+from howdah.record.raw import read_agent
 from howdah.record.schema import FLOW
 from howdah.registered import Registered, collector_named
 

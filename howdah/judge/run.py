@@ -37,8 +37,7 @@ from howdah.record.agent import AgentRecord
 from howdah.record.clock import CLOCK_FILE, ClockRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.model import checked
-from howdah.record.raw import read_raw_json
-from howdah.record.reading import read_agent, read_calibration
+from howdah.record.raw import read_agent, read_calibration, read_raw_json
 from howdah.record.trace import TraceAccount
 from howdah.record.verdict import AFTER, BEFORE, Check, Verdict, write_verdict
 from howdah.record.wire import WIRE_FILE, WireRecord

@@ -35,7 +35,7 @@ from howdah.plan.plan import BACKGROUND, Plan
 from howdah.record.agent import AgentRecord
 from howdah.record.connections import Connections, write_connections
 from howdah.record.directory import RunDirectory, write_json
-from howdah.record.reading import agent_or_empty
+from howdah.record.raw import agent_or_empty
 
 _FIFO = ("bfifo", "pfifo")
 _NOT_CONNECTED = "when the flow could send is not known"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a run directory that may be somebody else's: damaged, cut off, or written by another version. Its plan, and
-what the agent wrote of its run (agent.json) and of the path (calibration-*.json)."""
+"""Reading a run directory that may be somebody else's: damaged, cut off, or written by another version."""
 
 from __future__ import annotations
 
@@ -10,16 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from howdah.errors import HowdahError, RecordError
+from howdah.errors import RecordError
 from howdah.foreign import read_foreign
 from howdah.plan.named import check_names
 from howdah.plan.plan import Plan, of_today
-from howdah.record.agent import AgentRecord
-from howdah.record.calibration import CalibrationRecord
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import read_json
 from howdah.record.metrics import Metrics
-from howdah.record.model import HINT, adapter, checked
-from howdah.record.raw import read_raw_json
+from howdah.record.model import HINT, adapter
 from howdah.record.run import RunRecord
 from howdah.record.verdict import Verdict
 
@@ -100,25 +96,3 @@ def _check_ends(plan: Plan) -> None:
         raise ValueError("two flows have the same number")
     if plan.duration_us <= 0 or plan.path.rtt_us <= 0 or plan.path.rate_bits_per_second <= 0:
         raise ValueError("duration, round trip and rate are not all above 0")
-
-
-def read_agent(directory: RunDirectory) -> AgentRecord:
-    """agent.json of a run. Raises FileNotFoundError without it, and RecordError for the place of what is wrong."""
-    path = directory.raw / "agent.json"
-    return checked(AgentRecord, read_raw_json(path), path)
-
-
-def agent_or_empty(directory: RunDirectory) -> AgentRecord:
-    """The same; a record that says nothing where the file is missing or wrong, which the report of ingest tells."""
-    try:
-        return read_agent(directory)
-    except (OSError, HowdahError):
-        return AgentRecord()
-
-
-def read_calibration(path: Path) -> CalibrationRecord | None:
-    """One of the files; None where it is missing, or no such record."""
-    try:
-        return checked(CalibrationRecord, read_raw_json(path), path)
-    except (OSError, ValueError, HowdahError):
-        return None

@@ -19,7 +19,7 @@ from howdah.plan.plan import Flow
 from howdah.record.axis import swept
 from howdah.record.digest import check
 from howdah.record.model import FilePart, Scalar
-from howdah.record.reading import read_agent
+from howdah.record.raw import read_agent
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.plot.swept import place_words
 from howdah.report.tabular import Tabular

@@ -19,8 +19,7 @@ from howdah.ingest.run import ingest
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
-from howdah.record.raw import content_name, raw_exists
-from howdah.record.reading import agent_or_empty
+from howdah.record.raw import agent_or_empty, content_name, raw_exists
 from howdah.record.retention import has_data
 from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
