@@ -27,9 +27,8 @@ from howdah.extension import extensions
 from howdah.hooks import NameProfiles
 from howdah.layout import fitted, terminal_width, write_stdout
 from howdah.nightly.cell import CellResult
-from howdah.nightly.claims import compare_claims, gone_claims
 from howdah.nightly.commits import CommitSpan, Range, check_engine, compare_commits
-from howdah.nightly.comparison import compare_sheets, gone_cells
+from howdah.nightly.comparison import compare_claims, compare_sheets, gone_cells, gone_claims
 from howdah.nightly.night import Night
 from howdah.nightly.output import write_copies, write_night
 from howdah.nightly.power import check_provable, power_of

@@ -35,7 +35,7 @@ from howdah.record.claims import ClaimRow, OpenRow
 from howdah.record.index import ProfileSource
 from howdah.record.model import FilePart, Scalar
 from howdah.report.tidy import ResultData
-from howdah.validate.report import Validation
+from howdah.validate.comparison import Validation
 
 Verdict = Literal["pass", "fail", "differs", "unsupported", "invalid"]
 

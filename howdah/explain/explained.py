@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from pydantic import ConfigDict, Field, InstanceOf
 
 from howdah.explain.bucket import Bucket
 from howdah.explain.connection import Options, TapConnection
 from howdah.explain.course import SenderCourse, course
-from howdah.explain.delay import SENDER, RoundTrips, round_trips
+from howdah.explain.delay import SENDER, RoundTrips, Tap, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
 from howdah.explain.path import LossBy, SeenPath, path_of
@@ -22,7 +24,9 @@ from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, UNKNOWN
 from howdah.measure.held import Holding
 from howdah.quantity import bdp_bytes
+from howdah.record.model import FilePart
 
+Source = Literal["capture", "tcp_probe", "ss", "iperf3", "qlog"]
 _ROUNDS_AFTER_EXIT = 2
 _FEW_BLOCKS = 3
 
@@ -39,40 +43,25 @@ class ExplainedExit:
     evidence: str
 
 
-@dataclass
-class Explained:
-    """One flow. What a source cannot tell is None, and ``unknown`` says why by the name of the field.
-
-    ``source`` names the kind of file. ``parts`` has what pictures are drawn from, where there are packets.
-    ``policer`` is the bucket of tokens that dropped packets. ``hosts`` are those of sender and receiver, and
-    ``begins_s`` the time of its first packet, where the recording tells them. ``lost_before_packets`` were missing when
-    the tap saw what came behind them.
-    """
+class FlowFacts(FilePart):
+    """What was found out of one flow, as ``howdah explain --json`` prints it. What a source cannot tell is null, and
+    ``unknown`` says why by the name of the field."""
 
     name: str
     file: str
-    source: str
-    at: str | None
+    source: Source
+    at: Tap | None
     duration_s: float
     data_bytes: int
     opener: str | None
-    options: dict[str, Options | None]
     mss_bytes: int | None
     initial_window_packets: int | None
-    base_rtt_us: Estimate
     handshake_rtt_us: float | None
-    rate_bits_per_second: Estimate
-    sender_interface_bits_per_second: Estimate
-    buffer_bytes: Estimate
-    delay_variation_us: Estimate
     goodput_bits_per_second: float
     growth: float | None
     round_flights_packets: list[float]
-    exit: ExplainedExit | None
     why_no_exit: str
-    limit: str | None
-    peak_packets: Estimate
-    overshoot_packets: Estimate
+    limit: str | None = Field(description="what ended the growth without an exit: receive-window, application")
     retransmitted_packets: int | None
     spurious_packets: int | None
     late_packets: int | None
@@ -84,15 +73,36 @@ class Explained:
     receive_window_most_bytes: int | None
     segments_per_ack: float | None
     paced: bool | None
-    algorithm: list[str]
+    algorithm: list[str] = Field(description="those that fit, the likeliest first")
     algorithm_words: str
+    notes: list[str]
+    unknown: dict[str, str] = Field(description="what the recording cannot tell, and why")
+
+
+class Explained(FlowFacts):
+    """One flow. ``parts`` has what pictures are drawn from, where there are packets. ``policer`` is the bucket of
+    tokens that dropped packets. ``hosts`` are those of sender and receiver, and ``begins_s`` the time of its first
+    packet, where the recording tells them. ``lost_before_packets`` were missing when the tap saw what came behind them.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    notes: list[str] = Field(default_factory=list)
+    unknown: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, Options | None]
+    base_rtt_us: Estimate
+    rate_bits_per_second: Estimate
+    sender_interface_bits_per_second: Estimate
+    buffer_bytes: Estimate
+    delay_variation_us: Estimate
+    peak_packets: Estimate
+    overshoot_packets: Estimate
+    exit: ExplainedExit | None
     holding: Holding | None
-    notes: list[str] = field(default_factory=list)
-    unknown: dict[str, str] = field(default_factory=dict)
     policer: Bucket | None = None
     hosts: tuple[str, str] | None = None
     begins_s: float | None = None
-    parts: tuple[Seen, RoundTrips, SenderCourse, StartUp] | None = None
+    parts: tuple[InstanceOf[Seen], InstanceOf[RoundTrips], InstanceOf[SenderCourse], InstanceOf[StartUp]] | None = None
 
     @property
     def bdp_bytes(self) -> float | None:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from howdah.explain.course import FlowPoints, of_run, of_section
 from howdah.explain.delay import Reals
 from howdah.explain.picture import keys
-from howdah.explain.points import FlowPoints, of_run, of_section
 from howdah.foreign import visible
 from howdah.held import HeldBy
 from howdah.measure.measured import load

@@ -12,7 +12,7 @@ import numpy as np
 
 from howdah.algorithm import ALGORITHMS
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.explained import Explained, ExplainedExit
+from howdah.explain.explained import Explained, ExplainedExit, Source
 from howdah.ingest.source import Integers
 from howdah.measure.cause import LOSS
 from howdah.measure.held import Holding
@@ -33,7 +33,7 @@ class SenderLog:
 
     name: str
     file: str
-    source: str
+    source: Source
     time_ns: Integers
     cwnd: Integers
     ssthresh: Integers

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from howdah.explain.bucket import Bucket
 from howdah.explain.connection import Options
 from howdah.explain.estimate import Estimate
-from howdah.explain.explained import Explained, ExplainedExit
+from howdah.explain.explained import Explained, ExplainedExit, FlowFacts
 from howdah.explain.joined import Joined, Leg
 from howdah.explain.path import LossBy
 from howdah.record.model import FilePart
@@ -37,39 +35,9 @@ class PolicerShape(FilePart):
     burst_bytes: float
 
 
-class ExplainedFlow(FilePart):
+class ExplainedFlow(FlowFacts):
     """One flow of a recording; docs/explain.md."""
 
-    name: str
-    file: str
-    source: Literal["capture", "tcp_probe", "ss", "iperf3", "qlog"]
-    at: Literal["sender", "middle", "receiver"] | None
-    duration_s: float
-    data_bytes: int
-    opener: str | None
-    mss_bytes: int | None
-    initial_window_packets: int | None
-    handshake_rtt_us: float | None
-    goodput_bits_per_second: float
-    growth: float | None
-    round_flights_packets: list[float]
-    why_no_exit: str
-    limit: str | None = Field(description="what ended the growth without an exit: receive-window, application")
-    retransmitted_packets: int | None
-    spurious_packets: int | None
-    late_packets: int | None
-    lost_before_packets: int | None
-    loss_by: LossBy | None
-    loss_words: str
-    timeouts: int | None
-    receive_window_least_bytes: int | None
-    receive_window_most_bytes: int | None
-    segments_per_ack: float | None
-    paced: bool | None
-    algorithm: list[str] = Field(description="those that fit, the likeliest first")
-    algorithm_words: str
-    notes: list[str]
-    unknown: dict[str, str] = Field(description="what the recording cannot tell, and why")
     base_rtt_us: EstimateShape
     rate_bits_per_second: EstimateShape
     sender_interface_bits_per_second: EstimateShape

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.codec import encoded
@@ -13,7 +14,6 @@ from howdah.foreign import read_foreign
 from howdah.ingest import quic
 from howdah.ingest.capture import CAPTURES, ingest_captures
 from howdah.ingest.cpu import ingest_cpu, ingest_finite_processor
-from howdah.ingest.flow import ingest_flow
 from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
@@ -21,18 +21,19 @@ from howdah.ingest.qdisc import ingest_two_queues
 from howdah.ingest.quic import add_quic
 from howdah.ingest.segment import add_own_stacks, ingest_segments
 from howdah.ingest.siftr import add_siftr
-from howdah.ingest.source import Context, IngestReport, Made
+from howdah.ingest.source import Context, IngestReport, Made, SourceReport
 from howdah.ingest.tracepoint import ingest_slow_start, ingest_tcp_probe
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Flow, Plan
 from howdah.record import table as store
-from howdah.record.agent import AgentRecord
+from howdah.record.agent import AgentRecord, FlowRecord
 from howdah.record.axis import axes_of
 from howdah.record.clock import ClockRecord, read_clocks
-from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
+from howdah.record.kernel_log import killed_for_memory
 from howdah.record.model import checked
-from howdah.record.told import read_agent
+from howdah.record.raw import read_agent
+from howdah.record.schema import FLOW
 from howdah.registered import Registered, collector_named
 
 # There is a table of these in every run, empty where nothing was collected.
@@ -151,3 +152,48 @@ def _agent(directory: RunDirectory, report: IngestReport) -> AgentRecord:
     except HowdahError as error:
         report.problems.append(f"agent.json cannot be read: {error.what}")
     return AgentRecord()
+
+
+def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
+    """One row a flow of the plan, in its order; a flow the agent did not report has null times and is not complete.
+
+    Times of agent.json already count from the epoch.
+    """
+    report = SourceReport()
+    columns: dict[str, list[object]] = {name: [] for name in FLOW.names}
+    for flow in context.plan.flows:
+        record = context.agent.flow(flow.id)
+        if flow.id not in context.agent.by_id:
+            report.problems.append(f"{flow.title} is not in agent.json")
+        elif record.error:
+            report.problems.append(f"{flow.title}: {record.error}")
+        row = {
+            "flow": flow.id,
+            "flow_name": flow.name,
+            "sender_node": flow.sender,
+            "receiver_node": flow.receiver,
+            "algorithm": flow.algorithm,
+            "kernel_algorithm": flow.kernel_algorithm,
+            "start_ns": record.connected_ns if _begins_connected(flow) else record.start_ns,
+            "connected_ns": record.connected_ns,
+            "end_ns": record.end_ns,
+            "bytes_sent_bytes": record.bytes_sent,
+            "bytes_received_bytes": record.bytes_received,
+            "complete": record.complete and not _is_cut(flow, record),
+        }
+        for name, value in row.items():
+            columns[name].append(value)
+    table = store.table_of("flow", {name: pa.array(values, FLOW.field(name).type) for name, values in columns.items()})
+    report.rows = table.num_rows
+    return table, report
+
+
+def _begins_connected(flow: Flow) -> bool:
+    """Of a transfer by iperf3: its processes talk on a control connection first, and wait a round trip for the server's
+    word on it where other sources wait for the handshake."""
+    return flow.kind.control_connection and flow.size_bytes is not None
+
+
+def _is_cut(flow: Flow, record: FlowRecord) -> bool:
+    """Whether the end of the run cut a transfer short: what had been written by then arrived, and no more."""
+    return flow.size_bytes is not None and (record.bytes_received or 0) < flow.size_bytes

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 from howdah.hooks import Reader
 from howdah.ingest.source import IngestReport
-from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import none_of
-from howdah.judge.qlog import qlog_checks
-from howdah.plan.plan import Plan
+from howdah.judge.engine import WHY, Idle, excused
+from howdah.plan.plan import Flow, Plan
 from howdah.record.trace import TraceAccount
 from howdah.record.verdict import COLLECTION, Check
 from howdah.registered import registered
@@ -148,7 +148,7 @@ def reading_gaps(name: str, interval_us: int | None, times_ns: list[int], idle: 
     """No reading of a collector is missing: its times follow one another at the interval.
 
     Those that came late because a processor of finite speed was busy pass with a message (``idle``:
-    howdah/judge/busy.py).
+    howdah/judge/engine.py).
     """
     label = f"{name} readings"
     if interval_us is None or len(times_ns) < 2:
@@ -162,3 +162,38 @@ def reading_gaps(name: str, interval_us: int | None, times_ns: list[int], idle: 
     elif long:
         message += ": the guest's clock jumped, or a reading is missing"
     return Check(label, COLLECTION, ok, message, interval_us, longest, (_GAP - 1) * interval_us, "us")
+
+
+SOURCE = "qlog"
+
+
+def qlog_checks(plan: Plan, report: IngestReport) -> list[Check]:
+    """One for each flow that a QUIC stack made."""
+    flows = [flow for flow in plan.flows if flow.quic is not None]
+    if not flows:
+        return []
+    source = report.sources.get(SOURCE)
+    accounts = {int(item["flow"]): item for item in (source.counts.get("flows", []) if source else [])}
+    return [_bytes(flow, accounts.get(flow.id)) for flow in flows]
+
+
+def _bytes(flow: Flow, account: dict[str, Any] | None) -> Check:
+    """UDP payload to the byte: coalesced packets share a datagram, so that only bytes can be compared."""
+    name = f"qlog flow {flow.id}"
+    if account is None:
+        return Check(name, COLLECTION, False, f"{flow.title} has no qlog that could be read", unit="bytes")
+    captured, logged = account["captured_bytes"], account["bytes"]
+    if captured is None:
+        return Check(name, COLLECTION, False, f"{flow.title} was not captured at its sender's interface", unit="bytes")
+    message = (
+        f"the qlog of {flow.title} has {account['packets']} packets of {logged} bytes, the capture at its sender "
+        f"{account['captured_datagrams']} datagrams of {captured} bytes"
+    )
+    padding = account["padding_bytes"]
+    ok = 0 <= captured - logged <= padding
+    if not ok:
+        missing = "lacks" if captured > logged else "has more by"
+        message += f": the log {missing} {abs(captured - logged)} bytes"
+    elif padding:
+        message += f"; up to {padding} bytes of padding are not in it"
+    return Check(name, COLLECTION, ok, message, captured, logged, padding, "bytes")

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from howdah.claim.comparison import paired_difference
 from howdah.measure.statistics import FEW, statistic
-from howdah.nightly.effect import OFTEN, effect_of, is_better_absent, worse
+from howdah.nightly.primary import OFTEN, effect_of, is_better_absent, worse
 from howdah.nightly.sheet import Value
 from howdah.nightly.significance import paired_p, pairs_to_decide, pairs_to_decide_share, share_p
 

@@ -15,9 +15,8 @@ from howdah.layout import headed
 from howdah.nightly.cell import CellResult
 from howdah.nightly.change import Comparison
 from howdah.nightly.comparison import compare_sheets
-from howdah.nightly.effect import effect_of
 from howdah.nightly.night import Night
-from howdah.nightly.primary import Measures
+from howdah.nightly.primary import Measures, effect_of
 from howdah.nightly.sheet import Baseline, CellSheet, NightSheet, Repetition, Value
 from howdah.nightly.significance import PRIMARY_ALPHA, can_prove, comparisons_provable, least_p, pairs_to_prove
 from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of

@@ -11,8 +11,7 @@ from datetime import datetime
 from howdah.nightly.cell import CellResult
 from howdah.nightly.night import Night
 from howdah.profile import Profile
-from howdah.publish.metric import PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples
+from howdah.publish.metric import Families, MetricSamples, PublishedMetric
 
 _CELL = ("suite", "experiment", "cell", "item", "kernel", "algorithm", "receiver")
 _MEASURE = (*_CELL, "measure", "flow", "number")

@@ -16,8 +16,7 @@ from pydantic import Field, ValidationError, WithJsonSchema, model_validator
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError, UsageError, nearest
 from howdah.metric import known_metrics
-from howdah.nightly.effect import is_left_out
-from howdah.nightly.primary import Measures
+from howdah.nightly.primary import Measures, is_left_out
 from howdah.nightly.significance import MOST_REPETITIONS
 from howdah.place import PROFILES
 from howdah.profile import Profile, load

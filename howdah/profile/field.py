@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
@@ -199,6 +199,12 @@ class FieldError(ValueError):
 def fixed(default: Any = ..., **arguments: Any) -> Any:
     """A field that belongs to the whole profile and cannot be swept."""
     return Field(default, json_schema_extra={"x-fixed": True}, **arguments)
+
+
+def preset(kind: Any, default: str, **arguments: Any) -> Any:
+    """A field of a quantity; its default is as a profile would write it."""
+    (read,) = (each.func for each in get_args(kind) if isinstance(each, BeforeValidator))
+    return Field(default=read(default), json_schema_extra={"x-default": default}, **arguments)
 
 
 class Section(BaseModel):

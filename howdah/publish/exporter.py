@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """``howdah exporter``: a live machine for Prometheus, over HTTP on loopback or on a link to other machines.
 
-Standard library only: on the hosts of several machines it runs from an archive with the machine's own Python.
+On the hosts of several machines it runs from an archive with the machine's own Python, and needs nothing of them but
+the standard library: ``prometheus_client`` is in the archive.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.server
 import ipaddress
-import socket
-import socketserver
 import sys
-import threading
 
-from howdah.publish.exposition import openmetrics_format, text_format
-from howdah.publish.guard import FewAtOnce
-from howdah.publish.machine import LiveMachine
-from howdah.publish.page import OPENMETRICS, TEXT, Page
+from howdah.publish.endpoint import ScrapeEndpoint
+from howdah.publish.machine import LiveMachine, families_of
 
 DEFAULT_PORT = 9750
 
@@ -38,57 +33,12 @@ def require_address(address: str) -> None:
         )
 
 
-class _Handler(Page):
-    server: Exporter
-    server_version = "howdah"
-    sys_version = ""
-
-    def reply(self, path: str) -> None:
-        if path == "/metrics":
-            try:
-                text = self.server.text(self.content_type)
-            except OSError as error:
-                self.answer(500, f"the kernel refused a question: {error}\n")
-            else:
-                self.answer(200, text, self.content_type)
-        elif path == "/":
-            self.answer(200, "howdah exporter: see /metrics\n")
-        else:
-            self.answer(404, "there is only /metrics\n")
-
-
-class Exporter(FewAtOnce, http.server.HTTPServer):
+class Exporter(ScrapeEndpoint):
     """Reads the machine at every scrape, one at a time. Raises AddressError, or OSError when it cannot listen."""
 
     def __init__(self, address: str, port: int, machine: LiveMachine) -> None:
         require_address(address)
-        if ":" in address:
-            self.address_family = socket.AF_INET6
-        self._machine = machine
-        self._reading = threading.Lock()
-        super().__init__((address, port), _Handler)
-
-    def server_bind(self) -> None:
-        """Bind without the look-up of its own name in http.server, which may wait for a name server."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.place
-
-    def text(self, content_type: str = TEXT) -> str:
-        """One reading in the format of a content type."""
-        write = openmetrics_format if content_type == OPENMETRICS else text_format
-        with self._reading:
-            return "".join(write(self._machine.read()))
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """Address and port; a requested port 0 is replaced by the real one."""
-        name = self.socket.getsockname()
-        return str(name[0]), int(name[1])
-
-    @property
-    def url(self) -> str:
-        host, port = self.place
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        super().__init__(lambda: families_of(machine.read()), address=address, port=port)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def serve(options: argparse.Namespace) -> None:
     """Serve until interrupted. Raises AddressError, OSError, or OverflowError for an invalid port."""
     with Exporter(options.address, options.port, LiveMachine(options.node)) as exporter:
-        sys.stdout.write(f"metrics: {exporter.url}/metrics\n")
+        sys.stdout.write(f"metrics: http://{exporter.address}/metrics\n")
         sys.stdout.flush()
         exporter.serve_forever()
 

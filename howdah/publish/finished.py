@@ -14,8 +14,8 @@ from pathlib import Path
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from howdah.publish.blocks import SAMPLES, latest_nights
-from howdah.publish.metric import END, INFO, PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples, end_ms, results
+from howdah.publish.metric import END, INFO, Families, MetricSamples, PublishedMetric
+from howdah.publish.openmetrics import end_ms, results
 from howdah.record.result import Run
 
 RESULTS_JOB = "howdah-results"

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A live machine through inet_diag, rtnetlink and /proc: changes nothing, needs no root. Standard library only."""
+"""A live machine through inet_diag, rtnetlink and /proc: changes nothing, needs no root. Standard library only.
+
+Queues and interfaces have the names and units of runs (howdah/publish/metric.py). Connections are summed by congestion
+control, so that the number of series does not grow with them.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +27,78 @@ from howdah.linux.netlink.diag import (
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.message import Message, NetlinkSocket, parse_attributes
 from howdah.linux.netlink.qdisc import qdiscs
-from howdah.publish.exposition import Reading
+from howdah.publish.metric import SERIES, Families, MetricSamples, PublishedMetric
+
+_TCP = ("node", "algorithm")
+_QUEUE = ("node", "interface", "handle", "kind")
+_INTERFACE = ("node", "interface")
+_OF_RUNS = {metric.name: metric for metric in SERIES}
+
+
+def _of_runs(name: str, labels: tuple[str, ...]) -> PublishedMetric:
+    """A metric of runs, without the labels of roles, which a machine does not know."""
+    metric = _OF_RUNS[name]
+    return PublishedMetric(metric.name, metric.kind, metric.help, labels)
+
+
+MACHINE: tuple[PublishedMetric, ...] = (
+    PublishedMetric("howdah_tcp_connections", "gauge", "Established TCP connections.", _TCP),
+    PublishedMetric(
+        "howdah_tcp_slow_start_connections", "gauge", "Connections whose window is below their threshold.", _TCP
+    ),
+    PublishedMetric("howdah_tcp_cwnd_packets", "gauge", "Congestion windows of all connections together.", _TCP),
+    PublishedMetric("howdah_tcp_largest_cwnd_packets", "gauge", "Largest congestion window of a connection.", _TCP),
+    PublishedMetric(
+        "howdah_tcp_inflight_packets", "gauge", "Segments of all connections sent and not acknowledged.", _TCP
+    ),
+    PublishedMetric("howdah_tcp_srtt_seconds", "gauge", "Mean of the connections' smoothed round-trip times.", _TCP),
+    PublishedMetric("howdah_tcp_min_rtt_seconds", "gauge", "Least round-trip time a connection has seen.", _TCP),
+    PublishedMetric(
+        "howdah_tcp_pacing_rate_bytes_per_second", "gauge", "Pacing rates of all connections together.", _TCP
+    ),
+    PublishedMetric(
+        "howdah_tcp_delivery_rate_bytes_per_second", "gauge", "Delivery rates of all connections together.", _TCP
+    ),
+    PublishedMetric(
+        "howdah_tcp_sent_packets_total", "counter", "Segments the host sent, retransmissions left out.", ("node",)
+    ),
+    PublishedMetric("howdah_tcp_received_packets_total", "counter", "Segments the host received.", ("node",)),
+    PublishedMetric("howdah_tcp_retransmitted_packets_total", "counter", "Segments the host retransmitted.", ("node",)),
+    _of_runs("howdah_queue_backlog_bytes", _QUEUE),
+    _of_runs("howdah_queue_backlog_packets", _QUEUE),
+    _of_runs("howdah_queue_sent_bytes_total", _QUEUE),
+    _of_runs("howdah_queue_dropped_packets_total", _QUEUE),
+    _of_runs("howdah_interface_transmitted_bytes_total", _INTERFACE),
+    _of_runs("howdah_interface_received_bytes_total", _INTERFACE),
+    _of_runs("howdah_interface_dropped_packets_total", _INTERFACE),
+    PublishedMetric(
+        "howdah_cpu_seconds_total", "counter", "Time of all processors together, by mode.", ("node", "mode")
+    ),
+)
+_BY_NAME = {metric.name: metric for metric in MACHINE}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sample: ``labels`` are in the order of the metric's, ``value`` in the unit its name ends with."""
+
+    name: str
+    labels: tuple[str, ...]
+    value: float
+
+
+def families_of(readings: Iterable[Reading]) -> Families:
+    """Readings by metric, with their labels.
+
+    Raises KeyError for a name that ``MACHINE`` does not have, and ValueError for a wrong number of labels.
+    """
+    found: Families = {}
+    for each in readings:
+        metric = _BY_NAME[each.name]
+        labels = dict(zip(metric.labels, each.labels, strict=True))
+        found.setdefault(metric, []).append(MetricSamples(labels, [0], [each.value]))
+    return found
+
 
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
 _INFINITE = 0x7FFFFFFF

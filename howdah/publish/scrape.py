@@ -22,7 +22,7 @@ from howdah.publish.endpoint import endpoint
 from howdah.publish.finished import RESULTS_JOB, Finished
 from howdah.publish.guard import LOOPBACK
 from howdah.publish.live_state import LiveState
-from howdah.publish.openmetrics import Families
+from howdah.publish.metric import Families
 from howdah.publish.prometheus import Password, PrometheusUnavailableError, fetched, new_password
 from howdah.publish.server import Live, free_port
 from howdah.publish.sweep import sweep_families

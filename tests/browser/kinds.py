@@ -27,9 +27,9 @@ from howdah.counterexample.session import SearchResult
 from howdah.counterexample.shrink import Simpler
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
+from howdah.explain.course import of_section
 from howdah.explain.overlay import compared, write_overlay
 from howdah.explain.page import write_page as write_explained
-from howdah.explain.points import of_section
 from howdah.explain.read import read_files
 from howdah.nightly.page import write_page
 from howdah.nightly.sheet import Value

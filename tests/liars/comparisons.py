@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.plan.plan import Plan
-from howdah.validate.comparison import Side, Value, compare
-from howdah.validate.report import agree
+from howdah.validate.comparison import Side, Value, agree, compare
 from tests.claim_factory import Row, judged, make_runs, row, write_profile
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar

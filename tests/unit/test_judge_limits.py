@@ -8,9 +8,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from howdah.judge.limits import limit_checks
-from howdah.judge.promise import receive_window_reason
-from howdah.judge.tolerance import VIRTUAL
+from howdah.judge.check import VIRTUAL
+from howdah.judge.limits import limit_checks, receive_window_reason
 from howdah.measure.trace import FlowTrace
 from howdah.plan.step import Operation
 from tests.unit.plan_factory import make_plan

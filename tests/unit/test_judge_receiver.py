@@ -7,9 +7,9 @@ import dataclasses
 
 import pytest
 
+from howdah.judge.check import VIRTUAL
 from howdah.judge.during import minimum_rtt
 from howdah.judge.limits import limit_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.trace import FlowTrace
 from tests.unit import path_factory
 from tests.unit.trace_factory import make_info, make_measured, make_trace

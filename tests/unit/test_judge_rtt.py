@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from howdah.judge.check import VIRTUAL
 from howdah.judge.during import minimum_rtt
-from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.path import Hop

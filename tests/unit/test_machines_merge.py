@@ -16,8 +16,8 @@ from howdah.codec import encoded
 from howdah.engine.machines.merge import add_accounts, join_ends, merge_accounting, merge_agents
 from howdah.errors import RunFailedError
 from howdah.ingest.run import ingest
+from howdah.judge.check import REAL
 from howdah.judge.machines import machine_checks, round_trip_checks
-from howdah.judge.tolerance import REAL
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord, MemoryRecord, NodeQueues, Phase

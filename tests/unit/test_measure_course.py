@@ -22,8 +22,7 @@ from howdah.measure.course import (
     packet_throughput,
     round_growth,
 )
-from howdah.measure.decision import Decision
-from howdah.measure.exit import Exit, find_exit
+from howdah.measure.exit import Decision, Exit, find_exit
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace

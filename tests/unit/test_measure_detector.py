@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from howdah.measure.counters import Counters
 from howdah.measure.exit_rows import detector_rows
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
-from howdah.measure.sampled import Samples
+from howdah.measure.sampled import Counters, Samples
 from howdah.plan.plan import Flow
 from howdah.record.metrics import MetricRow
 from tests.experiment_factory import Scenario, make_plan

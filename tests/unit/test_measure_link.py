@@ -12,7 +12,7 @@ import pytest
 from howdah.measure.capacity import FairCapacity, bdp_packets
 from howdah.measure.course import exponential_growth_s
 from howdah.measure.group import transfer_rows, transfer_s
-from howdah.measure.link import link_rows, link_utilisation, sent_bytes
+from howdah.measure.queue import link_rows, link_utilisation, sent_bytes
 from howdah.measure.recovery import startup_retransmitted
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples

@@ -12,8 +12,8 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.nightly.cell import CellResult
-from howdah.nightly.junit import junit
 from howdah.nightly.night import Night
+from howdah.nightly.output import junit
 from howdah.nightly.power import check_provable, primary_comparisons
 from howdah.nightly.primary import PRIMARY, Measures
 from howdah.nightly.sheet import NightSheet, Origin, Repetition, Value

@@ -17,8 +17,7 @@ from howdah.errors import ExitCode
 from howdah.metric import known_metrics
 from howdah.nightly.cell import FAILING, State, label
 from howdah.nightly.change import Outcome
-from howdah.nightly.effect import EFFECTS, is_better_absent, is_left_out
-from howdah.nightly.primary import PRIMARY
+from howdah.nightly.primary import EFFECTS, PRIMARY, is_better_absent, is_left_out
 from howdah.nightly.series import METRICS
 from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, comparisons_provable, least_p
 from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.publish.openmetrics import MetricSamples, families, openmetrics, run_labels, start_ms
+from howdah.publish.metric import MetricSamples
+from howdah.publish.openmetrics import families, openmetrics, run_labels, start_ms
 from howdah.record.result import Experiment, load_experiment
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import exposition, prometheus_or_skip

@@ -20,8 +20,7 @@ from howdah.publish.endpoint import ScrapeEndpoint, endpoint
 from howdah.publish.exporter import Exporter
 from howdah.publish.guard import MOST_AT_ONCE, is_addressed
 from howdah.publish.machine import LiveMachine
-from howdah.publish.metric import PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples
+from howdah.publish.metric import Families, MetricSamples, PublishedMetric
 from howdah.publish.server import running
 from tests.prometheus_fixture import prometheus_or_skip
 
@@ -37,7 +36,7 @@ def _exporter() -> Iterator[int]:
     with Exporter("127.0.0.1", 0, LiveMachine("bench")) as exporter:
         thread = threading.Thread(target=exporter.serve_forever, daemon=True)
         thread.start()
-        yield exporter.place[1]
+        yield exporter.server_port
         exporter.shutdown()
         thread.join()
 

@@ -22,8 +22,8 @@ from howdah.publish.dashboard import GRAFANA_FILE, LIVE_JOB, WINDOW, DashboardPa
 from howdah.publish.endpoint import endpoint
 from howdah.publish.exporter import Exporter
 from howdah.publish.machine import LiveMachine
-from howdah.publish.metric import PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples, end_ms
+from howdah.publish.metric import Families, MetricSamples, PublishedMetric
+from howdah.publish.openmetrics import end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.query import Client, Value, matchers
 from howdah.publish.scrape import configuration, scrape
@@ -110,7 +110,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     with (
         endpoint(lambda: EXTRA) as other,
         Exporter("127.0.0.1", 0, LiveMachine("here")) as exporter,
-        scrape(runs, parent, (other.address, "{}:{}".format(*exporter.place)), said.append) as live,
+        scrape(runs, parent, (other.address, exporter.address), said.append) as live,
         running(prometheus, data, live=live) as server,
     ):
         growing.start()

@@ -15,7 +15,7 @@ from howdah.record import reading
 from howdah.record.agent import AgentRecord, ShownRoute
 from howdah.record.directory import RunDirectory
 from howdah.record.model import adapter
-from howdah.record.told import agent_or_empty, read_agent
+from howdah.record.raw import agent_or_empty, read_agent
 
 
 def written(parent: Path, text: str) -> RunDirectory:

@@ -16,8 +16,18 @@ from howdah.command.validate import _engines, _planted
 from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import HowdahError, ProfileError
 from howdah.record.metrics import MetricRow
-from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
-from howdah.validate.report import agree, markdown, rows, times, validation
+from howdah.validate.comparison import (
+    TOLERANCES,
+    Side,
+    Value,
+    agree,
+    compare,
+    markdown,
+    measures_of,
+    rows,
+    times,
+    validation,
+)
 
 ROWS: dict[str, Value] = {
     "exit_cause": "ack-train",
