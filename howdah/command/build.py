@@ -7,11 +7,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, read_bundle
 from howdah.build.cache import Cache
 from howdah.build.supply import take
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
+from howdah.command.shape import CommandAnswer
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build_all
 from howdah.errors import HowdahError, UsageError
@@ -20,6 +23,10 @@ from howdah.scratch import scratch
 from howdah.verify.signature import ssh_signer
 from howdah.work.display import Display
 from howdah.work.trust import ANSWER
+
+
+class Build(CommandAnswer, shape="build"):
+    built: dict[str, str] = Field(description="what, and where it is")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
             take(bundle, Cache())
         built = build_all(options.kernel, display.build)
     if options.json:
-        answer("build", {"built": {what: str(where) for what, where in built.items()}})
+        answer(Build(built=built))
     else:
         for what, where in built.items():
             write_stdout(f"{what}: {where}\n")

@@ -11,6 +11,7 @@ from rich.console import Console
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, HowdahError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
@@ -20,6 +21,10 @@ from howdah.work.experiment import find, from_here
 from howdah.work.judged import judged_claims
 
 _SIGNS = {PASS: "✓", IMPLEMENTED: "✓", FAIL: "✕", DIFFERS: "≠", DEPENDS: "≈", UNSUPPORTED: "–", INVALID: "?"}
+
+
+class ClaimsJudged(ClaimsFile, CommandAnswer, shape="claims"):
+    """claims.json."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
         if found.profile is not None:  # claims.json has where it lies, to judge them again
             given = options.profile
             found.profile.file = written(given) if given is not None else from_here(found.profile.file)
-        answer("claims", found.plain())
+        answer(ClaimsJudged.over(found))
     else:
         print_claims(Console(highlight=False, soft_wrap=True), found)
     return ExitCode.DIFFERS if FAIL in {claim.verdict for claim in found.claims} else 0

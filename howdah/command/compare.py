@@ -6,13 +6,21 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
+from howdah.command.shape import CommandAnswer
 from howdah.layout import terminal_width, write_stdout
 from howdah.report.compare import compare
+from howdah.report.tidy import ResultData
 from howdah.work.experiment import find
 from howdah.work.judged import renew_claims
 from howdah.work.results import bring_up_to_date
+
+
+class Compare(ResultData, CommandAnswer, shape="compare"):
+    report: str = Field(description="path of the page")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,7 +44,7 @@ def execute(options: argparse.Namespace) -> int:
     width = None if options.json else terminal_width()
     comparison = compare(paths, target, prometheus, options.algorithm, width)
     if options.json:
-        answer("compare", {"report": str(comparison.page), **comparison.data.plain()})
+        answer(Compare.over(comparison.data, report=str(comparison.page)))
     else:
         write_stdout(f"{comparison.text}\nreport: {comparison.page}\n")
     return 0

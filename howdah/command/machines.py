@@ -16,6 +16,7 @@ from howdah.build.tools import build_tools
 from howdah.command import run
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
+from howdah.command.shape import CommandAnswer
 from howdah.engine.machines.machine import MACHINE_SETS
 from howdah.errors import HowdahError, UsageError, nearest
 from howdah.layout import fitted, write_stderr, write_stdout
@@ -30,6 +31,10 @@ from howdah.place import PLAYBOOKS
 
 PROFILE = "machines-5mbit"
 Execute = Callable[[argparse.Namespace], int]
+
+
+class Machines(CommandAnswer, shape="machines"):
+    """Of 'howdah machines', by its action: what there is of it is in docs/json.md."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -82,7 +87,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]) -> int:
     if options.json:
-        answer("machines", value)
+        answer(Machines(**value))
     else:
         write_stdout(fitted("\n".join(lines) + "\n", whole="next: "))
     return 0

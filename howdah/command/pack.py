@@ -6,16 +6,40 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted
 from howdah.pack.archive import SUFFIX, size_on_disk
 from howdah.pack.pack import default_name, pack, unpack
+from howdah.pack.shape import Kind
 from howdah.record.digest import file_sha256
 from howdah.work.display import Display
 from howdah.work.experiment import find
+
+
+class Pack(CommandAnswer, shape="pack"):
+    file: str
+    bytes: int
+    sha256: str
+    files: int
+    content_bytes: int
+    runs: list[str]
+    kind: Kind | None
+    raw: bool = Field(description="whether raw/ is in it whole")
+    rewritten: list[str] = Field(description="files in which paths of this machine were replaced")
+    left_out: list[str]
+
+
+class Unpack(CommandAnswer, shape="unpack"):
+    directory: str
+    experiments: list[str]
+    files: int
+    bytes: int
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -56,10 +80,16 @@ def _pack(options: argparse.Namespace) -> int:
         packed = pack(paths, target, kind=options.kind, tell=display.build)
     index, size = packed.index, packed.file.stat().st_size
     if options.json:
-        told = index.model_dump(include={"runs", "kind", "raw", "rewritten", "left_out"})
-        whole = sum(each.bytes for each in index.files.values())
-        found = {"file": str(target), "bytes": size, "sha256": file_sha256(target), "files": len(index.files)}
-        answer("pack", {**found, "content_bytes": whole, **told})
+        answer(
+            Pack(
+                file=str(target),
+                bytes=size,
+                sha256=file_sha256(target),
+                files=len(index.files),
+                content_bytes=sum(each.bytes for each in index.files.values()),
+                **index.model_dump(include={"runs", "kind", "raw", "rewritten", "left_out"}),
+            )
+        )
         return 0
     runs = len(index.runs)
     lines = [f"{target}: {runs} {'run' if runs == 1 else 'runs'}, {size / 1e6:.1f} MB"]
@@ -84,8 +114,7 @@ def _unpack(options: argparse.Namespace) -> int:
     index = unpack(options.file, target)
     files, size = len(index.files), size_on_disk(index)
     if options.json:
-        found = {"directory": str(target), "experiments": index.experiments, "files": files, "bytes": size}
-        answer("unpack", found)
+        answer(Unpack(directory=str(target), experiments=index.experiments, files=files, bytes=size))
     else:
         first = target / index.experiments[0] if index.experiments else target
         told = (

@@ -8,12 +8,17 @@ from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.layout import write_stderr, write_stdout
 from howdah.record.digest import mismatches, refusal
 from howdah.record.run import read_record
 from howdah.verify.experiment import runs_below
 from howdah.verify.signature import sign
 from howdah.work.experiment import find
+
+
+class Sign(CommandAnswer, shape="sign"):
+    signatures: list[str]
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
                 write_stderr(f"howdah: {run.name} has no digests: what is signed is what is there now\n")
         written.append(sign(path, options.key))
     if options.json:
-        answer("sign", {"signatures": [str(file) for file in written]})
+        answer(Sign(signatures=[str(file) for file in written]))
     else:
         write_stdout("".join(f"{file}\n" for file in written))
     return 0

@@ -21,17 +21,24 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, ProfileError, UsageError
 from howdah.layout import fitted, headed, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
-from howdah.validate.comparison import ComparedPoint, agree, markdown, rows, times, validation
+from howdah.validate.comparison import ComparedPoint, Validation, agree, markdown, rows, times, validation
 from howdah.validate.sides import Candidate, validate
 from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
 
 _NAME = "validation"
+
+
+class Validate(Validation, CommandAnswer, shape="validate"):
+    """The table of the validation (docs/validate.md)."""
+
+    validation: str
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,11 +90,11 @@ def execute(options: argparse.Namespace) -> int:
             executor=executor,
         )
     written = options.runs / f"{first.profile.name}-{_NAME}"
-    record = validation(first.profile.name, engines, options.plant, points).plain()
-    write_json(written.with_suffix(".json"), record)
+    record = validation(first.profile.name, engines, options.plant, points)
+    write_json(written.with_suffix(".json"), record.plain())
     written.with_suffix(".md").write_text(markdown(points), encoding="utf-8")
     if options.json:
-        answer("validate", {"validation": str(written.with_suffix(".json")), **record})
+        answer(Validate.over(record, validation=str(written.with_suffix(".json"))))
     else:
         _print(points, written)
     if any(point.problems for point in points):
