@@ -34,7 +34,7 @@ from tests.explain.made import transfer
 from tests.json_shape import SEEN, check_shape
 from tests.nightly_factory import sheet, usual, write_suite
 from tests.unit.test_machine_set import GOOD as MACHINES
-from tests.unit.test_nightly_power import NAME
+from tests.unit.test_nightly_significance import NAME
 from tests.unit.test_work_reading import Bench, bench
 
 __all__ = ["bench"]  # the fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of several machines as one: flows of two ends, counters, times, and tables."""
+"""Records of several machines as one; what such a run cannot have is not held against it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from howdah.errors import RunFailedError
 from howdah.ingest.run import ingest
 from howdah.judge.check import REAL
 from howdah.judge.machines import machine_checks, round_trip_checks
+from howdah.judge.settings import settings_checks
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord, MemoryRecord, NodeQueues, Phase
 from howdah.record.clock import ClockRecord, Correction, MachineClock
 from howdah.record.directory import RunDirectory, write_json
+from howdah.record.run import read_record
 from howdah.record.trace import TraceAccount, TraceFile
 from tests.calibrated import calibrated
 from tests.unit.plan_factory import make_plan, on_engine
-from tests.unit.told_by_agent import agent_of
+from tests.unit.told_by_agent import agent_of, told
 
 S = 1_000_000_000
 SENDER = FlowRecord(
@@ -204,3 +206,23 @@ def test_the_round_trip_over_the_wires_is_the_paths(least_us: int | None, ok: bo
     found = {"round_trips": [{"sender": "s1", "receiver": "r1", "round_trip_ns": trips}]}
     (check,) = round_trip_checks(plan, "before", calibrated(found), REAL)
     assert check.ok is ok, check.message
+
+
+AGENT = told(modules={"ipv6": {"srcversion": None, "parameters": {"disable": "0"}}})
+
+
+def _ok(engine: str) -> bool | None:
+    plan = on_engine(make_plan(), engine, kernel_parameters={"ipv6.disable": "1"})
+    (found,) = [check for check in settings_checks(plan, AGENT) if check.name == "module parameters"]
+    return found.ok
+
+
+def test_what_only_a_boot_can_set_is_asked_of_kernels_that_boot_for_the_run() -> None:
+    assert _ok("uml") is False
+    assert _ok("machines") is not False
+
+
+def test_the_record_of_a_machine_set_names_no_guest_tree(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    write_json(run.provenance, {"format": 1, "status": "finished", "guest_tree": None})
+    assert read_record(run).guest_tree is None
