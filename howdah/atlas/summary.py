@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from howdah.atlas.record import Record
 from howdah.atlas.site import cost, made_here, tally_of, verdicts_of, with_verdict
 from howdah.atlas.verdict import claims_text, count_words, sentence, word
 from howdah.atlas.view import View
+from howdah.atlas.work import Record
 
 _HEADINGS = {
     "differs": "Claims that differ, and why",

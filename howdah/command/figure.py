@@ -13,7 +13,7 @@ from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError, UsageError
 from howdah.layout import folded, terminal_width, write_stderr, write_stdout
 from howdah.record.directory import write_whole
-from howdah.record.drawn import add_drawn
+from howdah.record.index import add_drawn
 from howdah.record.result import Experiment
 from howdah.report.paper import (
     FORMATS,

@@ -26,8 +26,7 @@ from howdah.layout import fitted, headed, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
-from howdah.validate.comparison import ComparedPoint, agree, markdown, rows, times, validation
-from howdah.validate.sides import Candidate, validate
+from howdah.validate.comparison import Candidate, ComparedPoint, agree, markdown, rows, times, validate, validation
 from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
 

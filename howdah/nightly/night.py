@@ -13,8 +13,7 @@ from typing import Protocol
 from pydantic import Field
 
 from howdah.errors import HowdahError
-from howdah.nightly.cell import FAILING, CellResult, label
-from howdah.nightly.change import LEAST_PAIRS, Comparison, change_text
+from howdah.nightly.change import FAILING, LEAST_PAIRS, CellResult, Comparison, change_text, label
 from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, can_prove, holm, pairs_to_prove
 from howdah.nightly.suite import Suite
 from howdah.number import counted, delay, rate, size

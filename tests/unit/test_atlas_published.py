@@ -13,11 +13,10 @@ from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.encoding import controls_sha256, encoding, renewed, unknown_sha256
 from howdah.atlas.published import RESULTS, published
-from howdah.atlas.record import Record
 from howdah.atlas.site import index_data, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
-from howdah.atlas.work import conclude, publish_complete
+from howdah.atlas.work import Record, conclude, publish_complete
 from howdah.claim.claims import judge_claims
 from howdah.claim.grid import summed_up
 from howdah.command.main import main

@@ -12,8 +12,8 @@ import pytest
 from howdah.codec import encoded
 from howdah.command.main import main
 from howdah.nightly.power import KERNELS, PLANTS, REPETITIONS, SHARES, Kernel, Power, power_of
-from howdah.nightly.primary import PRIMARY
 from howdah.nightly.sheet import Baseline
+from howdah.nightly.significance import PRIMARY
 from howdah.nightly.suite import chosen, read_suite
 from howdah.place import PROFILES
 from tests.nightly_factory import changed, sheet, usual, write_suite

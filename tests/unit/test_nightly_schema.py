@@ -14,9 +14,8 @@ from ruamel.yaml import YAML
 
 from howdah.command.main import main
 from howdah.errors import ProfileError
-from howdah.nightly.schema import SUITE_SCHEMA, suite_schema
-from howdah.nightly.schema import main as write
-from howdah.nightly.suite import read_suite
+from howdah.nightly.suite import SUITE_SCHEMA, read_suite, suite_schema
+from howdah.nightly.suite import main as write
 from howdah.place import PROFILES
 
 _BEGIN = "suite: mine\ncells:\n"

@@ -10,8 +10,7 @@ import random
 import pytest
 
 from howdah.metric import known_metrics
-from howdah.nightly.primary import EFFECTS, effect_of, worse
-from howdah.nightly.significance import holm, least_p, paired_p, share_p, student_two_sided
+from howdah.nightly.significance import EFFECTS, effect_of, holm, least_p, paired_p, share_p, student_two_sided, worse
 
 
 @pytest.mark.parametrize(

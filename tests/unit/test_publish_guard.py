@@ -17,9 +17,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from howdah.publish.endpoint import ScrapeEndpoint, endpoint
-from howdah.publish.exporter import Exporter
+from howdah.publish.exporter import Exporter, LiveMachine
 from howdah.publish.guard import MOST_AT_ONCE, is_addressed
-from howdah.publish.machine import LiveMachine
 from howdah.publish.metric import Families, MetricSamples, PublishedMetric
 from howdah.publish.server import running
 from tests.prometheus_fixture import prometheus_or_skip

@@ -9,7 +9,7 @@ import pytest
 
 from howdah.publish.metric import INFO, PATH, SERIES
 from howdah.publish.openmetrics import summary_metric
-from howdah.publish.query import matchers
+from howdah.publish.server import matchers
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,8 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from howdah.publish.endpoint import ScrapeEndpoint
-from howdah.publish.exporter import Exporter
-from howdah.publish.machine import LiveMachine
+from howdah.publish.exporter import Exporter, LiveMachine
 from howdah.publish.metric import MetricSamples, PublishedMetric
 
 _LIMIT_S = 30.0
