@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
         score for name in options.experiment for score in scores_of(read_results(find(options.runs, name)), thresholds)
     ]
     if options.json:
-        answer("score", {"thresholds": written(options.thresholds), "scores": [vars(each) for each in found]})
+        answer("score", {"thresholds": written(options.thresholds), "scores": [each.plain() for each in found]})
     else:
         write_stdout(fitted(_table(found)))
     verdicts = {each.verdict for each in found}

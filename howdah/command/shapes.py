@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from howdah.claim.score import Score
 from howdah.command.answer import SHAPE, VERSIONS
 from howdah.command.build_shapes import Build, BundleSources, BundleWritten
 from howdah.command.list_shapes import (
@@ -206,23 +207,9 @@ class FigureList(FilePart):
     figures: list[FigureToDraw]
 
 
-class Scored(FilePart):
-    experiment: str
-    kernel: str
-    algorithm: str
-    point: str
-    score: str
-    value: float | None
-    values: list[float]
-    least: float | None
-    source: str
-    verdict: Literal["pass", "fail", "unknown"]
-    why: str
-
-
 class ScoreShape(FilePart):
     thresholds: str
-    scores: list[Scored]
+    scores: list[Score]
 
 
 class Checked(FilePart):

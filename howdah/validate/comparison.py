@@ -138,10 +138,7 @@ def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> 
         path=path,
         agrees=not problems and bool(measures) and all(each.agrees for each in measures),
         problems=problems,
-        sides=[
-            ComparedSide(engine=side.engine, verdict=side.verdict, kernel=side.kernel, wall_s=round(side.wall_s, 1))
-            for side in (first, second)
-        ],
+        sides=[ComparedSide.made_of(side, wall_s=round(side.wall_s, 1)) for side in (first, second)],
         measures=measures,
     )
 
@@ -186,7 +183,7 @@ def validation(
         planted=list(planted),
         format=FORMAT,
         agrees=agree(points),
-        tolerances={item.metric: Allowed(share=item.share, absolute=item.absolute) for item in TOLERANCES},
+        tolerances={item.metric: Allowed.made_of(item) for item in TOLERANCES},
         points=list(points),
     )
 
