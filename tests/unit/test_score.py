@@ -231,8 +231,8 @@ def test_a_score_of_a_variant_is_judged_by_the_last_threshold_that_holds(
         _score(*of["i"], "tput", None, [], 80, "b", "unknown", none),
     ]
     assert [each.score for each in found] == ["tput", "rtt_med", "fairness"] * 5
-    assert found[1] == Score(*of["a"], "rtt_med", 7, [7, 7], None, "", "unknown", no_threshold)
-    assert found[2] == Score(*of["a"], "fairness", None, [], 50, "e", "unknown", no_data)
+    assert found[1] == _score(*of["a"], "rtt_med", 7, [7, 7], None, "", "unknown", no_threshold)
+    assert found[2] == _score(*of["a"], "fairness", None, [], 50, "e", "unknown", no_data)
     assert found[-2:] == [
         _score(*of["i"], "rtt_med", None, [], None, "", "unknown", none),
         _score(*of["i"], "fairness", None, [], 50, "e", "unknown", none),
