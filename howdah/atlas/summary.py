@@ -31,7 +31,7 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
             lines += [f"## {heading}", ""]
         for view, claim in found:
             lines.append(
-                f"- **{view.entry.id}**: {claim.says.rstrip('.')}. Expected {claim.expected_text}; measured "
+                f"- **{view.entry.id}**: {claim.data.says.rstrip('.')}. Expected {claim.expected_text}; measured "
                 f"{claim.both_text}."
             )
             if claim.cause:
