@@ -16,9 +16,8 @@ from howdah.atlas.chapter import check, chosen, published_of, read_chapters
 from howdah.atlas.finding import tell
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.site import AtlasIndex, write_index, write_site
-from howdah.atlas.summary import brief, summary
+from howdah.atlas.summary import Rows, brief, claims_of, summary, verdict_of
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
-from howdah.atlas.verdict_page import Rows, claims_of, verdict_of
 from howdah.atlas.view import views
 from howdah.atlas.work import add, begin, conclude, make, publish_complete, read_sittings
 from howdah.cluster.opened import executor_at

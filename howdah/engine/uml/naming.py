@@ -12,8 +12,8 @@ from howdah.build.inlined import Function, Inlined, SymbolTable, build_objects, 
 from howdah.build.uml_kernel import Kernel
 from howdah.codec import decoded, encoded
 from howdah.errors import HowdahError
-from howdah.record.cpu_profile import PROFILE_FILE, SAMPLES_FILE, CpuProfile
 from howdah.record.directory import read_json
+from howdah.record.raw import PROFILE_FILE, SAMPLES_FILE, CpuProfile
 
 _MODULES_FILE = "cpu-modules.json"
 _LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes

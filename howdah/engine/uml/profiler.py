@@ -26,7 +26,7 @@ from pathlib import Path
 from howdah.codec import encoded
 from howdah.distribution import installing
 from howdah.engine.life import descendants
-from howdah.record.cpu_profile import PROFILE_FILE, SAMPLES_FILE, CpuProfile
+from howdah.record.raw import PROFILE_FILE, SAMPLES_FILE, CpuProfile
 from howdah.running import is_running
 
 EVENT, PERIOD_NS = "cpu-clock:u", 100_000
