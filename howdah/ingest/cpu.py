@@ -16,7 +16,7 @@ import pyarrow as pa
 from howdah.ingest.source import Context, SourceReport, texts
 from howdah.record import table as store
 from howdah.record.model import checked
-from howdah.record.raw import PROFILE_FILE, SAMPLES_FILE, CpuProfile, open_raw, raw_value, read_raw_bytes, read_raw_text
+from howdah.record.raw import PROFILE_FILE, CpuProfile, open_raw, raw_value, read_raw_bytes, read_raw_text
 
 Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 

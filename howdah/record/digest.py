@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of a run's files, kept in run.json: whoever reads a file sees whether it is the one that was recorded; and what
-of a finished run stays on the disk: all of it, or its results alone.
+"""Digests of a run's files, kept in run.json: whoever reads a file sees whether it is the one that was recorded; and
+what of a finished run stays on the disk: all of it, or its results alone.
 
 run.json has no digest of itself. A person who changes a file and its digest is found out by computing the results again
 (``howdah verify``), or by a signature (``howdah sign``), which covers run.json too.
