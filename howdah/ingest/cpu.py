@@ -16,7 +16,15 @@ import pyarrow as pa
 from howdah.ingest.source import Context, SourceReport, texts
 from howdah.record import table as store
 from howdah.record.model import checked
-from howdah.record.raw import PROFILE_FILE, CpuProfile, open_raw, raw_value, read_raw_bytes, read_raw_text
+from howdah.record.raw import (
+    PROFILE_FILE,
+    PROFILE_SAMPLES,
+    CpuProfile,
+    open_raw,
+    raw_value,
+    read_raw_bytes,
+    read_raw_text,
+)
 
 Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 
@@ -40,7 +48,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
         if account.why is None:
             period_ns = int(account.period_ns)
             stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in account.stamps]
-            outside = _count(read_raw_text(raw / SAMPLES_FILE), stamps, counted)
+            outside = _count(read_raw_text(raw / PROFILE_SAMPLES), stamps, counted)
             report.counts["outside"] = outside
             if account.lost:
                 report.counts["why"] = f"perf lost {account.lost} samples"

@@ -243,7 +243,7 @@ def read_calibration(path: Path) -> CalibrationRecord | None:
         return None
 
 
-PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
+PROFILE_FILE, PROFILE_SAMPLES = "cpu-profile.json", "cpu-profile.txt"
 
 
 @dataclass
