@@ -13,7 +13,7 @@ from pydantic import Field
 from howdah.atlas.source import items_of, section_of
 from howdah.atlas.verdict import VERDICTS, Word, word
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
-from howdah.errors import ProfileError, nearest
+from howdah.errors import ProfileError, meant
 from howdah.profile.field import Section
 from howdah.record.claims import ClaimRow
 from howdah.record.model import FilePart
@@ -68,11 +68,10 @@ def read_causes(file: Path) -> dict[str, Cause]:
     for data, document, path in items_of(file):
         section = section_of(CauseSection, data, document, path)
         if section.cause not in CLASSES:
-            near = nearest(section.cause, list(CLASSES))
             raise ProfileError(
                 f"there is no class of causes {section.cause!r}",
                 where=document.place((*path, "cause")),
-                hint=f"did you mean {near}?" if near else f"the classes are {', '.join(CLASSES)}",
+                hint=meant(section.cause, CLASSES, f"the classes are {', '.join(CLASSES)}"),
             )
         if section.cause != UNEXPLAINED and not section.evidence:
             raise ProfileError(
