@@ -27,7 +27,7 @@ def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
 
 
 def meant(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
-    """A hint that names what a mistyped name may stand for, and with ``both`` ``otherwise`` too; where nothing is close,
+    """A hint that names what a mistyped name may stand for, and with ``both`` ``otherwise``; where nothing is close,
     that alone."""
     close = nearest(name, known)
     if close is None:
