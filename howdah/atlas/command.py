@@ -11,18 +11,15 @@ from pathlib import Path
 from pydantic import Field
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
-from howdah.atlas.cause import wrong_causes
+from howdah.atlas.cause import ClaimTally, tally, wrong_causes
 from howdah.atlas.chapter import check, chosen, published_of, read_chapters
 from howdah.atlas.finding import tell
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
-from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import AtlasIndex, write_index, write_site
-from howdah.atlas.summary import brief, summary
-from howdah.atlas.tally import ClaimTally, tally
+from howdah.atlas.summary import Rows, brief, claims_of, summary, verdict_of
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
-from howdah.atlas.verdict_page import Rows, claims_of, verdict_of
 from howdah.atlas.view import views
-from howdah.atlas.work import conclude, make, publish_complete
+from howdah.atlas.work import add, begin, conclude, make, publish_complete, read_sittings
 from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
 from howdah.command.common import (
@@ -131,7 +128,7 @@ def execute(options: argparse.Namespace) -> int:
     record_file = options.runs / RECORD
     with Display(quiet=options.json) as display:
         if options.no_run:
-            record = read_record(record_file)
+            record = read_sittings(record_file)
         else:
             sitting = begin(options.quick, workers)
             try:

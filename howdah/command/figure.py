@@ -16,7 +16,7 @@ from howdah.command.shape import CommandAnswer
 from howdah.errors import HowdahError, UsageError
 from howdah.layout import folded, terminal_width, write_stderr, write_stdout
 from howdah.record.directory import write_whole
-from howdah.record.drawn import add_drawn
+from howdah.record.index import add_drawn
 from howdah.record.model import FilePart
 from howdah.record.result import Experiment
 from howdah.report.paper import (

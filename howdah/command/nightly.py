@@ -25,7 +25,7 @@ from howdah.errors import ExitCode, HowdahError, UsageError, nearest
 from howdah.extension import extensions
 from howdah.hooks import NameProfiles
 from howdah.layout import fitted, terminal_width, write_stdout
-from howdah.nightly.cell import CellResult
+from howdah.nightly.change import CellResult
 from howdah.nightly.commits import CommitSpan, Range, check_engine, compare_commits
 from howdah.nightly.comparison import compare_claims, compare_sheets, gone_cells, gone_claims
 from howdah.nightly.night import Night, NightFile

@@ -7,7 +7,7 @@ import argparse
 
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
-from howdah.nightly.schema import SUITE_SCHEMA
+from howdah.nightly.suite import SUITE_SCHEMA
 from howdah.profile.schema import SCHEMA
 
 _SCHEMAS = {"profile": SCHEMA, "suite": SUITE_SCHEMA}

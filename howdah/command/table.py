@@ -12,7 +12,7 @@ from howdah.layout import terminal_width, write_stdout
 from howdah.metric import known_metrics
 from howdah.quantity import QuantityError, parse_size
 from howdah.record.directory import write_whole
-from howdah.record.drawn import add_drawn
+from howdah.record.index import add_drawn
 from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
 from howdah.report.ending import results

@@ -8,7 +8,7 @@ from pydantic import Field
 from howdah.explain.bucket import Bucket
 from howdah.explain.connection import Options
 from howdah.explain.estimate import Estimate
-from howdah.explain.explained import Explained, ExplainedExit, FlowFacts
+from howdah.explain.explained import Explained, FlowFacts
 from howdah.explain.joined import Joined, Leg
 from howdah.explain.path import LossBy
 from howdah.record.model import FilePart
@@ -82,25 +82,16 @@ class JoinedShape(FilePart):
 
 
 def shown_flow(flow: Explained) -> ExplainedFlow:
-    own = {name: getattr(flow, name) for name in ExplainedFlow.model_fields if hasattr(flow, name)}
-    estimates = {name: _estimate(value) for name, value in own.items() if isinstance(value, Estimate)}
     holding, held_by = flow.holding, flow.held_back_by
-    others = {
-        "policer": _policer(flow.policer),
-        "exit": _exit(flow.exit),
-        "held": None if holding is None else {kind.metric: holding.share(kind) for kind in holding.seconds},
-        "held_back_by": None if held_by is None else held_by.value,
-        "held_window_bytes": None if holding is None else holding.window_bytes,
-    }
-    return ExplainedFlow(**(own | estimates | others))
-
-
-def _exit(left: ExplainedExit | None) -> ExplainedExitShape | None:
-    if left is None:
-        return None
-    packets = _estimate(left.packets)
-    return ExplainedExitShape(
-        time_s=left.time_s, packets=packets, round=left.round, cause=left.cause, evidence=left.evidence
+    found = {name: getattr(flow, name) for name in ExplainedFlow.model_fields if hasattr(flow, name)}
+    return ExplainedFlow.made_of(
+        flow,
+        **{name: _estimate(value) for name, value in found.items() if isinstance(value, Estimate)},
+        policer=_policer(flow.policer),
+        exit=None if flow.exit is None else ExplainedExitShape.made_of(flow.exit, packets=_estimate(flow.exit.packets)),
+        held=None if holding is None else {kind.metric: holding.share(kind) for kind in holding.seconds},
+        held_back_by=None if held_by is None else held_by.value,
+        held_window_bytes=None if holding is None else holding.window_bytes,
     )
 
 
@@ -111,21 +102,18 @@ def _estimate(found: Estimate, per: float = 1.0) -> EstimateShape:
 
 def shown_joined(joined: Joined) -> JoinedShape:
     """One connection that several taps saw."""
-    return JoinedShape(name=joined.name, files=joined.files, legs=[_leg(leg) for leg in joined.legs])
+    return JoinedShape.made_of(joined, legs=[_leg(leg) for leg in joined.legs])
 
 
 def _leg(leg: Leg) -> LegShape:
     clocks = leg.clocks
-    return LegShape(
-        near=leg.near,
-        far=leg.far,
+    return LegShape.made_of(
+        leg,
         packets=int(leg.data.near_ns.size),
         lost_packets=leg.lost,
         unseen_packets=leg.data.unseen,
         acks=int(leg.acks.near_ns.size) if leg.acks is not None else None,
         lost_acks=leg.acks_lost,
-        loss_by=leg.loss_by,
-        loss_words=leg.loss_words,
         policer=_policer(leg.bucket),
         queue_most_us=float(clocks.data_ns.max()) / 1e3,
         queue_back_most_us=float(clocks.ack_ns.max()) / 1e3 if clocks.ack_ns.size else None,
@@ -136,6 +124,4 @@ def _leg(leg: Leg) -> LegShape:
 
 
 def _policer(bucket: Bucket | None) -> PolicerShape | None:
-    if bucket is None:
-        return None
-    return PolicerShape(rate_bits_per_second=bucket.rate_bits_per_second, burst_bytes=bucket.burst_bytes)
+    return None if bucket is None else PolicerShape.made_of(bucket)

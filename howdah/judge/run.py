@@ -15,9 +15,8 @@ from howdah.judge.active_queue import active_queue_checks
 from howdah.judge.agreement import agreement_checks
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import Tolerance, tolerance_of
-from howdah.judge.collection import collection_checks, reading_gaps
+from howdah.judge.collection import collection_checks, coverage_checks, reading_gaps
 from howdah.judge.connections import connection_checks
-from howdah.judge.coverage import coverage_checks
 from howdah.judge.during import during_checks, tick_checks
 from howdah.judge.engine import Idle, engine_checks, idle_of, kernel_log_checks, own_module_checks
 from howdah.judge.host_processor import processor_checks

@@ -47,7 +47,7 @@ from howdah.measure.interval import (
     window_full,
 )
 from howdah.measure.measured import Measured
-from howdah.measure.restart import Restart, fell_idle, restarts_of, window_cuts
+from howdah.measure.rounds import Restart, fell_idle, restarts_of, window_cuts
 from howdah.measure.row import GroupOf, Sheet, Value
 from howdah.measure.sampled import Busy, Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals

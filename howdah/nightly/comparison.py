@@ -10,10 +10,9 @@ from pathlib import Path
 
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS
 from howdah.errors import HowdahError
-from howdah.nightly.cell import CellResult
-from howdah.nightly.change import LEAST_PAIRS, Comparison, Outcome, compare_exactly, compare_measure
-from howdah.nightly.primary import Measures, is_left_out, is_processor_time
+from howdah.nightly.change import LEAST_PAIRS, CellResult, Comparison, Outcome, compare_exactly, compare_measure
 from howdah.nightly.sheet import CellSheet, ClaimSheet, NightSheet, Repetition, empty_sheet
+from howdah.nightly.significance import Measures, is_left_out, is_processor_time
 from howdah.nightly.suite import SuiteExperiment
 from howdah.work.judged import judged_claims
 from howdah.work.results import read_results

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
+from howdah.errors import meant
 from howdah.quantity import (
     BUFFER_EXPECTED,
     DURATION_EXPECTED,
@@ -187,6 +188,14 @@ KernelName = Annotated[
     str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"], "x-names": "KernelName"})
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"), BeforeValidator(_written_text)]
+
+
+def one_of(what: str, names: Collection[str], value: object) -> str:
+    """A name that is among these. Raises QuantityError, which names the nearest one."""
+    if isinstance(value, str) and value in names:
+        return value
+    hint = meant(str(value), names, f"known: {', '.join(names)}")
+    raise QuantityError(f"there is no {what} {value!r}; {hint}")
 
 
 class FieldError(ValueError):

@@ -18,11 +18,10 @@ from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
 from howdah.record.digest import MismatchError, check
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, states_of
 from howdah.record.index import PENDING, ExperimentIndex, read_index
 from howdah.record.result import Experiment, Run, load_experiment, load_run
 from howdah.record.run import read_record
-from howdah.record.state import states_of
 from howdah.record.verdict import read_verdict
 from howdah.work import experiment as run_experiment
 from howdah.work.pool import pool

@@ -18,9 +18,10 @@ import pytest
 
 from howdah.command.main import main
 from howdah.linux.netlink.message import Message, attribute
-from howdah.publish.exporter import AddressError, Exporter, require_address
-from howdah.publish.machine import (
+from howdah.publish.exporter import (
     MACHINE,
+    AddressError,
+    Exporter,
     LiveConnection,
     LiveMachine,
     Reading,
@@ -28,6 +29,7 @@ from howdah.publish.machine import (
     cpu_seconds,
     families_of,
     parse_connection,
+    require_address,
 )
 from tests.prometheus_fixture import prometheus_or_skip
 

@@ -13,7 +13,7 @@ from howdah.held import HeldBy
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.held import Holding, Together, held_most, held_rows, holding, together_rows
 from howdah.measure.interval import receive_kinds
-from howdah.measure.restart import Restart, restarts_of, window_cuts
+from howdah.measure.rounds import Restart, restarts_of, window_cuts
 from howdah.measure.row import GroupOf, Sheet
 from howdah.measure.sampled import NEVER, Busy, Samples, busy_of, steady
 from howdah.measure.trace import FlowTrace

@@ -15,11 +15,19 @@ from ruamel.yaml import YAML
 from howdah.command.main import build_parser
 from howdah.errors import ExitCode
 from howdah.metric import known_metrics
-from howdah.nightly.cell import FAILING, State, label
-from howdah.nightly.change import Outcome
-from howdah.nightly.primary import EFFECTS, PRIMARY, is_better_absent, is_left_out
-from howdah.nightly.series import METRICS
-from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, comparisons_provable, least_p
+from howdah.nightly.change import FAILING, Outcome, State, label
+from howdah.nightly.output import METRICS
+from howdah.nightly.significance import (
+    ALPHA,
+    EFFECTS,
+    OTHER_ALPHA,
+    PRIMARY,
+    PRIMARY_ALPHA,
+    comparisons_provable,
+    is_better_absent,
+    is_left_out,
+    least_p,
+)
 from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
 from tests.guest.planted import COMMITS, PLANTED, PROFILE
 from tests.nightly_factory import night, sheet, usual

@@ -18,14 +18,14 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
 from howdah.compact import compact_json
-from howdah.nightly.series import families
-from howdah.publish import finished
+from howdah.nightly.output import families
+from howdah.publish import scrape as finished
 from howdah.publish.blocks import SAMPLES
 from howdah.publish.board import boards
-from howdah.publish.finished import RESULTS_JOB, Finished
+from howdah.publish.metric import RESULTS_JOB
 from howdah.publish.openmetrics import openmetrics
-from howdah.publish.query import Client
-from howdah.publish.scrape import RULES
+from howdah.publish.scrape import RULES, Finished
+from howdah.publish.server import Client
 from howdah.record.result import load_experiment
 from tests.boards import answer, queries, served
 from tests.experiment_factory import Scenario, make_experiment

@@ -22,9 +22,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from howdah.publish.endpoint import ScrapeEndpoint, endpoint
-from howdah.publish.exporter import Exporter
+from howdah.publish.exporter import Exporter, LiveMachine
 from howdah.publish.guard import MOST_AT_ONCE, is_addressed
-from howdah.publish.machine import LiveMachine
 from howdah.publish.metric import Families, MetricSamples, PublishedMetric
 from howdah.publish.server import running
 from tests.prometheus_fixture import prometheus_or_skip

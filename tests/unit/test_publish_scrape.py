@@ -18,17 +18,15 @@ from ruamel.yaml import YAML
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.dashboard import GRAFANA_FILE, LIVE_JOB, WINDOW, DashboardPanel, grafana, grafana_text, panels
+from howdah.publish.board import GRAFANA_FILE, WINDOW, DashboardPanel, grafana, grafana_text, panels
 from howdah.publish.endpoint import endpoint
-from howdah.publish.exporter import Exporter
-from howdah.publish.machine import LiveMachine
-from howdah.publish.metric import Families, MetricSamples, PublishedMetric
+from howdah.publish.exporter import Exporter, LiveMachine
+from howdah.publish.metric import LIVE_JOB, Families, MetricSamples, PublishedMetric
 from howdah.publish.openmetrics import end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
-from howdah.publish.query import Client, Value, matchers
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.scrape import fetch as fetch_node_exporter
-from howdah.publish.server import Server, running
+from howdah.publish.server import Client, Server, Value, matchers, running
 from howdah.publish.sweep import Sweep
 from howdah.record.result import load_experiment
 from tests.boards import queries
@@ -229,7 +227,7 @@ def test_the_server_shows_the_page(seen: Seen) -> None:
 
 
 def test_grafanas_file_is_the_one_that_the_panels_make() -> None:
-    assert GRAFANA_FILE.read_text(encoding="utf-8") == grafana_text(), "run: python -m howdah.publish.dashboard"
+    assert GRAFANA_FILE.read_text(encoding="utf-8") == grafana_text(), "run: python -m howdah.publish.board"
 
 
 def test_grafanas_panels_do_not_overlap_and_use_its_units() -> None:
