@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.archive import unpack_package
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.kernel_package import provide_header_tree, provide_image
 from howdah.build.stock_kernel import module_name, unpacked
-from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.errors import HowdahError
 from howdah.machines.machine_set import STOCK_KERNEL
 
@@ -61,14 +61,8 @@ def _of_package(written: str, path: Path, cache: Cache) -> MachineKernel:
     digest = file_sha256(path)
 
     def unpack(directory: Path, log: Path) -> None:
-        try:
-            run_logged(["dpkg-deb", "-x", str(path), str(directory)], log)
-        except CommandFailedError as error:
-            raise HowdahError(
-                "this is not a Debian package: " + " / ".join(error.tail[-2:]),
-                where=str(path),
-                hint="'kernel:' takes debian-VERSION, a kernel package (.deb), or a directory with boot/ and lib/.",
-            ) from error
+        hint = "'kernel:' takes debian-VERSION, a kernel package (.deb), or a directory with boot/ and lib/."
+        unpack_package(path, directory, log, "this is not a Debian package", str(path), hint)
 
     root = cache.build("image", content_key(digest), unpack, needs_bytes=_LARGEST_BYTES)
     return _found(written, root, f"the package {path.name}", digest)
