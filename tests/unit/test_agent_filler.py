@@ -50,7 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
 
     monkeypatch.setattr(buffer, "_send", send)
     monkeypatch.setattr(buffer, "open_sender", _plain_sender)
-    monkeypatch.setattr("howdah.agent.calibration.udp._SO_RCVBUFFORCE", socket.SO_RCVBUF)
+    monkeypatch.setattr("howdah.agent.calibration.udp.SO_RCVBUFFORCE", socket.SO_RCVBUF)
     yield found
 
 
