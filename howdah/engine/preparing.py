@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What engines that build have in common: what does not build fails the runs that need it, and is told once."""
+"""What engines that build have in common: what does not build fails the runs that need it, and is reported once."""
 
 from __future__ import annotations
 

@@ -42,13 +42,13 @@ def _plain_sender(host: _Host, _address: str, _segment_bytes: int | None = None)
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
     """The sockets that were asked to send, in order. Of each only the first datagram finds room."""
     found: list[socket.socket] = []
-    plain = buffer._send
+    plain = buffer.send
 
     def send(sender: socket.socket, *arguments: Any) -> bool:
         found.append(sender)
         return sender not in found[:-1] and plain(sender, *arguments)
 
-    monkeypatch.setattr(buffer, "_send", send)
+    monkeypatch.setattr(buffer, "send", send)
     monkeypatch.setattr(buffer, "open_sender", _plain_sender)
     monkeypatch.setattr("howdah.agent.calibration.udp.SO_RCVBUFFORCE", socket.SO_RCVBUF)
     yield found
