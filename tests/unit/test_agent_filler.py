@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from howdah.agent.calibration import buffer
+from howdah.agent.calibration import buffer, udp
 from howdah.agent.calibration.buffer import BufferLoad, Filler
 from howdah.agent.calibration.udp import SEND_BUFFER_BYTES, departures
 from howdah.agent.loop import Loop
@@ -42,7 +42,7 @@ def _plain_sender(host: _Host, _address: str, _segment_bytes: int | None = None)
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
     """The sockets that were asked to send, in order. Of each only the first datagram finds room."""
     found: list[socket.socket] = []
-    plain = buffer.send
+    plain = udp.send
 
     def send(sender: socket.socket, *arguments: Any) -> bool:
         found.append(sender)
