@@ -27,7 +27,7 @@ from howdah.layout import fitted, headed, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
-from howdah.validate.comparison import ComparedPoint
+from howdah.validate.comparison import ComparedRun
 from howdah.validate.report import Validation, agree, markdown, rows, times, validation
 from howdah.validate.sides import Candidate, validate
 from howdah.work.catalogue import find_profile
@@ -124,7 +124,7 @@ def _planted(given: list[str], engines: tuple[str, str]) -> dict[str, list[str]]
     return found
 
 
-def _print(points: list[ComparedPoint], place: Path) -> None:
+def _print(points: list[ComparedRun], place: Path) -> None:
     lines = headed(rows(points), labels=3, right=(4, 5, 6))
     lines += times(points)
     lines.append("the engines agree" if agree(points) else "the engines do not agree")

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from howdah.record.metrics import MetricRow
+from howdah.record.model import FilePart
 
 Value = float | str | None
 
@@ -44,25 +44,6 @@ TOLERANCES = (
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One measure of one flow on both engines; ``difference`` is the second less the first over the first."""
-
-    metric: str
-    flow: str
-    first: Value
-    second: Value
-    agrees: bool
-
-    @property
-    def difference(self) -> float | None:
-        if not isinstance(self.first, float | int) or not isinstance(self.second, float | int):
-            return None
-        if self.first == self.second:
-            return 0.0
-        return (self.second - self.first) / self.first if self.first else math.inf
-
-
-@dataclass(frozen=True)
 class Side:
     """One engine's run: ``verdict`` is ``failed`` where there are no results at all. ``measures``: flow, metric.
 
@@ -77,20 +58,29 @@ class Side:
     problem: str | None = None
 
 
-@dataclass(frozen=True)
-class ComparedPoint:
-    """One run of the profile on both engines. ``problems`` is what makes a comparison meaningless."""
+class ComparedSide(FilePart):
+    engine: str
+    verdict: str | None
+    kernel: str | None
+    wall_s: float
 
-    name: str
+
+class ComparedMeasure(FilePart):
+    metric: str
+    flow: str
+    values: list[Value]
+    difference: float | None
+    agrees: bool
+
+
+class ComparedRun(FilePart):
+    run: str
     algorithm: str
     path: str
-    sides: tuple[Side, Side]
-    pairs: tuple[Pair, ...]
-    problems: tuple[str, ...]
-
-    @property
-    def agrees(self) -> bool:
-        return not self.problems and bool(self.pairs) and all(pair.agrees for pair in self.pairs)
+    agrees: bool
+    problems: list[str]
+    sides: list[ComparedSide]
+    measures: list[ComparedMeasure]
 
 
 def measures_of(rows: Iterable[MetricRow]) -> dict[tuple[str, str], Value]:
@@ -99,17 +89,46 @@ def measures_of(rows: Iterable[MetricRow]) -> dict[tuple[str, str], Value]:
     return {(str(row.flow), row.metric): row.value for row in rows if row.metric in wanted and row.flow is not None}
 
 
-def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> ComparedPoint:
-    """Every measure of every flow. A run that is invalid, or two kernels that differ, is a problem of its own."""
-    problems = [f"{side.engine}: {side.problem or side.verdict}" for side in (first, second) if side.verdict != "pass"]
+def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> ComparedRun:
+    """Every measure of every flow. A run that is invalid, or two kernels that differ, is a problem of its own, which
+    makes a comparison meaningless."""
+    sides = (first, second)
+    problems = [f"{side.engine}: {side.problem or side.verdict}" for side in sides if side.verdict != "pass"]
     if first.kernel and second.kernel and first.kernel != second.kernel:
         problems.append(f"{first.engine} ran Linux {first.kernel}, {second.engine} {second.kernel}")
-    flows = list(dict.fromkeys(flow for flow, _ in [*first.measures, *second.measures]))
-    pairs = []
-    for flow in flows:
-        for tolerance in TOLERANCES:
-            one, other = (side.measures.get((flow, tolerance.metric)) for side in (first, second))
-            pairs.append(Pair(tolerance.metric, flow, one, other, tolerance.agrees(one, other)))
-    if not pairs and not problems:
+    flows = dict.fromkeys(flow for flow, _ in [*first.measures, *second.measures])
+    measures = [_measure(flow, tolerance, sides) for flow in flows for tolerance in TOLERANCES]
+    if not measures and not problems:
         problems.append("there is nothing to compare: neither run has a measured flow")
-    return ComparedPoint(name, algorithm, path, (first, second), tuple(pairs), tuple(problems))
+    return ComparedRun(
+        run=name,
+        algorithm=algorithm,
+        path=path,
+        agrees=not problems and bool(measures) and all(measure.agrees for measure in measures),
+        problems=problems,
+        sides=[
+            ComparedSide(engine=side.engine, verdict=side.verdict, kernel=side.kernel, wall_s=round(side.wall_s, 1))
+            for side in sides
+        ],
+        measures=measures,
+    )
+
+
+def _measure(flow: str, tolerance: MetricTolerance, sides: tuple[Side, Side]) -> ComparedMeasure:
+    first, second = (side.measures.get((flow, tolerance.metric)) for side in sides)
+    return ComparedMeasure(
+        metric=tolerance.metric,
+        flow=flow,
+        values=[first, second],
+        difference=_difference(first, second),
+        agrees=tolerance.agrees(first, second),
+    )
+
+
+def _difference(first: Value, second: Value) -> float | None:
+    """The second less the first over the first, where there is such a number."""
+    if not isinstance(first, float | int) or not isinstance(second, float | int):
+        return None
+    if first == second:
+        return 0.0
+    return (second - first) / first if first else None

@@ -15,7 +15,7 @@ from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.record.result import Run
 from howdah.record.run import KernelOrigin
-from howdah.validate.comparison import ComparedPoint, Side, compare, measures_of
+from howdah.validate.comparison import ComparedRun, Side, compare, measures_of
 from howdah.work.batch import Outcome
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
@@ -44,7 +44,7 @@ def validate(
     jobs: int,
     again: bool = False,
     executor: Executor | None = None,
-) -> list[ComparedPoint]:
+) -> list[ComparedRun]:
     """Make what is missing of both sides and compare every run of the one with that of the other.
 
     A run that fails makes its point a problem and stops no other. Raises HowdahError where nothing can be run, or the

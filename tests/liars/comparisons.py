@@ -36,7 +36,7 @@ def _engines(other: Side) -> Told:
         point = compare("cubic-r0", "cubic", "a path", _side("uml"), other)
         if agree([point]):
             return []
-        what = [*point.problems, *(f"{pair.metric} differs" for pair in point.pairs if not pair.agrees)]
+        what = [*point.problems, *(f"{pair.metric} differs" for pair in point.measures if not pair.agrees)]
         return [Catch("state", "disagreement", "; ".join(what) or "nothing was compared")]
 
     return told
