@@ -29,8 +29,7 @@ class Bisect(CommandAnswer, shape="bisect"):
     log: str
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("bisect")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="a kernel tree in git (default: here)")
     parser.add_argument("--good", metavar="REVISION", help="a commit on which the claim passes")
     parser.add_argument("--bad", metavar="REVISION", help="a commit on which it fails")
@@ -43,7 +42,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(
-        execute=execute,
         interrupted="the commits that were tried are kept; the same command goes on, --abandon drops them",
     )
 

@@ -29,8 +29,7 @@ class Build(CommandAnswer, shape="build"):
     built: dict[str, str] = Field(description="what, and where it is")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("build")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel", default=DEFAULT_KERNEL, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
@@ -43,7 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(ANSWER, action="store_true", help="take a bundle although nobody vouches for it")
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted="what is built is kept; the same command builds the rest")
+    parser.set_defaults(interrupted="what is built is kept; the same command builds the rest")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -36,8 +36,7 @@ class BundleSources(CommandAnswer, shape="bundle-sources"):
     missing: list[str] = Field(description="what the mirror has not, with apt's reason")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("bundle")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the bundle: a file, or a directory to fill"
     )
@@ -59,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--sources", type=Path, metavar="DIR", help="write no bundle: fetch the sources that belong to the one in FILE"
     )
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted="what is built and packed is kept; the same command does the rest")
+    parser.set_defaults(interrupted="what is built and packed is kept; the same command does the rest")
 
 
 def execute(options: argparse.Namespace) -> int:

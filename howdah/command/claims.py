@@ -27,8 +27,7 @@ class ClaimsJudged(ClaimsFile, CommandAnswer, shape="claims"):
     """claims.json."""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("claims")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
     parser.add_argument(
         "--profile",
@@ -39,7 +38,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

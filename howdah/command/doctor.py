@@ -41,10 +41,8 @@ class Doctor(CommandAnswer, shape="doctor"):
     checks: list[EngineCheck]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("doctor")
+def arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

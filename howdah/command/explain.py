@@ -39,8 +39,8 @@ It reads pcap and pcapng, tcp_probe as text, the output of ss -tin, iperf3's JSO
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("explain", epilog=_EXAMPLES)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EXAMPLES
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a recording of one or more transfers")
     results = section(parser, RESULTS)
     results.add_argument("--flows", type=int, default=5, metavar="N", help="the N flows with most data (default: 5)")
@@ -48,7 +48,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--page", type=Path, default=None, metavar="FILE", help="also write an HTML page with pictures"
     )
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -53,8 +53,7 @@ class Export(CommandAnswer, shape="export"):
     passed_over: list[PassedOver]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("export")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="latest", help="a run or an experiment (default: latest)")
     parser.add_argument(
         "--format",
@@ -77,7 +76,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -55,11 +55,9 @@ class FigureList(CommandAnswer, shape="figure-list"):
     figures: list[FigureToDraw]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "figure",
-        description=f"Draw figures for a paper: {'; '.join(f'{name} ({what})' for name, what in NAMES.items())}.",
-    )
+def arguments(parser: argparse.ArgumentParser) -> None:
+    figures = "; ".join(f"{name} ({what})" for name, what in NAMES.items())
+    parser.description = f"Draw figures for a paper: {figures}."
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument(
         "--figure",
@@ -104,7 +102,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def _found(runs: Path, name: str) -> Path:

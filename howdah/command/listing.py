@@ -258,13 +258,11 @@ def _answer_of(what: str, row: type[_Row]) -> type[CommandAnswer]:
 ANSWERS = {what: _answer_of(what, each.row) for what, each in _LISTS.items()}
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("list")
+def arguments(parser: argparse.ArgumentParser) -> None:
     about = "; ".join(f"{name}: {each.about}" for name, each in _LISTS.items())
     parser.add_argument("what", nargs="?", default="profiles", choices=list(_LISTS), metavar="WHAT", help=about)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

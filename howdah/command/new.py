@@ -104,8 +104,8 @@ def _option(question: _Question) -> str:
     return "algorithm" if question.field == "algorithms" else question.field.replace("_", "-")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("new", epilog=_EXAMPLES)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EXAMPLES
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the experiment, and of the file NAME.yaml")
     path = section(parser, "path")
     path.add_argument(
@@ -137,7 +137,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         )
     parser.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: ./NAME.yaml)")
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted="no profile was written")
+    parser.set_defaults(interrupted="no profile was written")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -89,8 +89,7 @@ class Nightly(NightFile, CommandAnswer, shape="nightly"):
     night: str
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("nightly")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "suite", nargs="?", default=_SUITE, help="a suite file, or the name of one in profiles/suites (nightly)"
     )
@@ -150,7 +149,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
+    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -42,8 +42,7 @@ class Unpack(CommandAnswer, shape="unpack"):
     bytes: int
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("pack")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", default=["latest"], help="runs or experiments (default: latest)")
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=f"the file (default: NAME{SUFFIX})")
     kind = parser.add_mutually_exclusive_group()
@@ -64,16 +63,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=_pack)
 
-    parser = commands.add_parser("unpack")
+
+def unpack_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a file that 'howdah pack' wrote")
     parser.add_argument("directory", type=Path, nargs="?", help="directory to write to (default: ./NAME of the pack)")
     add_json_option(parser)
-    parser.set_defaults(execute=_unpack)
 
 
-def _pack(options: argparse.Namespace) -> int:
+def execute(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     target = options.output or Path(f"{default_name(paths)}{SUFFIX}")
     with Display(quiet=options.json) as display:
@@ -106,7 +104,7 @@ def _pack(options: argparse.Namespace) -> int:
     return 0
 
 
-def _unpack(options: argparse.Namespace) -> int:
+def unpack_execute(options: argparse.Namespace) -> int:
     if not options.file.is_file():
         raise HowdahError("there is no such file", where=str(options.file))
     name = options.file.name.removesuffix(SUFFIX).removesuffix(".tar.zst")

@@ -30,12 +30,10 @@ class PlanOf(CommandAnswer, shape="plan"):
     cautions: list[str] = Field(description="what the runs will not show, or show of something else")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("plan")
+def arguments(parser: argparse.ArgumentParser) -> None:
     add_profile_options(parser)
     add_json_option(parser)
     parser.add_argument("--all", action="store_true", help="every run of the profile (default: the first one)")
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

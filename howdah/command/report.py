@@ -32,14 +32,12 @@ class ReportMade(_ResultsJudged, CommandAnswer, shape="report"):
     experiment: str
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("report")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
     parser.add_argument("--reanalyse", action="store_true", help="recompute tables, metrics and verdicts first")
     parser.add_argument("--without-prometheus", action="store_true", help="draw from the Parquet tables")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -34,13 +34,11 @@ class Rerun(CommandAnswer, shape="rerun"):
     changed: dict[str, list[Any]]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("rerun")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="directory or name of a run")
     add_trust_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -69,8 +69,7 @@ class RunMade(_IndexJudged, CommandAnswer, shape="run"):
     twin: Twin | None = Field(description="of a twin (docs/explain.md): its runs over the recording")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("run")
+def arguments(parser: argparse.ArgumentParser) -> None:
     add_profile_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
@@ -84,7 +83,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--json-events", action="store_true", help="print a line of JSON for each thing that happens, while it does"
     )
     section(parser, RESULTS).add_argument("--no-report", action="store_true", help="make no HTML report")
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT, all=False)
+    parser.set_defaults(interrupted=RUNS_KEPT, all=False)
 
 
 def execute(options: argparse.Namespace) -> int:

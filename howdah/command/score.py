@@ -26,8 +26,7 @@ class Scores(CommandAnswer, shape="score"):
     scores: list[Score]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("score")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="*", default=["latest"], help="directories or names (default: latest)")
     parser.add_argument(
         "--thresholds",
@@ -38,7 +37,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -59,8 +59,7 @@ class Search(SearchFile, CommandAnswer, shape="search"):
     corpus: str | None = Field(description="where --corpus keeps the profile")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("search")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", help="a profile file with a section search:, or the name of one")
     add_set_option(parser, "override a field, e.g. --set search.budget.candidates=400; may be repeated")
     add_runs_option(parser)
@@ -76,7 +75,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     section(parser, RESULTS).add_argument(
         "--corpus", type=Path, default=None, metavar="DIR", help="keep the counterexample in this directory as well"
     )
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
+    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -21,13 +21,11 @@ class Sign(CommandAnswer, shape="sign"):
     signatures: list[str]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("sign")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="+", help="runs or experiments")
     parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="an ssh key, or a minisign secret key")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

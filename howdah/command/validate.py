@@ -50,8 +50,7 @@ class Validate(Validation, CommandAnswer, shape="validate"):
     validation: str
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("validate")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
     add_machines_option(parser)
@@ -72,7 +71,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_cluster_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
+    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:

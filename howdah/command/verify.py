@@ -48,8 +48,7 @@ class Verify(CommandAnswer, shape="verify"):
     reports: list[Verified]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("verify")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", default=["latest"], help="runs, experiments or packs (default: latest)")
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--digests-only", action="store_true", help="compare files with their digests; compute nothing")
@@ -63,7 +62,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_jobs_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
