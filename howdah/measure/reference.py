@@ -16,7 +16,6 @@ BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit 
 END = "<!-- Made by `make references`: end. -->"
 _PROCESSOR_TIME = "cpu_"
 _HEAD = """## Every metric
-
 These have no definition above: `howdah list metrics` prints the meaning of each.
 [cpu.md](cpu.md) has those of processor time (`cpu_…`), and metrics.json has the unit in each row.
 The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause.

@@ -91,7 +91,7 @@ _SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
 }
 
 
-_SHORT = 420  # the most characters of a record that is told in one row
+_SHORT = 520  # the most characters of a record that is told in one row
 _HEADER = "\n| field | what it is |\n|---|---|\n"
 
 

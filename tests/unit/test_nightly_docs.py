@@ -29,7 +29,6 @@ from howdah.nightly.significance import (
     least_p,
 )
 from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
-from tests.guest.planted import COMMITS, PLANTED, PROFILE
 from tests.nightly_factory import night, sheet, usual
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,16 +151,3 @@ def test_the_commands_are_ones_that_are_understood(text: str) -> None:
     for line in text.splitlines():
         if line.startswith("$ howdah "):
             build_parser().parse_args(shlex.split(line.removeprefix("$ howdah "), comments=True))
-
-
-def test_the_bisection_that_is_quoted_is_that_of_make_planted() -> None:
-    profile = PROFILE.partition("\n")[2]
-    assert profile in TEXT
-    subject = COMMITS[PLANTED][3]
-    (quoted,) = [text for text in _blocks("console") if "is the first bad commit" in text]
-    assert re.search(rf"is the first bad commit\n.*^    {re.escape(subject)}$", quoted, re.MULTILINE | re.DOTALL)
-    tried = re.findall(r"^[0-9a-f]{12} (.*)$", quoted, re.MULTILINE)
-    assert set(tried) <= {each[3] for each in COMMITS}
-    assert subject in tried
-    assert f"\n{len(tried)} revisions tried;" in quoted
-    assert "±" not in quoted, "three repetitions are shown by their least and largest"
