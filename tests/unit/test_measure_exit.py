@@ -136,8 +136,8 @@ LEFT: dict[str, tuple[list[int], list[int], list[int], list[float], dict[str, An
 
 @pytest.mark.parametrize("name", LEFT)
 def test_where_the_startup_is_left(name: str) -> None:
-    *columns, expected = LEFT[name]
-    trace = make_trace([40.0 + number for number in range(len(columns[0]))], *columns)
+    una, nxt, cwnd, ssthresh, expected = LEFT[name]
+    trace = make_trace([40.0 + number for number in range(len(una))], una, nxt, cwnd, ssthresh)
     found = find_exit(trace)
     assert found is not None
     cause = exit_cause(trace, found, Detection(0, 0, 0, 0), make_counters([]), make_info([]))
