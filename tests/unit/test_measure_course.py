@@ -24,7 +24,7 @@ from howdah.measure.course import (
     round_growth,
 )
 from howdah.measure.exit import Decision, Exit, find_exit
-from howdah.measure.group import transfer_rows, transfer_s
+from howdah.measure.group import transfer_s
 from howdah.measure.queue import link_rows, link_utilisation, sent_bytes
 from howdah.measure.recovery import startup_retransmitted
 from howdah.measure.row import Sheet
@@ -246,10 +246,3 @@ def test_a_transfer_takes_the_handshake_less() -> None:
     assert transfer_s(flow, record(300, 96)) == pytest.approx(0.204)
     assert transfer_s(flow, record(300, None)) is None
     assert transfer_s(flow, record(300, 96, complete=False)) is None
-    sheet = Sheet({})
-    transfer_rows(sheet, "web", flow, [0.1, 0.2, 0.3, None])
-    values = {row.metric: row.value for row in sheet.rows}
-    assert values["large_transfer_time_median_s"] == pytest.approx(0.2)
-    assert values["large_transfer_time_p25_s"] == pytest.approx(0.15)
-    transfer_rows(empty := Sheet({}), "web", flow, [])
-    assert not empty.rows

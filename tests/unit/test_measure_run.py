@@ -127,23 +127,6 @@ def test_without_any_raw_data_there_are_still_rows(tmp_path: Path) -> None:
     assert all(row["value"] is not None or row["why"] for row in rows)
 
 
-def test_jain_appears_with_two_flows_only(tmp_path: Path, run: RunDirectory) -> None:
-    assert "jain_index" not in measured(run, plan_of_recording())
-    plan = plan_of_recording()
-    second = dataclasses.replace(plan.flows[0], id=2, source_port=9)
-    both = dataclasses.replace(plan, flows=[plan.flows[0], second])
-    assert "jain_index" in {row["metric"] for row in _rows(make_recorded_run(tmp_path / "two", both), both)}
-
-
-def test_independent_sources_are_compared(run: RunDirectory) -> None:
-    ingest(run)
-    checks = {item["metric"]: item for item in metrics_of(run, plan_of_recording())["cross_checks"]}
-    assert checks["min_rtt_us"]["agree"]
-    assert checks["min_rtt_us"]["sources"]["tcp_info"] == 40_000
-    assert checks["exit_cwnd_packets"]["sources"] == {"tcp_probe": 67, "mib": 67}
-    assert checks["retransmitted_packets"]["agree"]
-
-
 def test_sources_that_disagree_are_reported(run: RunDirectory) -> None:
     path = run.raw / "counters.jsonl"
     path.write_text(path.read_text().replace('"TcpRetransSegs": 23', '"TcpRetransSegs": 3'))

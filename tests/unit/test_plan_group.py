@@ -189,11 +189,6 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
             8,
             "expected a packet of 29 to",
         ),
-        (
-            "{name: a, role: background, connections: 1, udp: {rate: 1 Mbit/s, packet: 2000 B}} # flows",
-            8,
-            "larger than the path's MTU",
-        ),
         ("{name: a, connections: 6, role: background}", 7, "nothing is measured"),
         ("{name: a, connections: 1}\n- {name: a, connections: 1}", 9, "two groups are called 'a'"),
         ("{name: a, connections: 1, algorithm: cubik}", 8, "there is no algorithm 'cubik'"),
@@ -207,13 +202,6 @@ def test_wrong_groups(tmp_path: Path, group: str, line: int, what: str) -> None:
     assert what in caught.value.what
     if line > 7:
         assert str(caught.value.where).endswith(f":{line}")
-
-
-def test_too_many_connections(tmp_path: Path) -> None:
-    group = "- {{name: {}, connections: 40000, size: 1 kB}}\n"
-    text = "groups:\n" + "".join(group.format(name) for name in "abc")
-    with pytest.raises(ProfileError, match="the groups up to c make more than 100000 connections"):
-        compile_plans(load(write_profile(tmp_path, text)))
 
 
 _UDP = (
@@ -246,11 +234,6 @@ def test_drawn_on_and_off_times_have_their_means(tmp_path: Path) -> None:
         on = sum(end - begin for begin, end in bursts) / 400e6
         assert on == pytest.approx(0.25, abs=0.06)
         assert len({end - begin for begin, end in bursts}) > 1000
-
-
-def test_datagrams_need_the_module(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="in-kernel traffic only"):
-        make_one(tmp_path, _UDP + "udp: {rate: 1 Mbit/s}}\n", engine="host")
 
 
 def test_every_other_connection_may_go_the_other_way(tmp_path: Path) -> None:

@@ -56,13 +56,6 @@ def test_different_modules_can_share_a_run(tmp_path: Path) -> None:
     assert [flow.kernel_algorithm for flow in plan.flows] == ["cubic", "bbr", "reno"]
 
 
-def test_a_module_brings_its_name(tmp_path: Path) -> None:
-    (tmp_path / "tcp_my_start.c").write_text("/* C */\n")
-    plans = make_plans(tmp_path, "modules: [./tcp_my_start.c]\nalgorithm: [cubic, my-start, my_start]\n")
-    assert [plan.flows[0].kernel_algorithm for plan in plans] == ["cubic", "my_start", "my_start"]
-    assert plans[1].modules == [str(tmp_path / "tcp_my_start.c")]
-
-
 def test_modules_whose_names_cannot_be_algorithms_bring_none() -> None:
     paths = [Path("sink.ko"), Path("tcp_a_name_that_is_long.c"), Path("tcp_.c"), Path("tcp_ok.ko")]
     assert list(from_modules(each for path in paths for each in brought(path))) == ["ok"]

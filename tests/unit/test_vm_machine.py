@@ -276,7 +276,7 @@ def machine_of_warp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def seen(*command: str) -> tuple[int, int]:
-    """How often the machine_of_warp was idle with instructions that were not counted, and with none."""
+    """How often the machine was idle with instructions that were not counted, and with none."""
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S)
     early, right = map(int, done.stdout.split())
     return early, right

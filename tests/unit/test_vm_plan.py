@@ -78,7 +78,6 @@ def test_real_time_has_no_declared_speed_and_buckets_of_real_time(tmp_path: Path
     [
         (["machine.accelerator=kvm"], "KVM has no virtual time"),
         (["machine.time=real", "machine.shift=1"], "no declared speed"),
-        (["machine.time=real", "collect.cpu=true"], "processor time by function needs machine.time: virtual"),
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, overrides: list[str], words: str) -> None:
