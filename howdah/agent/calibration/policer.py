@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from howdah.agent.calibration import udp
-from howdah.agent.calibration.udp import NUMBER, SAMPLED_PORT, arrivals, open_receiver, open_sender
+from howdah.agent.calibration.udp import NUMBER, SAMPLED_PORT, arrivals, open_receiver, open_sender, send
 from howdah.agent.loop import Loop
 from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, now_ns
@@ -35,14 +34,14 @@ def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) ->
     start = now_ns() + MS
     sent: list[int] = []
 
-    def send(now: int) -> None:
+    def send_at(now: int) -> None:
         NUMBER.pack_into(payload, 0, len(sent))
-        udp.send(sender, payload, target.receiver_address, SAMPLED_PORT)
+        send(sender, payload, target.receiver_address, SAMPLED_PORT)
         sent.append(max(now, start) - start)
         if len(sent) < policer.packets:
-            loop.at(start + len(sent) * policer.spacing_ns, send)
+            loop.at(start + len(sent) * policer.spacing_ns, send_at)
 
-    loop.at(start, send)
+    loop.at(start, send_at)
     waited_ns = (target.forward_delay_us + target.variation_us) * 1000 + _MARGIN_NS
     loop.run_until(start + policer.packets * policer.spacing_ns + waited_ns)
     passed = {arrival.number for arrival in arrivals(receiver)}
