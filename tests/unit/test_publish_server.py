@@ -79,7 +79,7 @@ def test_the_examples_of_the_documentation_have_answers(
     link_blocks(build_experiment(experiment, prometheus), data)
     text = (Path(__file__).resolve().parents[2] / "docs" / "prometheus.md").read_text(encoding="utf-8")
     examples = re.findall(r"```\n(.*?)```", text.split("## Examples")[1], re.S)
-    assert len(examples) == 4
+    assert examples
     last = max(end_ms(run) for run in experiment.runs)
     with running(prometheus, data) as server:
         for example in examples:

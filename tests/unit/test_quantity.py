@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.metric import Metric, known_entries, known_metrics, read_share
+from howdah.metric import Metric, known_metrics, read_share
 from howdah.quantity import (
     BufferSize,
     QuantityError,
@@ -219,9 +219,3 @@ def test_tolerances() -> None:
         packets.read_tolerance("-1", 870)
     with pytest.raises(QuantityError, match="between 0 and 100"):
         read_share("120 %")
-
-
-def test_entries_are_those_of_the_atlas() -> None:
-    """90 of the five papers, two of a load's paper, two of TCPEVAL, and three of where start-ups break."""
-    assert "HyStart_fig9" in known_entries()
-    assert len([entry for entry in known_entries() if not entry.startswith("RFC")]) == 97
