@@ -23,10 +23,9 @@ from howdah.measure.course import (
     packet_throughput,
     round_growth,
 )
-from howdah.measure.decision import Decision
-from howdah.measure.exit import Exit, find_exit
+from howdah.measure.exit import Decision, Exit, find_exit
 from howdah.measure.group import transfer_s
-from howdah.measure.link import link_rows, link_utilisation, sent_bytes
+from howdah.measure.queue import link_rows, link_utilisation, sent_bytes
 from howdah.measure.recovery import startup_retransmitted
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples

@@ -11,12 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from howdah.measure.counters import Counters
 from howdah.measure.event import SlowStartEvent, count, told_cause, told_exit
 from howdah.measure.exit_rows import detector_rows, exit_rows, find_startup
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
-from howdah.measure.sampled import Samples
+from howdah.measure.sampled import Counters, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow
 from howdah.record.event import REASONS, reason

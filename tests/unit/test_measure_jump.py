@@ -11,8 +11,7 @@ import pytest
 
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.group import group_rows
-from howdah.measure.jump import jump_rows, spread_rtts
-from howdah.measure.opening import extreme_rows, opening_rows
+from howdah.measure.opening import extreme_rows, jump_rows, opening_rows, spread_rtts
 from howdah.measure.queue import drop_ratio
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples

@@ -16,11 +16,19 @@ from howdah.codec import encoded
 from howdah.command import nightly as command
 from howdah.command.main import main
 from howdah.metric import known_metrics
-from howdah.nightly.effect import EFFECTS, effect_of, worse
 from howdah.nightly.power import KERNELS, PLANTS, REPETITIONS, SHARES, Kernel, Power, power_of
-from howdah.nightly.primary import PRIMARY
 from howdah.nightly.sheet import Baseline
-from howdah.nightly.significance import holm, least_p, paired_p, share_p, student_two_sided
+from howdah.nightly.significance import (
+    EFFECTS,
+    PRIMARY,
+    effect_of,
+    holm,
+    least_p,
+    paired_p,
+    share_p,
+    student_two_sided,
+    worse,
+)
 from howdah.nightly.suite import chosen, read_suite
 from howdah.place import PROFILES
 from tests.nightly_factory import changed, sheet, usual, write_suite

@@ -14,9 +14,8 @@ from ruamel.yaml import YAML
 
 from howdah.command.main import main
 from howdah.errors import HowdahError, ProfileError
-from howdah.nightly.schema import SUITE_SCHEMA, suite_schema
-from howdah.nightly.schema import main as write
-from howdah.nightly.suite import chosen, read_suite, slugs_of
+from howdah.nightly.suite import SUITE_SCHEMA, chosen, read_suite, slugs_of, suite_schema
+from howdah.nightly.suite import main as write
 from howdah.place import PROFILES
 from tests.nightly_factory import PROFILE, write_suite
 

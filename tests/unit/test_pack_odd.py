@@ -20,7 +20,7 @@ from howdah.pack.archive import PackError
 from howdah.pack.pack import pack, unpack
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
-from howdah.record.drawn import drawn
+from howdah.record.index import drawn
 from howdah.record.run import read_record
 from tests.unit.pack_factory import RUN, archive, index_of, member
 from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler

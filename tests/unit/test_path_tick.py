@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from howdah.judge.tick import releases_before_their_tick, tick_checks
+from howdah.judge.during import releases_before_their_tick, tick_checks
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.compile import compile_plan

@@ -165,7 +165,7 @@ def test_the_page_names_every_field_and_quantity() -> None:
     whole = json_schema()
     for name, definition in [("Scenario", whole), *whole["$defs"].items()]:
         for key, schema in definition.get("properties", {}).items():
-            assert f"| `{key}` |" in text or f".{key}` |" in text
+            assert re.search(rf"\| `{key}` \||\.{key}` [|(]", text), f"{name}.{key}"
             assert schema.get("description"), f"{name}.{key} has no description"
     for kind in QUANTITIES:
         assert f"| {kind} |" in text

@@ -18,15 +18,14 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
 from howdah.compact import compact_json
-from howdah.nightly.series import families
-from howdah.publish import finished
+from howdah.nightly.output import families
+from howdah.publish import scrape as finished
 from howdah.publish.blocks import SAMPLES
-from howdah.publish.board import boards
-from howdah.publish.dashboard import GRAFANA_FILE, grafana
-from howdah.publish.finished import RESULTS_JOB, Finished
+from howdah.publish.board import GRAFANA_FILE, boards, grafana
+from howdah.publish.metric import RESULTS_JOB
 from howdah.publish.openmetrics import openmetrics
-from howdah.publish.query import Client
-from howdah.publish.scrape import RULES
+from howdah.publish.scrape import RULES, Finished
+from howdah.publish.server import Client
 from howdah.record.result import load_experiment
 from tests.boards import answer, queries, served
 from tests.experiment_factory import Scenario, make_experiment
@@ -73,7 +72,7 @@ ALL = [*((board.file, board.grafana()) for board in boards()), (GRAFANA_FILE, gr
 
 @pytest.mark.parametrize(("file", "made"), ALL, ids=[file.stem for file, _ in ALL])
 def test_a_file_is_the_one_that_its_board_makes(file: Path, made: dict[str, Any]) -> None:
-    assert file.read_text(encoding="utf-8") == compact_json(made), "run python -m howdah.publish.board or .dashboard"
+    assert file.read_text(encoding="utf-8") == compact_json(made), "run python -m howdah.publish.board"
 
 
 @pytest.mark.parametrize("made", [made for _, made in ALL], ids=[file.stem for file, _ in ALL])

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from howdah.publish.metric import INFO, PATH, SERIES
-from howdah.publish.openmetrics import MetricSamples, families, openmetrics, run_labels, start_ms, summary_metric
-from howdah.publish.query import matchers
+from howdah.publish.metric import INFO, PATH, SERIES, MetricSamples
+from howdah.publish.openmetrics import families, openmetrics, run_labels, start_ms, summary_metric
+from howdah.publish.server import matchers
 from howdah.record.delivery import carried_bytes
 from howdah.record.result import Experiment, Run, load_experiment
 from howdah.record.sample import Float64, Series, _groups, sample_run, step_ms

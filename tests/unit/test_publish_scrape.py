@@ -18,17 +18,15 @@ from ruamel.yaml import YAML
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.dashboard import GRAFANA_FILE, LIVE_JOB, WINDOW, DashboardPanel, grafana, panels
+from howdah.publish.board import GRAFANA_FILE, WINDOW, DashboardPanel, grafana, panels
 from howdah.publish.endpoint import endpoint
-from howdah.publish.exporter import Exporter
-from howdah.publish.machine import LiveMachine
-from howdah.publish.metric import PublishedMetric
+from howdah.publish.exporter import Exporter, LiveMachine
+from howdah.publish.metric import LIVE_JOB, PublishedMetric
 from howdah.publish.openmetrics import Families, MetricSamples, end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
-from howdah.publish.query import Client, Value, matchers
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.scrape import fetch as fetch_node_exporter
-from howdah.publish.server import Server, running
+from howdah.publish.server import Client, Server, Value, matchers, running
 from howdah.publish.sweep import Sweep
 from howdah.record.result import load_experiment
 from tests.boards import queries
@@ -110,7 +108,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     with (
         endpoint(lambda: EXTRA) as other,
         Exporter("127.0.0.1", 0, LiveMachine("here")) as exporter,
-        scrape(runs, parent, (other.address, "{}:{}".format(*exporter.place)), said.append) as live,
+        scrape(runs, parent, (other.address, exporter.address), said.append) as live,
         running(prometheus, data, live=live) as server,
     ):
         growing.start()

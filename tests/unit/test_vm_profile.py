@@ -28,7 +28,7 @@ from howdah.engine.vm.tally import (
 from howdah.errors import HowdahError
 from howdah.ingest.cpu import ingest_finite_processor
 from howdah.ingest.source import Context
-from howdah.judge.busy import idle_of
+from howdah.judge.engine import idle_of
 from howdah.measure.cpu import cpu_rows
 from howdah.measure.processor import course_of
 from howdah.measure.row import Sheet
