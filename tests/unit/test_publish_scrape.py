@@ -21,8 +21,8 @@ from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.board import GRAFANA_FILE, WINDOW, DashboardPanel, grafana, panels
 from howdah.publish.endpoint import endpoint
 from howdah.publish.exporter import Exporter, LiveMachine
-from howdah.publish.metric import LIVE_JOB, PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples, end_ms
+from howdah.publish.metric import LIVE_JOB, Families, MetricSamples, PublishedMetric
+from howdah.publish.openmetrics import end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.scrape import fetch as fetch_node_exporter
