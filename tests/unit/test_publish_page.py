@@ -179,17 +179,13 @@ def _families() -> Families:
 
 
 @contextmanager
-def _exporter_of_guard() -> Iterator[int]:
-    with Exporter("127.0.0.1", 0, LiveMachine("bench")) as exporter:
-        thread = threading.Thread(target=exporter.serve_forever, daemon=True)
-        thread.start()
-        yield exporter.server_port
-        exporter.shutdown()
-        thread.join()
+def _exporting() -> Iterator[int]:
+    with _serving(Exporter("127.0.0.1", 0, LiveMachine("bench"))) as connection:
+        yield int(connection.port)
 
 
 @contextmanager
-def _endpoint_of_guard() -> Iterator[int]:
+def _scraped() -> Iterator[int]:
     with endpoint(_families) as served:
         yield int(served.server_port)
 
@@ -207,7 +203,7 @@ def _status(port: int, host: str, path: str = "/metrics", origin: str | None = N
     return answer.status
 
 
-@pytest.mark.parametrize("server", [_exporter_of_guard, _endpoint_of_guard])
+@pytest.mark.parametrize("server", [_exporting, _scraped])
 def test_a_request_by_another_name_is_refused(server: object) -> None:
     with server() as port:  # type: ignore[operator]
         for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}"):
@@ -223,7 +219,7 @@ def test_beyond_loopback_a_machine_may_have_any_name() -> None:
     assert not is_addressed("node-17.example:9750", "::1", 9750)
 
 
-@pytest.mark.parametrize("server", [_exporter_of_guard, _endpoint_of_guard])
+@pytest.mark.parametrize("server", [_exporting, _scraped])
 def test_slow_clients_take_no_more_than_their_share(server: object) -> None:
     with server() as port, ExitStack() as stack:  # type: ignore[operator]
         before = threading.active_count()
@@ -274,7 +270,7 @@ def _prometheus() -> Iterator[int]:
         yield server.port
 
 
-@pytest.mark.parametrize("server", [_exporter_of_guard, _endpoint_of_guard, _prometheus])
+@pytest.mark.parametrize("server", [_exporting, _scraped, _prometheus])
 def test_a_page_of_another_origin_is_refused(server: object) -> None:
     with server() as port:  # type: ignore[operator]
         assert _status(port, f"127.0.0.1:{port}") == 200
