@@ -15,6 +15,10 @@ from howdah.work.compiled import compile_plans
 from tests.guest.planted_faults import FAULTS, PLUG_INS, Fault, plant
 
 
+def test_each_has_its_own_name() -> None:
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS) > 0
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_each_fault_can_be_planted_and_sought(tmp_path: Path, fault: Fault) -> None:
     # The kernel's file is no part of this repository: the benchmark reads it from the kernel's package.

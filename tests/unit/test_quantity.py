@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.metric import Metric, known_metrics, read_share
+from howdah.metric import Metric, known_entries, known_metrics, read_share
 from howdah.quantity import (
     BufferSize,
     QuantityError,
@@ -219,3 +219,8 @@ def test_tolerances() -> None:
         packets.read_tolerance("-1", 870)
     with pytest.raises(QuantityError, match="between 0 and 100"):
         read_share("120 %")
+
+
+def test_entries_are_those_of_the_atlas() -> None:
+    assert "HyStart_fig9" in known_entries()
+    assert any(entry.startswith("RFC") for entry in known_entries())
