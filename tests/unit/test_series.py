@@ -33,7 +33,7 @@ def test_figures_of_a_report_draw_series_of_one_unit() -> None:
 def test_panels_take_title_unit_and_query_from_the_table() -> None:
     of_live = {each.title: each for each in series_of("live")}
     drawn = [panel for panel in panels() if panel.title in of_live]
-    assert len(drawn) == len(of_live) == 8
+    assert len(drawn) == len(of_live) > 0
     for panel in drawn:
         row = of_live[panel.title]
         assert (panel.unit, panel.query) == (row.unit, row.promql)

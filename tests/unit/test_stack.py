@@ -106,7 +106,7 @@ def test_a_stack_is_not_called_as_a_behaviour_is(tmp_path: Path) -> None:
 
 
 def test_the_shipped_ones_describe_what_is_there() -> None:
-    assert shipped_stacks() == ["gvisor", "lwip", "smoltcp"]
+    assert shipped_stacks() == sorted(file.stem for file in STACKS.glob("*.yaml")) != []
     for name in shipped_stacks():
         stack = read_stack(STACKS / f"{name}.yaml")
         assert stack.name == name and stack.section.needs and stack.section.hint
