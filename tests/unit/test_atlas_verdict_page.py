@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from howdah.atlas import verdict_page as module
+from howdah.atlas import summary as module
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.cause import Cause
 from howdah.atlas.chapter import published_of, read_chapters
 from howdah.atlas.published import rows_of
+from howdah.atlas.summary import BEGIN, PAGE_NAME, main, page, verdict_table
 from howdah.atlas.verdict import claims_text
-from howdah.atlas.verdict_page import BEGIN, PAGE_NAME, main, page, verdict_table
 from howdah.errors import HowdahError
 from howdah.place import DOCS, PROFILES
 from tests.atlas_factory import make_atlas

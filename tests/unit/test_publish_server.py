@@ -19,9 +19,8 @@ from howdah.errors import HowdahError
 from howdah.publish.blocks import blocks_in, build_experiment, build_night, link_blocks
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
-from howdah.publish.query import Client, matchers
 from howdah.publish.serve import Importer, serve
-from howdah.publish.server import require_port, running, start
+from howdah.publish.server import Client, matchers, require_port, running, start
 from howdah.record.result import Experiment, load_experiment
 from howdah.record.sample import sample_run
 from tests.experiment_factory import Scenario, make_experiment
