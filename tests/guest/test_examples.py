@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "bring-your-own.md"
 
 def _commands() -> list[list[str]]:
     lines = re.findall(r"^\$ (howdah .*)$", PAGE.read_text(), re.MULTILINE)
-    return [shlex.split(line)[1:] for line in lines if "--kernel" not in line]
+    return [shlex.split(line, comments=True)[1:] for line in lines if "--kernel" not in line]
 
 
 def test_the_page_shows_the_shipped_profile() -> None:
