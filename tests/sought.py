@@ -3,6 +3,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+from howdah.counterexample.goal import read_goal
+from howdah.counterexample.space import read_space
+from howdah.counterexample.trial import Trials
+from howdah.profile import load
+
 PROFILE = """\
 howdah: 1
 name: sought
@@ -25,3 +33,20 @@ search:
   budget: {candidates: 16}
   seed: 3
 """
+
+
+def trials_of(file: Path, overrides: list[str], directory: Path, jobs: int) -> Trials:
+    """What searches the space of a profile and says nothing, in a directory of its own."""
+    profile = load(file, overrides)
+    assert profile.search is not None
+    space, goal = read_space(file, overrides, profile.search), read_goal(profile.search, profile.claims)
+    directory.mkdir(parents=True, exist_ok=True)
+
+    def quiet(*_said: object) -> None: ...
+
+    return Trials(space, goal, directory, jobs, quiet, quiet, quiet)
+
+
+def core_s() -> float:
+    """Processor time of this process and of the children it waited for."""
+    return sum(os.times()[:4])

@@ -10,19 +10,17 @@ command goes on. Prints the table for docs/search.md.
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 import time
 from pathlib import Path
 
 from howdah.command.common import cores
-from howdah.counterexample.goal import read_goal
 from howdah.counterexample.sampler import BATCH, Sampler
-from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Trials, Tried
 from howdah.place import PROFILES
-from howdah.profile import load
 from howdah.unloaded import collect_rarely, leave_pandas_out
+from tests import sought
+from tests.sought import core_s
 
 PROFILE = PROFILES / "search-two-steps.yaml"
 PAYLOAD = 1448 / 1514
@@ -46,16 +44,7 @@ def lost(tried: Tried) -> float:
 def trials_of(control: str, steps: int, place: Path, jobs: int) -> Trials:
     """One repetition of each candidate, in a directory of its own."""
     overrides = [f"algorithm={control}", f"search.steps.count={steps}", "repetitions=1"]
-    profile = load(PROFILE, overrides)
-    assert profile.search is not None
-    space, goal = read_space(PROFILE, overrides, profile.search), read_goal(profile.search, profile.claims)
-    directory = place / f"{control}-{steps}"
-    directory.mkdir(parents=True, exist_ok=True)
-
-    def quiet(*_said: object) -> None:
-        """A line for each search is enough."""
-
-    return Trials(space, goal, directory, jobs, quiet, quiet, quiet)
+    return sought.trials_of(PROFILE, overrides, place / f"{control}-{steps}", jobs)
 
 
 def screened(trials: Trials, sampler: Sampler, candidates: int) -> list[Tried]:
@@ -76,11 +65,6 @@ def search(trials: Trials, candidates: int, seed: int) -> tuple[Tried, Tried] | 
     return max(both, key=lambda pair: lost(pair[1]), default=None)
 
 
-def _core_s() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.advnet", description=__doc__)
     parser.add_argument("--controls", nargs="+", choices=LOGS, default=list(LOGS))
@@ -97,13 +81,13 @@ def main() -> int:
     behind = 0
     for control in options.controls:
         for steps in options.steps:
-            begun, used = time.monotonic(), _core_s()
+            begun, used = time.monotonic(), core_s()
             trials = trials_of(control, steps, options.runs, options.jobs)
             best = search(trials, options.candidates, options.seed)
             logs, published = LOGS[control][steps - 2], PUBLISHED.get((control, steps))
             behind += best is None or lost(best[1]) <= logs
             here = "– | –" if best is None else f"{lost(best[0]):.3f} | {lost(best[1]):.3f}"
-            times = f"{time.monotonic() - begun:.0f}; {_core_s() - used:.0f} s"
+            times = f"{time.monotonic() - begun:.0f}; {core_s() - used:.0f} s"
             row = f"| {control}, {steps} | {here} | {logs:.3f} | {published or '–'} | {times} |\n"
             sys.stdout.write(row)
             sys.stdout.flush()

@@ -12,7 +12,6 @@ remembers it: a claim that was left out is in no later run of them.
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +21,7 @@ from typing import Any
 from howdah.algorithm import ALGORITHMS, BASES
 from howdah.claim.finding import PASS
 from howdah.command.common import cores
-from howdah.counterexample.goal import read_goal
-from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Trials
-from howdah.profile import load
 from howdah.record.directory import read_json, write_json
 from howdah.unloaded import collect_rarely, leave_pandas_out
 from tests.bench.breaks_path import (
@@ -42,6 +38,7 @@ from tests.bench.breaks_path import (
     places,
 )
 from tests.bench.breaks_written import ALL_OVERSHOOT, main_claim, profile_name, profile_text
+from tests.sought import core_s, trials_of
 
 BY_LOSS = ("loss", "timeout")
 
@@ -197,18 +194,10 @@ def main() -> int:
             place.mkdir(parents=True, exist_ok=True)
     file = options.runs / "breaks.yaml"
     file.write_text(BASE, encoding="utf-8")
-    profile = load(file, [])
-    assert profile.search is not None
-    space, goal = read_space(file, [], profile.search), read_goal(profile.search, profile.claims)
-
-    def quiet(*_said: object) -> None:
-        """A line for each path is enough."""
-
-    trials = Trials(space, goal, options.runs, options.jobs, quiet, quiet, quiet)
+    trials = trials_of(file, [], options.runs, options.jobs)
     names = start_ups()
     found = search(trials, names, places()[: options.paths])
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    core_s = sum(each.ru_utime + each.ru_stime for each in used)
+    used_s = core_s()
     failed = refuted_in(options.proven, options.runs / "refuted.json") if options.proven else {}
     found.drop(failed)
     for place, some in found.by_place().items() if options.write else ():
@@ -216,7 +205,7 @@ def main() -> int:
         refuted = [each for each in found.dropped.values() if each.place == place]
         text = profile_text(place, [*some, *refuted], failed.get(name, ()))
         (options.write / f"{name}.yaml").write_text(text, encoding="utf-8")
-    sys.stdout.write("\n".join(found.rows(names)) + f"\n\n{core_s:.0f} s of a processor\n")
+    sys.stdout.write("\n".join(found.rows(names)) + f"\n\n{used_s:.0f} s of a processor\n")
     return 0
 
 

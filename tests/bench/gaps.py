@@ -13,7 +13,6 @@ import argparse
 import itertools
 import json
 import random
-import resource
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,14 +21,13 @@ from typing import Any
 
 from howdah.algorithm import ALGORITHMS
 from howdah.command.common import cores
-from howdah.counterexample.goal import read_goal
 from howdah.counterexample.sampler import BATCH, corners
-from howdah.counterexample.space import Candidate, Space, read_space, slug, words
+from howdah.counterexample.space import Candidate, Space, slug, words
 from howdah.counterexample.trial import Trials
 from howdah.place import PROFILES
-from howdah.profile import load
 from howdah.record.directory import read_json
 from howdah.unloaded import collect_rarely, leave_pandas_out
+from tests.sought import core_s, trials_of
 
 PROFILE = PROFILES / "search-two-steps.yaml"
 METRIC = "link_utilisation"
@@ -124,22 +122,13 @@ def main() -> int:
     options = parser.parse_args()
     collect_rarely()
     leave_pandas_out()
-    profile = load(PROFILE, [*OVERRIDES, "repetitions=1"])
-    assert profile.search is not None
-    space, goal = read_space(PROFILE, OVERRIDES, profile.search), read_goal(profile.search, profile.claims)
-    options.runs.mkdir(parents=True, exist_ok=True)
-
-    def quiet(*_said: object) -> None:
-        """A line for each batch is enough."""
-
-    found = search(Trials(space, goal, options.runs, options.jobs, quiet, quiet, quiet), options.paths, options.seed)
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    core_s = sum(each.ru_utime + each.ru_stime for each in used)
+    trials = trials_of(PROFILE, [*OVERRIDES, "repetitions=1"], options.runs, options.jobs)
+    found = search(trials, options.paths, options.seed)
     where = {" ".join(pair): {"gap": gap, "path": dict(at)} for pair, (gap, at) in sorted(found.best.items())}
     (options.runs / "gaps.json").write_text(json.dumps(where, indent=1) + "\n", encoding="utf-8")
     sys.stdout.write("\n".join(found.rows()) + "\n")
     (worse, better), (gap, at) = max(found.best.items(), key=lambda each: each[1][0])
-    sys.stdout.write(f"largest: {worse} against {better}, {gap:.3f} at {words(at)}; {core_s:.0f} s of a processor\n")
+    sys.stdout.write(f"largest: {worse} against {better}, {gap:.3f} at {words(at)}; {core_s():.0f} s of a processor\n")
     return 0
 
 

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from howdah.report.build import report
 from tests.browser.conftest import Open
+from tests.browser.drawn import contrast
 from tests.experiment_factory import Scenario, make_experiment
 
 PROFILE = """\
@@ -107,23 +107,16 @@ def test_one_size_of_each_drawing_is_shown(visit: Open, declared_page: Path) -> 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_lines_stand_out_from_the_page(visit: Open, declared_page: Path, theme: str) -> None:
     page = visit(declared_page, theme=theme).page
-    surface = _luminance(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    surface = page.evaluate("getComputedStyle(document.body).backgroundColor")
     colours = page.evaluate(
         """[...document.querySelectorAll('figure.declared .wide .line .curve, figure.declared .wide .line .bar')]
         .map((e) => { const s = getComputedStyle(e); return s.fill === 'none' ? s.stroke : s.fill; })"""
     )
     assert len(set(colours)) == 3, "one colour an algorithm"
     for colour in colours:
-        light, dark = sorted((_luminance(colour), surface), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 3, colour
+        assert contrast(colour, surface) >= 3, colour
     hollow = page.evaluate("getComputedStyle(document.querySelector('[data-figure=sweep] .wide .hollow')).fill")
-    assert _luminance(hollow) == pytest.approx(surface), "printed numbers are hollow"
-
-
-def _luminance(colour: str) -> float:
-    channels = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    assert contrast(hollow, surface) == pytest.approx(1), "printed numbers are hollow"
 
 
 def test_those_who_cannot_see_them_are_told_the_numbers(visit: Open, declared_page: Path) -> None:

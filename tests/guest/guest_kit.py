@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from howdah.build.modules import Module
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.ending import Ending
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import Guest, boot
 from howdah.engine.uml.needs import lacks
+from howdah.place import PROJECT
+from howdah.plan.plan import Plan
+from tests.unit.plan_factory import on_engine
 
 
 def build_or_skip() -> Built:
@@ -42,6 +48,30 @@ def make_guest(built: Built, directory: Path, script: str, **changes: object) ->
         **changes,
     }
     return Guest(**values)  # type: ignore[arg-type]
+
+
+def give_modules(share: Path, modules: Iterable[Module]) -> None:
+    """Into share/modules, and their names into share/order: the first is loaded first."""
+    (share / "modules").mkdir(parents=True)
+    names = []
+    for module in modules:
+        shutil.copyfile(module.file, share / "modules" / f"{module.name}.ko")
+        names.append(f"{module.name}\n")
+    (share / "order").write_text("".join(names))
+
+
+def host_guest(built: Built, directory: Path, plan: Plan, script: str) -> Guest:
+    """A guest with the whole of howdah that runs a script of Python, for which it is a machine with root, netem and
+    Mininet: /howdah/in/plan.json is the plan for the host engine."""
+    host_plan = on_engine(plan, "host", kernel_parameters={}, wall_clock_limit_s=3600.0)
+    command = ("/usr/bin/python3", "/howdah/in/try.py")
+    memory_bytes = plan.guest_memory_bytes
+    guest = make_guest(built, directory, "", command=command, clock_limit_s=4000, memory_bytes=memory_bytes)
+    for name in ("howdah", "collectors", "topologies"):
+        shutil.copytree(PROJECT / name, guest.share / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (guest.share / "try.py").write_text(script)
+    (guest.share / "plan.json").write_text(host_plan.to_json())
+    return guest
 
 
 def run_script(built: Built, directory: Path, script: str, **changes: object) -> tuple[Ending, str]:

@@ -32,7 +32,7 @@ from howdah.engine.uml.guest import boot
 from howdah.errors import HowdahError, RunFailedError
 from howdah.work.display import Display
 from tests.guest import restarts
-from tests.guest.guest_kit import make_guest
+from tests.guest.guest_kit import give_modules, make_guest
 
 MODULES = Path(__file__).parents[2] / "modules"
 KERNELS = MODULES / "kernels.txt"
@@ -102,11 +102,7 @@ def _examine_guest(row: Row, built: Built, directory: Path) -> None:
     guest = make_guest(built, directory, "", command=("/bin/sh", "/howdah/in/load_modules.sh"), clock_limit_s=100_000)
     for script in _SCRIPTS:
         shutil.copy(_HERE / script, guest.share)
-    (guest.share / "modules").mkdir()
-    modules = built.module_set.choose(None)
-    for module in modules:
-        shutil.copy(module.file, guest.share / "modules" / f"{module.name}.ko")
-    (guest.share / "order").write_text("".join(f"{module.name}\n" for module in modules))
+    give_modules(guest.share, built.module_set.choose(None))
     failed: RunFailedError | None = None
     try:
         boot(guest, lambda _phase, _done, _total: None)

@@ -12,7 +12,6 @@ import argparse
 import contextlib
 import io
 import json
-import resource
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from howdah.build.kernel_source import provide_source
 from howdah.command.main import main
 from howdah.number import significant
 from howdah.place import MODULES
+from tests.sought import core_s
 
 PLUG_INS = MODULES / "algorithms"
 CUBIC = "tcp_cubic.c"
@@ -239,21 +239,16 @@ def plant(fault: Fault, text: str, directory: Path) -> Path:
     return target
 
 
-def _core_s() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
-
-
 def seek(profile: Path, runs: Path) -> tuple[dict[str, Any] | None, float, float]:
     """What the search of a profile answers, None where it ended in an error; wall and processor seconds.
 
     An error is on standard error.
     """
-    begun, used, said = time.monotonic(), _core_s(), io.StringIO()
+    begun, used, said = time.monotonic(), core_s(), io.StringIO()
     with contextlib.redirect_stdout(said):
         main(["search", str(profile), "--runs", str(runs), "--json"])
     found: dict[str, Any] = json.loads(said.getvalue() or "{}")
-    return found if "counterexample" in found else None, time.monotonic() - begun, _core_s() - used
+    return found if "counterexample" in found else None, time.monotonic() - begun, core_s() - used
 
 
 def run(names: Sequence[str], place: Path) -> int:

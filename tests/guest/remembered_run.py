@@ -3,7 +3,7 @@
 
 A run's key names its plan, its kernel and modules, the guest's tree and the agent (``howdah.record.provenance``); here
 the code that starts guests belongs to it as well. Runs with one key have equal raw files: test_repeatability.py looks
-at new runs, and test_recalled.py compares some that are remembered with new ones, others in each session. Only raw
+at new runs, and compares some that are remembered with new ones, others in each session. Only raw
 files are remembered. Tables, measures and verdicts are made in every session.
 """
 

@@ -24,7 +24,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.schema import TABLES
 from howdah.record.verdict import Verdict
 from tests.guest.guest_run import ROOT, plan_of
-from tests.guest.shared_run import shared_run
+from tests.guest.shared_run import counting_run
 
 SIGNATURE = ROOT / "tests" / "guest" / "signature.yaml"
 _ETHERNET_BYTES = 14
@@ -109,15 +109,31 @@ def slow_start(
     The run must be valid: an invalid one proves nothing about an algorithm.
     """
     plan = plan_of(f"algorithm={algorithm}", *overrides, profile=SIGNATURE)
-    if parameters:
-        module = f"ss_{plan.flows[0].kernel_algorithm.rpartition('_')[0]}"
-        given = {**plan.module_parameters.get(module, {}), **parameters}
-        plan = dataclasses.replace(plan, module_parameters={**plan.module_parameters, module: given})
-    directory, verdict = shared_run(engine, plan)
+    plan = with_parameters(plan, parameters)
+    directory, verdict = counting_run(engine, plan)
     if not path.exists():
         path.symlink_to(directory.path)
-    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
     return read(directory, verdict)
+
+
+def with_parameters(plan: Plan, parameters: dict[str, str] | None) -> Plan:
+    """Of the module of the first flow's algorithm, over those that the plan sets."""
+    if not parameters:
+        return plan
+    module = f"ss_{plan.flows[0].kernel_algorithm.rpartition('_')[0]}"
+    given = {**plan.module_parameters.get(module, {}), **parameters}
+    return dataclasses.replace(plan, module_parameters={**plan.module_parameters, module: given})
+
+
+def carried_out(engine: UmlEngine, plan: Plan, flow: int = 1) -> SlowStart:
+    """A flow of a run of the plan, which must be valid."""
+    return read(*counting_run(engine, plan), flow)
+
+
+def event(seen: SlowStart, name: str) -> dict[str, int]:
+    """The only one of that name."""
+    (found,) = [row for row in seen.events if row["event"] == name]
+    return found
 
 
 @dataclass

@@ -26,7 +26,7 @@ from howdah.record.verdict import Check
 from tests.guest import guest_run
 from tests.guest.guest_run import NEWEST
 from tests.guest.packets import frames
-from tests.guest.shared_run import shared_run
+from tests.guest.shared_run import shared_run, valid_run
 
 pytestmark = pytest.mark.guest
 
@@ -72,10 +72,8 @@ def _asked(*more: str) -> Plan:
 
 @cache
 def _run(engine: UmlEngine) -> tuple[RunDirectory, Plan, dict[str, Check]]:
-    plan = _asked()
-    directory, verdict = shared_run(engine, plan)
-    assert guest_run.failures(verdict) == {}
-    return directory, plan, {f"{check.stage} {check.name}": check for check in verdict.checks}
+    plan, directory, checks = valid_run(engine, _asked())
+    return directory, plan, checks
 
 
 def _packets(directory: RunDirectory, plan: Plan) -> list[Passed]:

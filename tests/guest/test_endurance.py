@@ -12,7 +12,7 @@ import pytest
 
 from howdah.build.modules import PROJECT_MODULES, Module, provide_modules
 from howdah.engine.uml.build import Built
-from tests.guest.guest_kit import build_or_skip, make_guest
+from tests.guest.guest_kit import build_or_skip, give_modules, make_guest
 from tests.guest.guest_run import ignore
 from tests.guest.remembered_guest import run_once
 
@@ -32,11 +32,8 @@ def built() -> Built:
 def endure(built: Built, directory: Path, modules: list[Module], names: list[str]) -> dict[str, Any]:
     """Run endure.sh; what it left, with the kernel's warnings as ``log``."""
     share = directory / "share"
-    (share / "modules").mkdir(parents=True)
-    for module in modules:
-        shutil.copyfile(module.file, share / "modules" / f"{module.name}.ko")
+    give_modules(share, modules)
     shutil.copyfile(_HERE / "endure.py", share / "endure.py")
-    (share / "order").write_text("".join(f"{module.name}\n" for module in modules))
     (share / "names").write_text(" ".join(names))
     script = (_HERE / "endure.sh").read_text()
     run_once(built, make_guest(built, directory, script, clock_limit_s=20_000, wall_clock_limit_s=600.0))

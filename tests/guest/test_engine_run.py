@@ -28,8 +28,7 @@ from howdah.profile import load
 from howdah.record.directory import RunDirectory
 from howdah.work.compiled import compile_plans
 from tests.built_modules import build_modules
-from tests.guest.guest_kit import build_or_skip, make_guest, run_script
-from tests.unit.plan_factory import on_engine
+from tests.guest.guest_kit import build_or_skip, host_guest, make_guest, run_script
 
 pytestmark = pytest.mark.guest
 
@@ -205,15 +204,10 @@ finally:
 
 @pytest.mark.parametrize("tool", ["iperf3", "python"])
 def test_the_host_engine_where_there_is_netem(built: Built, plan: Plan, tmp_path: Path, tool: str) -> None:
-    """A guest is a machine with root, netem and Mininet; here, the machine whose own kernel is measured."""
+    """The guest's is the kernel that is measured."""
     traffic = [dataclasses.replace(flow, traffic=tool, sink=tool) for flow in plan.flows]
-    host_plan = on_engine(plan, "host", flows=traffic, kernel_parameters={}, wall_clock_limit_s=3600.0)
-    guest = make_guest(built, tmp_path, "", command=("/usr/bin/python3", "/howdah/in/try.py"), clock_limit_s=4000)
-    for name in ("howdah", "collectors", "topologies"):
-        shutil.copytree(_PROJECT / name, guest.share / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (guest.share / "try.py").write_text(_HOST_TRY)
-    (guest.share / "plan.json").write_text(host_plan.to_json())
-    ending = boot(dataclasses.replace(guest, memory_bytes=plan.guest_memory_bytes), _nothing)
+    guest = host_guest(built, tmp_path, dataclasses.replace(plan, flows=traffic), _HOST_TRY)
+    ending = boot(guest, _nothing)
     console = guest.console.read_text()
     assert "lacks []" in console, console
     assert ending.exit_status == 0, console

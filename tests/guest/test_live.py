@@ -19,8 +19,7 @@ from howdah.profile import load
 from howdah.publish.underway import Watch
 from howdah.record.directory import PARTIAL, write_json
 from howdah.work.compiled import compile_plans
-from tests.guest.guest_kit import build_or_skip, make_guest
-from tests.unit.plan_factory import on_engine
+from tests.guest.guest_kit import build_or_skip, host_guest
 
 pytestmark = pytest.mark.guest
 
@@ -64,18 +63,13 @@ def test_a_run_of_the_host_engine_is_seen_as_it_goes_on(tmp_path: Path) -> None:
     built = build_or_skip()
     plan: Plan = compile_plans(load(_PROJECT / "profiles/quick.yaml"))[0]
     flows = [dataclasses.replace(flow, traffic="python", sink="python") for flow in plan.flows]
-    plan = on_engine(plan, "host", flows=flows, kernel_parameters={}, wall_clock_limit_s=3600.0)
-    guest = make_guest(built, tmp_path, "", command=("/usr/bin/python3", "/howdah/in/look.py"), clock_limit_s=4000)
-    for name in ("howdah", "collectors", "topologies"):
-        shutil.copytree(_PROJECT / name, guest.share / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (guest.share / "look.py").write_text(_LOOK % (_FILES,))
-    (guest.share / "plan.json").write_text(plan.to_json())
-    ending = boot(dataclasses.replace(guest, memory_bytes=plan.guest_memory_bytes), lambda *_: None)
+    guest = host_guest(built, tmp_path, dataclasses.replace(plan, flows=flows), _LOOK % (_FILES,))
+    ending = boot(guest, lambda *_: None)
     assert ending.exit_status == 0, guest.console.read_text()
 
     run = tmp_path / "runs" / "live" / f"{PARTIAL}cubic-r0-{os.getpid()}"
     (run / "raw").mkdir(parents=True)
-    (run / "plan.json").write_text(plan.to_json())
+    shutil.copyfile(guest.share / "plan.json", run / "plan.json")
     write_json(run / "run.json", {"status": "running", "started": "2025-06-01T12:00:00+00:00"})
     watch, acked, progress, connections = Watch(tmp_path / "runs"), [], [], []
     for look in sorted(guest.raw.glob("look-*")):

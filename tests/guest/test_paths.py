@@ -18,9 +18,10 @@ from howdah.measure.sampled import Samples, qdisc_samples
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from howdah.record.metrics import CrossCheck, read_metrics
 from howdah.record.verdict import Check
 from tests.guest import guest_run
-from tests.guest.shared_run import shared_run
+from tests.guest.shared_run import valid_run
 
 pytestmark = pytest.mark.guest
 
@@ -38,10 +39,7 @@ def valid(
     engine: UmlEngine, *overrides: str, carried_out: Plan | None = None
 ) -> tuple[Plan, RunDirectory, dict[str, Check]]:
     """A run that must be valid, and its checks by name."""
-    plan = guest_run.plan_of("algorithm=cubic", *overrides)
-    directory, verdict = shared_run(engine, plan, carried_out)
-    assert guest_run.failures(verdict) == {}
-    return plan, directory, {f"{check.stage} {check.name}": check for check in verdict.checks}
+    return valid_run(engine, guest_run.plan_of("algorithm=cubic", *overrides), carried_out)
 
 
 def kernel(queue: str) -> list[str]:
@@ -59,12 +57,11 @@ def bottleneck(plan: Plan, directory: RunDirectory) -> Samples:
 
 
 def metrics(directory: RunDirectory) -> dict[tuple[int | None, str], Any]:
-    rows = json.loads(directory.metrics.read_text())["rows"]
-    return {(row["flow"], row["metric"]): row["value"] for row in rows}
+    return {(row.flow, row.metric): row.value for row in read_metrics(directory).rows}
 
 
-def disagreements(directory: RunDirectory) -> list[dict[str, Any]]:
-    return [item for item in json.loads(directory.metrics.read_text())["cross_checks"] if not item["agree"]]
+def disagreements(directory: RunDirectory) -> list[CrossCheck]:
+    return [item for item in read_metrics(directory).cross_checks if not item.agree]
 
 
 @pytest.mark.parametrize("queue", [name for name, kind in queues().items() if not kind.fills])

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same plan and seed twice gives equal tables, every row and column; another seed or path does not."""
+"""The same plan and seed twice gives equal tables, every row and column; another seed or path does not.
+
+Nor does a run that an earlier session remembered differ from one that is made now.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,8 +17,12 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import MACHINE_TABLES, TABLES
 from tests.guest import guest_run
+from tests.guest.remembered_run import key_of, recall, unchecked, was_equal
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
+
+RUNS = 3  # that are made again
 
 
 @pytest.mark.parametrize(
@@ -69,3 +77,20 @@ def test_another_path_gives_other_tables(engine: UmlEngine, tmp_path: Path) -> N
     difference = store.equal(first, changed)
     assert difference is not None
     assert difference.table == "tcp_probe"
+
+
+def test_remembered_runs_are_made_again_and_equal(engine: UmlEngine, tmp_path: Path) -> None:
+    """Each session makes some of them again, others each time."""
+    shared_run(engine, guest_run.plan_of("algorithm=cubic"))  # one at least is remembered
+    current = ((key, plan) for key, plan in unchecked() if key_of(engine, plan) == key)
+    compared = 0
+    for key, plan in islice(current, RUNS):
+        then = RunDirectory(tmp_path / key / "then")
+        if not recall(key, then.path):  # another session has just forgotten it
+            continue
+        guest_run.analysed(then, plan)
+        now, _ = guest_run.run(engine, plan, tmp_path / key / "now")
+        assert store.equal(then, now) is None, f"{key}: {plan.run} of {plan.profile}"
+        was_equal(key)
+        compared += 1
+    assert compared

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.counterexample.goal import read_goal
-from howdah.counterexample.space import read_space, words
-from howdah.counterexample.trial import Trials, Tried
-from howdah.profile import load
+from howdah.counterexample.space import words
+from howdah.counterexample.trial import Tried
+from tests.sought import trials_of
 
 pytestmark = pytest.mark.guest
 
@@ -78,15 +77,8 @@ def both(directory: Path, name: str) -> Iterator[tuple[Tried, Tried]]:
     directory.mkdir()
     file = directory / "profile.yaml"
     file.write_text(text.replace("NAME", name).replace("FLOWS", flows).replace("CONTROLS", CONTROLS), encoding="utf-8")
-    profile = load(file, [])
-    assert profile.search is not None
-    space, goal = read_space(file, [], profile.search), read_goal(profile.search, profile.claims)
-
-    def quiet(*_said: object) -> None:
-        """The candidates are compared, not told."""
-
-    trials, chance = Trials(space, goal, directory, 2, quiet, quiet, quiet), random.Random(3)
-    some = [space.draw(chance) for _ in range(count)]
+    trials, chance = trials_of(file, [], directory, 2), random.Random(3)
+    some = [trials.space.draw(chance) for _ in range(count)]
     yield from zip(trials.screen(some), trials.confirm(some), strict=True)
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,8 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from tests.guest.guest_run import plan_of
-from tests.guest.shared_run import shared_run
-from tests.guest.signature import SIGNATURE, SlowStart, read
+from tests.guest.shared_run import counting_run
+from tests.guest.signature import SIGNATURE, SlowStart, read, with_parameters
 
 pytestmark = pytest.mark.guest
 
@@ -36,12 +35,8 @@ def flows(
     plan = plan_of(
         f"algorithm={algorithm}", f"topology.pairs={pairs}", "duration=12 s", OFFER, *overrides, profile=SIGNATURE
     )
-    if parameters:
-        module = f"ss_{plan.flows[0].kernel_algorithm.rpartition('_')[0]}"
-        given = {**plan.module_parameters.get(module, {}), **parameters}
-        plan = dataclasses.replace(plan, module_parameters={**plan.module_parameters, module: given})
-    directory, verdict = shared_run(engine, plan)
-    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
+    plan = with_parameters(plan, parameters)
+    directory, verdict = counting_run(engine, plan)
     return [read(directory, verdict, number) for number in range(1, len(plan.flows) + 1)]
 
 

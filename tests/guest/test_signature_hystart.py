@@ -15,8 +15,7 @@ from howdah.measure.exit import Exit, find_exit
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from tests.guest.guest_run import plan_of
-from tests.guest.shared_run import shared_run
-from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
+from tests.guest.signature import SIGNATURE, SlowStart, carried_out, slow_start
 
 pytestmark = pytest.mark.guest
 
@@ -45,12 +44,6 @@ def in_tree_plan(ours: str, *overrides: str) -> Plan:
     plan = plan_of("algorithm=cubic", *overrides, profile=SIGNATURE)
     other = plan_of(f"algorithm={ours}", *overrides, profile=SIGNATURE)
     return dataclasses.replace(plan, required_modules=other.required_modules)
-
-
-def carried_out(engine: UmlEngine, plan: Plan, flow: int = 1) -> SlowStart:
-    directory, verdict = shared_run(engine, plan)
-    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
-    return read(directory, verdict, flow)
 
 
 def counted(seen: SlowStart, name: str = "Hystart") -> dict[str, int]:

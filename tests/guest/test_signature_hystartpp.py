@@ -14,8 +14,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.step import Event
 from howdah.record import table as store
 from tests.guest.guest_run import plan_of
-from tests.guest.shared_run import shared_run
-from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
+from tests.guest.signature import SIGNATURE, SlowStart, carried_out, slow_start
 
 pytestmark = pytest.mark.guest
 
@@ -91,12 +90,6 @@ def one_round_later(plan: Plan) -> Plan:
 
 def _with_delay(change: Event, delay_us: int) -> dict[str, object]:
     return {**change.arguments, "options": {**change.arguments["options"], "delay_us": delay_us}}
-
-
-def carried_out(engine: UmlEngine, plan: Plan) -> SlowStart:
-    directory, verdict = shared_run(engine, plan)
-    assert verdict.verdict != "invalid", [check for check in verdict.checks if check.ok is False]
-    return read(directory, verdict)
 
 
 def false_alarm(engine: UmlEngine, algorithm: str) -> SlowStart:

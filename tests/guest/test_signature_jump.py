@@ -29,7 +29,7 @@ from tests.guest.first_flight import (
 )
 from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import shared_run
-from tests.guest.signature import SIGNATURE, SlowStart, slow_start
+from tests.guest.signature import SIGNATURE, SlowStart, event, slow_start
 
 pytestmark = pytest.mark.guest
 
@@ -39,11 +39,6 @@ LOSSY_JUMP_PACKETS = 1500
 # 81.92 Mbit/s, 40 kbit/s * 2^11, for 102 ms in packets of 1500 bytes.
 GRANTED_PACKETS = 81_920 * 125 * 102 // 1000 // 1500
 LOSSY_GRANT_PACKETS = 327_680 * 125 * 102 // 1000 // 1500
-
-
-def event(seen: SlowStart, name: str) -> dict[str, int]:
-    (found,) = [row for row in seen.events if row["event"] == name]
-    return found
 
 
 def jumps_to_the_offer_of_a_syn_ack(seen: SlowStart) -> None:

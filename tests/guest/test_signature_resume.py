@@ -15,7 +15,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from tests.guest.first_flight import CAPTURE, GAP_TOLERANCE_NS, RTT_NS, check_spread
-from tests.guest.signature import SlowStart, read, slow_start
+from tests.guest.signature import SlowStart, event, read, slow_start
 
 pytestmark = pytest.mark.guest
 
@@ -30,11 +30,6 @@ INTO_A_QUEUE = (
     "flows=[{sender: s1, receiver: r1, stop: 2 s}, {sender: s1, receiver: r1, start: 2.55 s}, "
     "{sender: s2, receiver: r2, start: 2 s, algorithm: standard}]"
 )
-
-
-def event(seen: SlowStart, name: str) -> dict[str, int]:
-    (found,) = [row for row in seen.events if row["event"] == name]
-    return found
 
 
 def second(first: SlowStart) -> SlowStart:

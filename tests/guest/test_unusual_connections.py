@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from howdah.engine.uml.guest import boot
-from tests.guest.guest_kit import build_or_skip, make_guest
+from tests.guest.guest_kit import build_or_skip, give_modules, make_guest
 from tests.guest.guest_run import ignore
 from tests.guest.kernel_matrix import complaints
 
@@ -37,11 +37,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = build_or_skip()
     guest = make_guest(built, tmp_path_factory.mktemp("guest"), SCRIPT, clock_limit_s=100_000, wall_clock_limit_s=600.0)
     shutil.copy(Path(__file__).with_name("unusual_connections.py"), guest.share)
-    (guest.share / "modules").mkdir()
-    modules = built.module_set.choose(None)
-    for module in modules:
-        shutil.copy(module.file, guest.share / "modules" / f"{module.name}.ko")
-    (guest.share / "order").write_text("".join(f"{module.name}\n" for module in modules))
+    give_modules(guest.share, built.module_set.choose(None))
     ending = boot(guest, ignore)
     assert ending.exit_status == 0, guest.console.read_text()
     return guest.raw
