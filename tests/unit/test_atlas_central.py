@@ -10,9 +10,9 @@ import pytest
 
 from howdah.atlas.chapter import check
 from howdah.atlas.encoding import encoding, renewed
-from howdah.atlas.record import Record
 from howdah.atlas.site import write_site
 from howdah.atlas.view import View, views
+from howdah.atlas.work import Record
 from howdah.claim.claims import judge_claims
 from howdah.errors import ProfileError
 from howdah.profile.claim import ClaimSection

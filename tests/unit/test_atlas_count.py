@@ -13,12 +13,11 @@ import pytest
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.published import RESULTS, bring_up_to_date
-from howdah.atlas.record import Record
 from howdah.atlas.site import index_data
 from howdah.atlas.summary import summary
 from howdah.atlas.verdict import claims_text, count_words
 from howdah.atlas.view import views
-from howdah.atlas.work import publish_complete
+from howdah.atlas.work import Record, publish_complete
 from howdah.command.main import main
 from howdah.place import PROFILES
 from howdah.work.display import Display

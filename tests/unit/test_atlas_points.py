@@ -14,10 +14,9 @@ import pytest
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.points import FOLDER, OF_CLAIMS, OF_RUNS
 from howdah.atlas.published import RESULTS
-from howdah.atlas.record import Record
 from howdah.atlas.site import write_site
 from howdah.atlas.view import View, views
-from howdah.atlas.work import publish_complete
+from howdah.atlas.work import Record, publish_complete
 from howdah.claim.claims import judge_claims
 from howdah.errors import HowdahError
 from howdah.place import PROFILES

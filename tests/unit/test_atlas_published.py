@@ -13,11 +13,10 @@ from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.encoding import controls_sha256, encoding, renewed, unknown_sha256
 from howdah.atlas.published import RESULTS, published
-from howdah.atlas.record import Record
 from howdah.atlas.site import index_data, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
-from howdah.atlas.work import conclude, publish_complete
+from howdah.atlas.work import Record, conclude, publish_complete
 from howdah.claim.claims import judge_claims
 from howdah.claim.grid import summed_up
 from howdah.command.main import main
@@ -124,7 +123,7 @@ def test_a_claim_is_judged_as_it_is_written_now(elsewhere: Made, was: str, now: 
     assert list(found) == [each.id for each in chapter.profile.claims]
     assert found[claim].verdict == verdict, found[claim].why
     for view in _shown(elsewhere):
-        assert all(view_claim.says for view_claim in view.claims)
+        assert all(view_claim.data.says for view_claim in view.claims)
 
 
 NO_HYSTART = "no-hystart: {what: HyStart switched off, set: {algorithm: cubic-no-hystart}}"

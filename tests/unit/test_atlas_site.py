@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from howdah.atlas.catalogue import KINDS, Catalogue
-from howdah.atlas.record import Record, Sitting, add, read_record
 from howdah.atlas.site import bar, write_index, write_site
 from howdah.atlas.summary import brief, summary
 from howdah.atlas.verdict import WORDS, count, entry_verdict, words_text
 from howdah.atlas.view import View, views
+from howdah.atlas.work import Record, Sitting, add, read_sittings
 from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
 from howdah.report.plot import draw
 from tests.atlas_factory import Made, judged_atlas, make_atlas
@@ -243,7 +243,7 @@ def test_times_of_sittings_add_up_by_kind(tmp_path: Path) -> None:
     add(file, sitting(wall_s=10.0))
     add(file, sitting(quick=True, wall_s=3.0))
     record = add(file, sitting(wall_s=5.0, interrupted=True))
-    assert record == read_record(file)
+    assert record == read_sittings(file)
     assert record.wall_s(quick=False) == 15.0
     assert record.wall_s(quick=True) == 3.0
 
@@ -255,4 +255,4 @@ def test_a_sitting_that_only_looked_takes_no_time(tmp_path: Path) -> None:
 
 def test_a_damaged_record_is_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "atlas.json").write_text("{")
-    assert read_record(tmp_path / "atlas.json") == Record()
+    assert read_sittings(tmp_path / "atlas.json") == Record()

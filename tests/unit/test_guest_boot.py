@@ -16,8 +16,8 @@ from howdah.engine.ending import Ending, runtime_base
 from howdah.engine.uml import guest as guest_module
 from howdah.engine.uml.guest import Guest, boot, command_line
 from howdah.errors import EngineUnavailableError, RunFailedError
-from howdah.record.console import console_tail
 from howdah.record.directory import RunDirectory
+from howdah.record.kernel_log import console_tail
 
 
 @pytest.fixture

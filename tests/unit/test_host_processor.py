@@ -14,8 +14,8 @@ import pytest
 from howdah.ingest.processor import SCHEMA, ingest_processor
 from howdah.ingest.source import Context
 from howdah.judge.accounting import Snapshots
+from howdah.judge.check import VIRTUAL
 from howdah.judge.host_processor import processor_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.linux.netlink.message import attribute, build, nested, text
 from howdah.linux.output import FRAME, KIND_PROCESSOR

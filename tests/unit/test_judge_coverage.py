@@ -11,7 +11,7 @@ import pytest
 
 from howdah.ingest.source import SourceReport
 from howdah.judge.accounting import Snapshots
-from howdah.judge.coverage import coverage_checks, trace_to_the_end
+from howdah.judge.collection import coverage_checks, trace_to_the_end
 from howdah.measure.sampled import MISSING, Samples
 from howdah.record.verdict import Check
 from tests.unit import path_factory

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from howdah.ingest.run import ingest
+from howdah.judge.check import VIRTUAL
 from howdah.judge.during import backlogged_spans, dequeue_rate, dropping, during_checks, minimum_rtt, peak_backlog
-from howdah.judge.limits import limit_checks
+from howdah.judge.limits import limit_checks, sending_checks
 from howdah.judge.run import judge
-from howdah.judge.sending import sending_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.path import Hop

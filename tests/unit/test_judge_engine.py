@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from howdah.judge.check import REAL, VIRTUAL
 from howdah.judge.engine import engine_checks, flow_checks, placement
 from howdah.judge.settings import settings_checks
-from howdah.judge.tolerance import REAL, VIRTUAL
 from howdah.plan.plan import Flow, Host, Plan
 from howdah.record.verdict import Check
 from tests.unit import path_factory

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.kernel_log import kernel_log_checks
+from howdah.judge.engine import kernel_log_checks
 from howdah.record.verdict import Check
 from tests.unit.recorded_lines import compare_checks
 from tests.unit.told_by_agent import agent_of

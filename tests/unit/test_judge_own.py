@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.own import own_module_checks
+from howdah.judge.engine import own_module_checks
 from howdah.plan.plan import Plan
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from howdah.judge.limits import limit_checks
-from howdah.judge.promise import (
+from howdah.judge.check import VIRTUAL
+from howdah.judge.limits import (
     RECEIVE_BUFFER,
     SEND_BUFFER,
     has_sack,
     is_set_by_profile,
+    limit_checks,
     receive_window_reason,
     send_buffer_reason,
+    sending_checks,
 )
-from howdah.judge.sending import sending_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.measure.trace import FlowTrace
 from howdah.plan.path import Middlebox

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from howdah.judge.check import VIRTUAL
 from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate, waiting
-from howdah.judge.schedule import loss_schedule_checks, scheduled_loss
-from howdah.judge.tolerance import VIRTUAL
+from howdah.judge.loss import loss_schedule_checks, scheduled_loss
 from howdah.measure.capacity import FairCapacity, Steps
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Plan
@@ -265,7 +265,7 @@ def test_a_delay_line_that_was_not_read_says_so() -> None:
 
 
 def test_a_schedule_of_bursts_may_be_off_by_more() -> None:
-    """As in howdah/judge/burst.py: the variance of bursts of 5 packets at 5 % is that of single losses times 8.5."""
+    """As in howdah/judge/loss.py: the variance of bursts of 5 packets at 5 % is that of single losses times 8.5."""
     changes = [(1, 0.05)]
     begins, ends = 0.2 * 0.05 / 0.95, 0.2
     spread = 4 * (47.5 * (2 - begins - ends) / (begins + ends)) ** 0.5

@@ -16,7 +16,7 @@ from howdah.build.kernel_make import read_wanted, taken
 from howdah.build.kernel_source import KernelSource
 from howdah.build.supervise import CommandFailedError
 from howdah.build.tools import Tools
-from howdah.build.uml_kernel import built_kernels
+from howdah.command.listing import built_kernels
 from howdah.errors import HowdahError
 
 
