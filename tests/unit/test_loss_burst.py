@@ -163,10 +163,6 @@ def test_other_bursts_of_the_same_loss_are_seen(each: int, other: float) -> None
         assert judged(losses, [each] * (40_000 // each)) is False
 
 
-def test_a_line_that_loses_nothing_is_seen() -> None:
-    assert judged([False] * 40_000, [20] * 2000) is False
-
-
 def test_a_change_of_the_loss_ends_a_burst() -> None:
     """All packets are lost in the third reading, by an outage, and none of them counts."""
     samples = readings([False] * 20 + [True] * 10 + [False] * 10, [10] * 4)
