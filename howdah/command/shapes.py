@@ -27,7 +27,7 @@ from howdah.command.list_shapes import (
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
 from howdah.compact import compact_json
 from howdah.counterexample.session import SearchFile
-from howdah.explain.shown import Explain
+from howdah.explain.words import Explain
 from howdah.extension import extensions
 from howdah.generated import docs_of, keep_current
 from howdah.hooks import CommandEntry

@@ -12,8 +12,8 @@ import numpy as np
 
 from howdah.number import significant
 from howdah.plan.plan import BACKGROUND
-from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run
+from howdah.record.table import swept
 from howdah.report.plot.canvas import Canvas, Size
 from howdah.report.plot.cdf import steps
 from howdah.report.plot.scale import bounds

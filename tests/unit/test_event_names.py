@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.record.event import EVENTS, REASONS, name_of
+from howdah.record.schema import EVENTS, REASONS, name_of
 
 HEADER = Path(__file__).parents[2] / "modules" / "include" / "slow_start_event.h"
 

@@ -13,8 +13,8 @@ from howdah.measure.event import SlowStartEvent, count, told_cause, told_exit
 from howdah.measure.exit_rows import exit_rows, find_startup
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
-from howdah.record.event import REASONS, reason
 from howdah.record.metrics import CrossCheck
+from howdah.record.schema import REASONS, reason
 from tests.unit.event_factory import told
 from tests.unit.trace_factory import make_flow, make_measured, make_trace
 
