@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
@@ -213,7 +213,7 @@ def fixed(default: Any = ..., **arguments: Any) -> Any:
 
 def preset(kind: Any, default: str, **arguments: Any) -> Any:
     """A field of a quantity; its default is as a profile would write it."""
-    (read,) = (each.func for each in get_args(kind) if isinstance(each, BeforeValidator))
+    (read,) = (cast("Callable[[str], Any]", each.func) for each in get_args(kind) if isinstance(each, BeforeValidator))
     return Field(default=read(default), json_schema_extra={"x-default": default}, **arguments)
 
 
