@@ -64,7 +64,7 @@ prose: ## the English of pages and messages: proselint and the rules of tests/pr
 	$(BIN)/python -m tests.prose
 
 lint-playbooks: ## ansible-lint at its production profile
-	cd playbooks && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint -q --nocolor
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.remembered ansible-lint playbooks -- sh -c 'cd playbooks && ansible-lint -q --nocolor'
 
 lint-workflows: ## what GitHub reads, and CITATION.cff, by their published schemas
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml docs/examples/workflows/*.yml

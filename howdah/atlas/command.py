@@ -32,6 +32,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, UsageError
 from howdah.layout import DEFAULT_WIDTH, fitted, glossary, terminal_width, write_stdout
 from howdah.number import counted
@@ -54,20 +55,19 @@ class AtlasEntry(FilePart):
     claims: dict[str, int] = Field(description="its published claims by verdict")
 
 
-class AtlasList(FilePart):
+class AtlasList(CommandAnswer, shape="atlas-list"):
     entries: list[AtlasEntry]
     claims: dict[str, int] = Field(description="all published claims by verdict")
     words: dict[str, int] = Field(description="the same by the words of the pages")
     causes: list[ClaimTally]
 
 
-class Atlas(AtlasIndex):
+class Atlas(AtlasIndex, CommandAnswer, shape="atlas", version=2):
     site: str
 
 
 RECORD = "atlas.json"
-# What it prints with ``--json``: version and shape.
-ANSWERS: dict[str, tuple[int, type[FilePart]]] = {"atlas": (2, Atlas), "atlas-list": (1, AtlasList)}
+ANSWERS = (Atlas, AtlasList)  # what it prints with ``--json``
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -112,7 +112,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.list:
         rows = rows_of(published_of(read_chapters(PROFILES / "atlas", options.runs, quick=False)))
         if options.json:
-            answer("atlas-list", _listed(catalogue, rows), ANSWERS["atlas-list"][0])
+            answer(_listed(catalogue, rows))
         else:
             _list(catalogue, rows, terminal_width() or DEFAULT_WIDTH)
         return 0
@@ -154,7 +154,7 @@ def execute(options: argparse.Namespace) -> int:
     text = summary(shown, record, problems, quick=options.quick)
     (site / "summary.md").write_text(text, encoding="utf-8")
     if options.json:
-        answer("atlas", {"site": str(page), **data.plain()}, ANSWERS["atlas"][0])
+        answer(Atlas.over(data, site=str(page)))
     else:
         write_stdout(fitted(brief(shown, record, problems, page, quick=options.quick)))
     return _exit_code(data.claims, problems)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """summary.md: entries by verdict, what differs and why, what fails, and the time it took, and its ten lines for a
-terminal; and ``docs/atlas-verdicts.md``: the entries by their verdicts, what is unexplained, what is not measured."""
+terminal; and ``docs/atlas-verdicts.md``: the entries by their verdicts, and what is unexplained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from howdah.atlas.site import cost, made_here, tally_of, verdicts_of, with_verdi
 from howdah.atlas.verdict import WORDS, claims_text, count_words, entry_verdict, sentence, word, words_text
 from howdah.atlas.view import View
 from howdah.atlas.work import Record
-from howdah.claim.finding import UNSUPPORTED
 from howdah.errors import HowdahError
 from howdah.generated import keep_current
 from howdah.number import counted
@@ -129,8 +128,6 @@ def verdict_table(catalogue: Catalogue, rows: Rows) -> str:
         *_entries(catalogue, rows),
         "\n## Unexplained\n",
         *_unexplained(catalogue),
-        "\n## Not measurable here\n",
-        *_not_measurable(catalogue, rows),
     ]
     return "\n".join(parts) + "\n"
 
@@ -154,16 +151,6 @@ def _unexplained(catalogue: Catalogue) -> list[str]:
         + _head(["claims", "what was tried, and what would decide"])
         + [_row([", ".join(names), says]) for says, names in items.items()]
     )
-
-
-def _not_measurable(catalogue: Catalogue, rows: Rows) -> list[str]:
-    """Entries without a measurement, then claims that have a reason and no number; those of one reason together."""
-    entries = [(entry.id, entry.section.reason) for entry in catalogue.entries if entry.section.reason]
-    claims = [(f"`{name}`", row.why) for name, row in rows.items() if row.verdict == UNSUPPORTED]
-    by_reason: dict[str, list[str]] = {}
-    for name, why in (*entries, *claims):
-        by_reason.setdefault(why, []).append(name)
-    return _head(["entry or claim", "why"]) + [_row([", ".join(names), why]) for why, names in by_reason.items()]
 
 
 def _head(cells: list[str]) -> list[str]:

@@ -31,8 +31,7 @@ _LACKS = {
 }
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("table")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument("--format", choices=tuple(FORMS), default="text", help="latex needs booktabs (default: text)")
     parser.add_argument(
@@ -56,7 +55,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to this file (default: standard output)")
     add_runs_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -218,15 +218,6 @@ class JoinedShape(FilePart):
     legs: list[LegShape]
 
 
-class Explain(FilePart):
-    found: list[str] = Field(description="a sentence for each flow")
-    flows: list[ExplainedFlow]
-    joined: list[JoinedShape]
-    problems: list[str] = Field(description="what is wrong with the files")
-    others: int = Field(description="connections that are not shown")
-    page: str | None
-
-
 def shown_flow(flow: Explained) -> ExplainedFlow:
     holding, held_by = flow.holding, flow.held_back_by
     found = {name: getattr(flow, name) for name in ExplainedFlow.model_fields if hasattr(flow, name)}

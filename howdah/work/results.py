@@ -197,6 +197,7 @@ def _runs_in(path: Path, index: ExperimentIndex) -> list[RunDirectory]:
 class Listed:
     """A run in a list. ``verdict`` is empty if it is missing or its file was ``changed``."""
 
+    experiment: str
     run: str
     status: str
     verdict: str
@@ -216,7 +217,7 @@ def listed(path: Path) -> list[Listed]:
     for cell in read_index(path / "experiment.json").cells:
         run = RunDirectory(path / cell.run)
         if not run.provenance.exists():
-            found.append(Listed(run.name, PENDING, ""))
+            found.append(Listed(path.name, run.name, PENDING, ""))
             continue
         record = read_record(run)
         verdict, changed = "", False
@@ -227,7 +228,7 @@ def listed(path: Path) -> list[Listed]:
             except MismatchError:
                 changed = True
         outdated_ = bool(verdict) and not is_current(record)
-        found.append(Listed(run.name, record.status, verdict, outdated_, changed))
+        found.append(Listed(path.name, run.name, record.status, verdict, outdated_, changed))
     return found
 
 

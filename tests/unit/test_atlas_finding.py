@@ -21,10 +21,11 @@ from howdah.command.main import main
 from howdah.errors import ProfileError
 from howdah.record.claims import ClaimRow
 from howdah.report.plot import draw
-from tests.atlas_factory import FINDINGS, Made, make_judged_atlas
+from tests.atlas_factory import FINDINGS, Made, judged_atlas
 from tests.atlas_shipped import shipped_rows
 from tests.claim_rows import claim_row
 
+__all__ = ["judged_atlas"]  # a fixture
 POINTS = {
     "measured": {
         "points": [
@@ -62,8 +63,8 @@ def statements(directory: Path, text: str = FINDINGS) -> list[Statement]:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    found = make_judged_atlas(tmp_path)
+def made(judged_atlas: Made, tmp_path: Path) -> Made:
+    found = judged_atlas.copy(tmp_path / "made")
     found.write_findings()
     return found
 

@@ -96,9 +96,7 @@ def _published(directory: Path, profile: str) -> Published:
 @pytest.fixture
 def published(whole: Published, tmp_path: Path) -> Published:
     """A copy, to be changed."""
-    shutil.copytree(whole.made.catalogue.parent, tmp_path / "copy")
-    copy = tmp_path / "copy"
-    return Published(Made(copy / whole.made.catalogue.name, copy / "profiles", copy / "runs"), whole.of_runs)
+    return Published(whole.made.copy(tmp_path / "copy"), whole.of_runs)
 
 
 @pytest.mark.parametrize("name", DRAWN)

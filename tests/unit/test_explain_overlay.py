@@ -140,7 +140,9 @@ def test_the_page_has_both_curves_of_each_picture_at_each_width(tmp_path: Path) 
     assert section.course is not None
     found = compared("<b>", section, as_measured(section), of_section(section.course))
     page = write_overlay("<i>", [found, Overlay("other", {}, ["x"], None, None)], tmp_path / "twin.html").read_text()
-    assert page.count('class="recorded"') == page.count('class="reproduced"') == 3 * len(CURVES), "a sample, too"
+    assert page.count("--on-light:var(--ink)") == page.count("--on-light:var(--focus)") == 3 * len(CURVES), (
+        "a sample, too"
+    )
     assert "<b>" not in page and "<i>" not in page and "&lt;b&gt;" in page
 
 
