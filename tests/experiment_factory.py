@@ -24,10 +24,10 @@ from howdah.plan.kept import PerturbationRecord
 from howdah.plan.path import Path
 from howdah.plan.plan import Calibration, Collect, Flow, Host, Plan
 from howdah.record import table as store
-from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.schema import TABLES
+from howdah.record.table import axes_of
 from howdah.trait import Traits
 from tests.experiment_rows import metric_rows, told_rows
 from tests.fluid_model import STEP_S, Trace, simulate

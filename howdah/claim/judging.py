@@ -27,8 +27,8 @@ from howdah.profile.claim import LEAST_RANKS, ClaimSection, RangeSection, Select
 from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS, UNKNOWN_AXIS
 from howdah.quantity import BufferSize, QuantityError, parse_duration, parse_rate, parse_ratio, parse_size
-from howdah.record.axis import point_text
 from howdah.record.claims import ComparisonRow, MeasuredRow, PointRow, SampleRow
+from howdah.record.table import point_text
 
 
 def expected_text(claim: ClaimSection) -> str:

@@ -15,8 +15,7 @@ from howdah.command.shape import CommandAnswer
 from howdah.errors import UsageError
 from howdah.explain.page import write_page
 from howdah.explain.read import MOST_FLOWS, Read, read_files
-from howdah.explain.shown import ExplainedFlow, JoinedShape, shown_flow, shown_joined
-from howdah.explain.words import sentence, text
+from howdah.explain.words import ExplainedFlow, JoinedShape, sentence, shown_flow, shown_joined, text
 from howdah.layout import write_stdout
 from howdah.work.display import Display
 

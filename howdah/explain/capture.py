@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from howdah.explain.connection import Kept, TapConnection, divide, keep
 from howdah.explain.layers import find_tcp, is_known_link
-from howdah.explain.opened import opened
-from howdah.explain.records import PacketBatch, Problems, read_batches
+from howdah.explain.records import PacketBatch, Problems, opened, read_batches
 from howdah.explain.segment import TcpColumns, read_segments
 from howdah.ingest.capture import SYN
 from howdah.number import counted

@@ -14,13 +14,19 @@ from howdah.errors import HowdahError, RecordError
 from howdah.explain.capture import Capture, Tell, read_captures, unsaid
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, ExplainedExit, explain_connection
-from howdah.explain.iperf3 import explain_iperf3, is_iperf3, of_stream
 from howdah.explain.joined import Joined, join
-from howdah.explain.opened import opened
 from howdah.explain.probe import explain_probe, is_probe
-from howdah.explain.records import is_capture
-from howdah.explain.sender_log import STAYED, SenderLog, explain_log
-from howdah.explain.sockets import explain_sockets, is_sockets
+from howdah.explain.records import is_capture, opened
+from howdah.explain.sender_log import (
+    STAYED,
+    SenderLog,
+    explain_iperf3,
+    explain_log,
+    explain_sockets,
+    is_iperf3,
+    is_sockets,
+    of_stream,
+)
 from howdah.foreign import LARGEST_JSON_BYTES, too_dense
 from howdah.ingest.qlog import Qlog, parse_qlog
 from howdah.measure.cause import LOSS

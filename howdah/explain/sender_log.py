@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings of a sender's own state, from a log: what they report of its start-up, and what they leave open.
+"""Readings of a sender's own state, from a log: what they report of its start-up, and what they leave open. Logs are
+those of ``ss -tin`` and ``ss -tinO``, taken again and again, between which lines may say when; and iperf3's JSON, whose
+intervals have the sender's window and round trip.
 
 A sender's log has its windows, which no capture has, and no packets, so that what ACKs and losses tell is left open.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
 
 import numpy as np
 
 from howdah.algorithm import ALGORITHMS
+from howdah.errors import RecordError
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.explained import Explained, ExplainedExit, Source, bare
+from howdah.held import HeldBy
 from howdah.ingest.source import Integers
 from howdah.measure.cause import LOSS
 from howdah.measure.held import Holding
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 from howdah.plan.plan import Flow
+from howdah.record.raw import raw_value
 
 Reals = np.ndarray
 STAYED = "the window stayed below the threshold"
@@ -153,3 +162,229 @@ def exit_between(log: SenderLog) -> tuple[ExplainedExit | None, str]:
     packets = Estimate(high, low, max(2 * high, float(log.cwnd.max())) if cut else high, "between two readings")
     when = float(log.time_ns[at] - log.time_ns[0]) / 1e9
     return ExplainedExit(when, packets, None, cause, cause is not None, evidence), ""
+
+
+_SS: Final = "ss"
+_STATE = r"(?:ESTAB|CLOSE-WAIT|FIN-WAIT-[12]|LAST-ACK|CLOSING|TIME-WAIT|SYN-SENT|SYN-RECV)"
+_SOCKET = re.compile(rf"^(?:tcp\s+)?{_STATE}\s+\d+\s+\d+\s+(\S{{3,80}})\s+(\S{{3,80}})(.*)$")
+_INFO = re.compile(r"\bcwnd:\d")
+_VALUE = re.compile(r"\b([a-z_]{2,20}):([0-9./]{1,40})")
+_RATE = re.compile(r"\b(pacing_rate|delivery_rate|send) ([0-9.]{1,20})(|k|K|M|G|T)bps")
+_EPOCH = re.compile(r"^\D{0,20}(\d{9,11}(?:\.\d{1,9})?)\D{0,4}$")
+_SCALE = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_ALGORITHM = re.compile(
+    r"(?:^|\s)(?!(?:ts|sack|ecn|ecnseen|fastopen) )([a-z][a-z0-9_]{1,15}) (?:wscale|rto|rtt|mss|cwnd):"
+)
+_MOST_LINES = 2_000_000
+Values = dict[str, float]
+
+
+def is_sockets(head: str) -> bool:
+    lines = head.splitlines()
+    return any(_SOCKET.match(line) for line in lines) and any(_INFO.search(line) for line in lines)
+
+
+def explain_sockets(lines: Iterator[str], file: str, most: int) -> list[Explained]:
+    readings: dict[str, list[tuple[float | None, Values, str | None]]] = {}
+    when: float | None = None
+    name: str | None = None
+    for number, line in enumerate(lines):
+        if number >= _MOST_LINES:
+            break
+        stamp = _time(line)
+        if stamp is not None:
+            when = stamp
+            continue
+        socket = _SOCKET.match(line)
+        rest = line
+        if socket is not None:
+            name, rest = f"{socket[1]} > {socket[2]}", socket[3]
+        if name is not None and _INFO.search(rest):
+            algorithm = _ALGORITHM.search(rest)
+            readings.setdefault(name, []).append((when, _values(rest), algorithm[1] if algorithm else None))
+            name = None
+    found = [_flow(each, rows, file) for each, rows in readings.items()]
+    return sorted((each for each in found if each.data_bytes > 0), key=lambda each: -each.data_bytes)[:most]
+
+
+def _time(line: str) -> float | None:
+    text = line.strip()
+    epoch = _EPOCH.match(text)
+    if epoch is not None:
+        return float(epoch[1])
+    if len(text) > 40 or len(text) < 10 or not text[:4].isdigit():
+        return None
+    try:
+        return datetime.fromisoformat(text.replace(",", ".")).timestamp()
+    except ValueError:
+        return None
+
+
+def _values(text: str) -> Values:
+    found: Values = {}
+    for name, value in _VALUE.findall(text):
+        first, _, second = value.partition("/")
+        try:
+            found[name] = float(first)
+            if name == "retrans" and second:
+                found["retransmitted"] = float(second)
+        except ValueError:
+            continue
+    for name in ("busy", "rwnd_limited", "sndbuf_limited"):
+        match = re.search(rf"\b{name}:(\d{{1,15}})ms", text)
+        if match is not None:
+            found[name] = float(match[1])
+    for name, value, unit in _RATE.findall(text):
+        try:
+            found[name] = float(value) * _SCALE[unit]
+        except ValueError:
+            continue
+    return found
+
+
+def _flow(name: str, rows: list[tuple[float | None, Values, str | None]], file: str) -> Explained:
+    timed = all(when is not None for when, _, _ in rows)
+    times = [float(when if timed and when is not None else at) for at, (when, _, _) in enumerate(rows)]
+    order = sorted(range(len(rows)), key=lambda at: times[at])
+    values = [rows[at][1] for at in order]
+
+    def column(key: str, factor: float = 1.0) -> np.ndarray:
+        return np.array([round(min(each[key] * factor, 1e15)) if key in each else -1 for each in values], np.int64)
+
+    last = values[-1]
+    minimum = [each["minrtt"] for each in values if each.get("minrtt")]
+    rates = [each["delivery_rate"] for each in values if "delivery_rate" in each]
+    named = [algorithm for _, _, algorithm in rows if algorithm is not None]
+    log = SenderLog(
+        name, file, _SS, np.array([round(times[at] * 1e9) for at in order], np.int64), column("cwnd"),
+        column("ssthresh"), column("unacked"), column("rtt", 1000), column("retransmitted"), every_ack=False,
+        timed=timed,
+        mss_bytes=round(last["mss"]) if last.get("mss") else None, min_rtt_us=min(minimum) * 1000 if minimum else None,
+        algorithm=named[-1] if named else None, bytes_acked=round(min(last.get("bytes_acked", 0.0), 1e15)),
+        window_bytes=column("snd_wnd"), fastest_bits_per_second=max(rates) if rates else None, holding=_holding(last),
+    )  # fmt: skip
+    return explain_log(log, *exit_between(log))
+
+
+def _holding(last: Values) -> Holding | None:
+    """What the kernel counts: the time with data to send, and that of it in which the other's window or the own buffer
+    held it back."""
+    busy = last.get("busy", 0.0) / 1000
+    if busy <= 0:
+        return None
+    receive = min(last.get("rwnd_limited", 0.0) / 1000, busy)
+    buffer = min(last.get("sndbuf_limited", 0.0) / 1000, busy - receive)
+    seconds = {HeldBy.RECEIVE_BUFFER: receive, HeldBy.SEND_BUFFER: buffer, HeldBy.UNKNOWN: busy - receive - buffer}
+    return Holding({kind: each for kind, each in seconds.items() if each > 0}, busy)
+
+
+_IPERF3: Final = "iperf3"
+
+
+def is_iperf3(document: Any) -> bool:
+    return isinstance(document, dict) and isinstance(document.get("intervals"), list) and "start" in document
+
+
+def of_stream(lines: bytes) -> dict[str, Any] | None:
+    """The document that the lines of ``--json-stream`` make; None where they are none."""
+    found: dict[str, Any] = {"intervals": []}
+    for line in lines.splitlines():
+        try:
+            value = raw_value(line)
+        except ValueError:
+            break  # cut off
+        event, data = (value.get("event"), value.get("data")) if isinstance(value, dict) else (None, None)
+        if event == "interval":
+            found["intervals"].append(data)
+        elif event in ("start", "end", "error"):
+            found[event] = data
+        else:
+            break
+    return found if "start" in found else None
+
+
+def explain_iperf3(document: dict[str, Any], file: str, most: int) -> list[Explained]:
+    """Each stream; those that a receiver reports have no window. Raises RecordError where its test is not of TCP."""
+    if _dict(_dict(document, "start"), "test_start").get("protocol", "TCP") != "TCP":
+        raise RecordError("this is a test of iperf3 without TCP, so it has no window", where=file)
+    if not document["intervals"]:
+        raise RecordError("this test of iperf3 ended before its first interval", where=file)
+    streams: dict[int, list[dict[str, Any]]] = {}
+    for interval in document["intervals"]:
+        for each in _list(interval, "streams"):
+            if isinstance(each, dict) and not each.get("omitted"):
+                streams.setdefault(round(_number(each, "socket")), []).append(each)
+    end, start = _dict(document, "end"), _dict(document, "start")
+    ends = {round(_number(_dict(each, "sender"), "socket")): _dict(each, "sender") for each in _list(end, "streams")}
+    said = end.get("sender_tcp_congestion")
+    mss = round(_number(start, "tcp_mss_default")) or None
+    most_at_once = _most_at_once(document["intervals"])
+    found = []
+    for number, (socket, rows) in enumerate(list(streams.items())[:most]):
+        log = _log(
+            f"stream {number + 1}", rows, ends.get(socket, {}), file, mss, said if isinstance(said, str) else None
+        )
+        sends = bool(rows[0].get("sender", True))
+        together, bits = most_at_once[sends]
+        if together > 1:
+            log.fastest_bits_per_second = bits
+            log.notes.append(f"{together} streams that way shared the path; the rate's bound is of all of them")
+        if "error" in document:
+            log.notes.append("iperf3 reports an error: the test may have ended too early")
+        why = "readings are an interval apart, and iperf3 does not report the threshold"
+        found.append(explain_log(log, None, why))
+        found[-1].hosts = ("here", "there") if sends else ("there", "here")
+        found[-1].begins_s = float(log.time_ns[0]) / 1e9
+    return found
+
+
+def _most_at_once(intervals: list[Any]) -> dict[bool, tuple[int, float]]:
+    """By whether this end sends: the most streams of an interval, and their largest rate together."""
+    found = {True: (0, 0.0), False: (0, 0.0)}
+    for interval in intervals:
+        for sends, (count, bits) in found.items():
+            rows = [each for each in _list(interval, "streams") if isinstance(each, dict)]
+            rows = [each for each in rows if bool(each.get("sender", True)) == sends]
+            rate = sum(_number(each, "bits_per_second") for each in rows)
+            found[sends] = max(count, len(rows)), max(bits, rate)
+    return found
+
+
+def _log(
+    name: str, rows: list[dict[str, Any]], end: dict[str, Any], file: str, mss: int | None, algorithm: str | None
+) -> SenderLog:
+    def column(key: str, by: float = 1.0) -> np.ndarray:
+        return np.array([round(_number(row, key) * by) if key in row else -1 for row in rows], np.int64)
+
+    least = _number(end, "min_rtt")
+    again = column("retransmits")
+    times = [_number(rows[0], "start"), *(_number(row, "end") for row in rows)]
+    none = np.full(len(times), -1, np.int64)
+    window = np.concatenate([[-1], column("snd_cwnd", 1 / mss if mss else 1.0)])
+    rates = [_number(row, "bits_per_second") for row in rows]
+    return SenderLog(
+        name, file, _IPERF3, np.array([round(each * 1e9) for each in times], np.int64), window, none, none,
+        np.concatenate([[-1], column("rtt")]), np.concatenate([[0], np.cumsum(np.maximum(again, 0))]) if (
+            again.max(initial=-1) >= 0) else none,
+        every_ack=False, timed=True, mss_bytes=mss, min_rtt_us=least if least > 0 else None, algorithm=algorithm,
+        bytes_acked=round(sum(_number(row, "bytes") for row in rows)),
+        window_bytes=column("snd_wnd"), fastest_bits_per_second=max(rates, default=0.0) or None,
+        notes=["its numbers are means of intervals: what is shorter does not show"],
+    )  # fmt: skip
+
+
+def _number(row: dict[str, Any], key: str) -> float:
+    value = row.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
+        return 0.0
+    return float(value)
+
+
+def _dict(row: Any, key: str) -> dict[str, Any]:
+    value = row.get(key) if isinstance(row, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _list(row: Any, key: str) -> list[Any]:
+    value = row.get(key) if isinstance(row, dict) else None
+    return value if isinstance(value, list) else []

@@ -28,7 +28,6 @@ from howdah.linux.kernelmessage import KernelMessage, parse
 from howdah.plan.plan import Flow, Plan
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord, FlowRecord, KernelLogRecord
-from howdah.record.axis import axes_of
 from howdah.record.clock import ClockRecord, read_clocks
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
@@ -36,6 +35,7 @@ from howdah.record.kernel_log import alarms, killed_for_memory
 from howdah.record.model import checked
 from howdah.record.raw import read_agent, read_raw_text
 from howdah.record.schema import FLOW
+from howdah.record.table import axes_of
 from howdah.registered import Registered, collector_named
 
 # There is a table of these in every run, empty where nothing was collected.

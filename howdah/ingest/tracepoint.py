@@ -28,9 +28,8 @@ from howdah.ingest.trace_format import (
 )
 from howdah.plan.plan import Flow
 from howdah.record import table as store
-from howdah.record.event import EVENTS, REASONS, name_of
 from howdah.record.raw import raw_exists, raw_value, read_raw_bytes, read_raw_text
-from howdah.record.schema import INFINITE_SSTHRESH, SLOW_START, TCP_PROBE
+from howdah.record.schema import EVENTS, INFINITE_SSTHRESH, REASONS, SLOW_START, TCP_PROBE, name_of
 
 _UNKNOWN_SHOWN = 20
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from howdah.record.axis import AXES, Axes, axes_of
 from howdah.record.model import Scalar
 from howdah.record.result import Run
+from howdah.record.table import AXES, Axes, axes_of
 
 EXPERIMENT = "experiment"
 # Wider than in the files, each of which has the few texts of one run: 16 bits end at 32 767 names of runs.

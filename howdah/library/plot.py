@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from howdah.errors import HowdahError
 from howdah.library.rows import Rows
 from howdah.metric import known_metrics
-from howdah.record.axis import FLOW_NAME
 from howdah.record.schema import TCP_PROBE
+from howdah.record.table import FLOW_NAME
 from howdah.report.codec import extremes
 from howdah.report.paper.sheet import drawing
 from howdah.report.variant import Colour, colours, dashes

@@ -17,12 +17,12 @@ from howdah.explain.estimate import Estimate, absent
 from howdah.explain.explained import Explained
 from howdah.explain.read import Read
 from howdah.explain.seen import Seen
-from howdah.explain.shown import EstimateShape, shown_joined
+from howdah.explain.words import EstimateShape, shown_joined
 from howdah.library.axis import EXPERIMENT, TEXT, table
 from howdah.library.result import Types, exit_measures
 from howdah.metric import known_metrics, unit_by_suffix
-from howdah.record.axis import AXES, FLOW_NAME
 from howdah.record.model import Scalar
+from howdah.record.table import AXES, FLOW_NAME
 
 RECORDED = "recorded"
 _ROUNDS = {"round": pa.int64(), "time_ns": pa.int64(), "inflight_packets": pa.float64(), "sent_packets": pa.float64()}

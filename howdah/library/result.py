@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from howdah.library.axis import EXPERIMENT, TEXT, own_axes, run_axes, table
 from howdah.metric import known_metrics, unit_by_suffix
-from howdah.record.axis import FLOW_NAME, Axes
 from howdah.record.metrics import MetricRow
 from howdah.record.model import Scalar
 from howdah.record.result import Run
+from howdah.record.table import FLOW_NAME, Axes
 
 RUN = "run directory"  # has a blank, as no axis has
 Types = dict[str, pa.DataType]

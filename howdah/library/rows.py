@@ -15,11 +15,10 @@ import pyarrow.fs as fs
 from howdah.errors import HowdahError
 from howdah.extra import install_extra
 from howdah.library.axis import EXPERIMENT, TEXT, axis_types
-from howdah.record.axis import FLOW_NAME
 from howdah.record.digest import check
 from howdah.record.result import Run
 from howdah.record.schema import TABLES
-from howdah.record.table import UNIT, check_columns, opened
+from howdah.record.table import FLOW_NAME, UNIT, check_columns, opened
 
 if TYPE_CHECKING:
     import pandas

@@ -22,7 +22,7 @@ _PROGRAMS = (
     "howdah/linux/**/*.py",
     *PLAN_FILES,
     "howdah/publish/__init__.py",
-    *(f"howdah/publish/{name}.py" for name in ("endpoint", "exporter", "guard", "machine", "metric")),
+    *(f"howdah/publish/{name}.py" for name in ("endpoint", "exporter", "guard", "metric")),
     "collectors/**/*.py",
 )
 _MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")

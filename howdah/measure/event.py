@@ -11,14 +11,14 @@ import pyarrow as pa
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow, Plan
-from howdah.record.event import CONGESTION, reason
+from howdah.record.schema import CONGESTION, reason
 
 THRESHOLD_REACHED = "initial-ssthresh"  # a reason
 
 
 @dataclass(frozen=True)
 class SlowStartEvent:
-    """A row of the table ``slow_start``; ``quantity`` and ``threshold`` are raw (howdah.record.event has the units)."""
+    """A row of the table ``slow_start``; ``quantity`` and ``threshold`` are raw (howdah.record.schema has units)."""
 
     time_ns: int
     event: str

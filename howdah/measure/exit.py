@@ -17,7 +17,7 @@ from howdah.measure.event import THRESHOLD_REACHED, SlowStartEvent
 from howdah.measure.limit import APPLICATION, limit_of
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
-from howdah.record.event import CONGESTION
+from howdah.record.schema import CONGESTION
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from howdah.measure.row import Sheet, Value
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND, Flow, Plan
-from howdah.record.event import CONGESTION, reason
+from howdah.record.schema import CONGESTION, reason
 
 NO_ACKS = "no ACK of this flow was traced"
 _ROUNDS_BETWEEN_ESTIMATES = 3  # a round lasts up to the full queue's RTT

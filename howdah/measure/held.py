@@ -32,6 +32,7 @@ from howdah.held import NOTABLE_SHARE, ORDINARY, RECEIVE_WINDOW, HeldBy
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.cut import LOSS
 from howdah.measure.exit import Exit
+from howdah.measure.group import thinks_ns
 from howdah.measure.interval import (
     GROWS,
     Flags,
@@ -51,7 +52,6 @@ from howdah.measure.rounds import Restart, fell_idle, restarts_of, window_cuts
 from howdah.measure.row import GroupOf, Sheet, Value
 from howdah.measure.sampled import Busy, Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
-from howdah.measure.transaction import thinks_ns
 from howdah.plan.plan import Flow
 from howdah.record.agent import FlowRecord
 

@@ -37,7 +37,7 @@ class QuicStack:
     """``algorithms``: the profile's names to those of the stack. ``bytes`` in ``client`` and ``server`` is the size of
     the object that the client asks for; other placeholders are those of programs (howdah/profile/traffic.py).
 
-    ``detector`` is the reason (howdah/record/event.py) of an exit from slow start without a loss: the stack's only one.
+    ``detector`` is the reason (howdah/record/schema.py) of an exit from slow start without loss: the stack's only one.
     ``held_packet_bytes`` is memory that a sender holds for each packet to the end of the run.
     """
 

@@ -67,7 +67,6 @@ _NEEDS = (
     _Need("processor", lambda scenario: scenario.collect.cpu, "collect.cpu is off"),
     _Need("host_processor", _has_processors, "no host of the profile has a processor"),
     _Need("group", lambda scenario: bool(scenario.groups), "the profile has no group"),
-    _Need("transaction", lambda scenario: bool(scenario.groups), "the profile has no group"),
     _Need("exit_rows", _has_flows, _GROUPS_ALONE, _OF_A_FLOW),
     _Need("course", _has_flows, _GROUPS_ALONE),
     _Need("recovery", _has_flows, _GROUPS_ALONE),

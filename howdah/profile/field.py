@@ -213,10 +213,8 @@ def fixed(default: Any = ..., **arguments: Any) -> Any:
 
 def preset(kind: Any, default: str, **arguments: Any) -> Any:
     """A field of a quantity; its default is as a profile would write it."""
-    (read,) = (each.func for each in get_args(kind) if isinstance(each, BeforeValidator))
-    return Field(
-        default=cast(Callable[[str], Any], read)(default), json_schema_extra={"x-default": default}, **arguments
-    )
+    (read,) = (cast("Callable[[str], Any]", each.func) for each in get_args(kind) if isinstance(each, BeforeValidator))
+    return Field(default=read(default), json_schema_extra={"x-default": default}, **arguments)
 
 
 class Section(BaseModel):

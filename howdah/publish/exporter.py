@@ -91,10 +91,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 _TCP = ("node", "algorithm")
 _QUEUE = ("node", "interface", "handle", "kind")
 _INTERFACE = ("node", "interface")
@@ -311,3 +307,7 @@ def _where(handle: str, parent: str) -> str:
     """The handle of a queue; its parent, which is unique, for a queue of the kernel's own, which has no handle
     (``0:``)."""
     return handle if handle not in ("0:", "0:0") else f"0:@{parent}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

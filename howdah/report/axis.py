@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from howdah.record.axis import axis_text
 from howdah.record.result import Experiment, Run
+from howdah.record.table import axis_text
 from howdah.report.plot.swept import field_name
 from howdah.report.variant import Colour, Variants, colours
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from howdah.number import significant
 from howdah.plan.plan import BACKGROUND
-from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run
+from howdah.record.table import swept
 from howdah.report.plot.canvas import Size
 from howdah.report.plot.cdf import shares
 from howdah.report.plot.model import Panel, PlotAxis, PlotLine

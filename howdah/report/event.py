@@ -12,10 +12,9 @@ from howdah.measure.cause import BBR_DRAIN, OWN_CUT, OWN_THRESHOLD, PROBE_RTT, U
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER
 from howdah.number import duration, rate, significant
 from howdah.plan.plan import Flow
-from howdah.record.event import Reason, event, reason
 from howdah.record.result import Run
 from howdah.record.sample import shown_flows
-from howdah.record.schema import INFINITE_SSTHRESH
+from howdah.record.schema import INFINITE_SSTHRESH, Reason, event, reason
 from howdah.report.ackwindow import flow_start_ns
 
 # Causes that no module tells of: howdah.measure.cause finds them.

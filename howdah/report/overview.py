@@ -16,9 +16,9 @@ from markupsafe import Markup
 
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
-from howdah.record.axis import axis_text
-from howdah.record.axis import swept as swept_fields
 from howdah.record.result import Experiment, Run
+from howdah.record.table import axis_text
+from howdah.record.table import swept as swept_fields
 from howdah.report.distribution import Distribution, distribution_drawing
 from howdah.report.plot.swept import field_name, swept
 from howdah.report.table import cause_text

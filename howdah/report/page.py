@@ -19,9 +19,9 @@ from howdah.errors import HowdahError
 from howdah.number import duration, significant
 from howdah.place import REPORTS
 from howdah.plan.plan import Plan
-from howdah.record.axis import point_text
 from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.record.table import point_text
 from howdah.report.ackwindow import without_exit
 from howdah.report.axis import ABSENT, RunAxis, axes
 from howdah.report.difference import HEADERS, difference_rows, differences

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from howdah.measure.statistics import Statistic
 from howdah.metric import known_metrics
-from howdah.record.axis import swept
 from howdah.record.model import FilePart, Scalar
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.record.table import swept
 from howdah.report.difference import PairedRow, difference_data
 from howdah.report.ending import results
 from howdah.report.found import found

@@ -10,17 +10,17 @@ from itertools import product
 
 from pydantic import Field
 
+from howdah.measure.group import asked_of, times_s
 from howdah.measure.statistics import Quantile, quantile
-from howdah.measure.transaction import asked_of, times_s
 from howdah.number import between, significant
 from howdah.number import size as size_words
 from howdah.plan.path import Path
 from howdah.plan.plan import Flow
-from howdah.record.axis import swept
 from howdah.record.digest import check
 from howdah.record.model import FilePart, Scalar
 from howdah.record.raw import read_agent
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.record.table import swept
 from howdah.report.plot.swept import place_words
 from howdah.report.tabular import Tabular
 

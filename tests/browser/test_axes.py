@@ -12,9 +12,9 @@ from playwright.sync_api import Page, expect
 
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import TABLES
+from howdah.record.table import axes_of
 from howdah.report.build import report
 from howdah.report.compare import compare
 from tests.browser.conftest import Open

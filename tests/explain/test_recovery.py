@@ -21,8 +21,8 @@ import zstandard
 
 from howdah.command.main import main
 from howdah.errors import ExitCode
-from howdah.explain.opened import opened
 from howdah.explain.read import read_files
+from howdah.explain.records import opened
 from howdah.explain.twin import twin_text
 from tests.explain.damage import HARMLESS, Packet, pcap, read
 from tests.explain.drawn import kind_of, profile

@@ -154,9 +154,8 @@ def _explain(request: dict[str, Any]) -> str:
     """What ``howdah explain --json --page`` and ``howdah new --from`` make of a recording."""
     from howdah.explain.page import write_page
     from howdah.explain.read import read_files
-    from howdah.explain.shown import shown_flow
     from howdah.explain.twin import twin_text
-    from howdah.explain.words import text
+    from howdah.explain.words import shown_flow, text
     from howdah.foreign import visible
     from howdah.profile import load
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from howdah.measure.event import SlowStartEvent
 from howdah.record.directory import RunDirectory
-from howdah.record.event import EVENTS, REASONS
+from howdah.record.schema import EVENTS, REASONS
 from tests.unit.recorded_run import EPOCH_NS, GOLDEN
 
 SUBBUFFER_BYTES = 4096

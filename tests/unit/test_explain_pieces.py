@@ -11,7 +11,7 @@ import pytest
 
 from howdah.command.main import main
 from howdah.explain.read import Read, read_files
-from howdah.explain.shown import shown_flow
+from howdah.explain.words import shown_flow
 from tests.explain.damage import Packet, pcap, pcapng
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer

@@ -25,8 +25,8 @@ from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan, Processor
 from howdah.record import table as store
 from howdah.record.agent import AgentRecord
-from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
+from howdah.record.table import axes_of
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import collecting, make_plan
 from tests.unit.recorded_lines import compare_checks

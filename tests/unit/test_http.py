@@ -12,9 +12,9 @@ import pytest
 from howdah.agent.traffic.http_client import client_command, complaints, parse_transactions
 from howdah.agent.traffic.http_server import configuration, served_bytes
 from howdah.errors import ProfileError
+from howdah.measure.group import traced_ends_ns, transaction_rows
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
-from howdah.measure.transaction import traced_ends_ns, transaction_rows
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.text import render
 from howdah.plan.traffic import HttpRequests

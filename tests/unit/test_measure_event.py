@@ -18,8 +18,8 @@ from howdah.measure.row import Sheet
 from howdah.measure.sampled import Counters, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow
-from howdah.record.event import REASONS, reason
 from howdah.record.metrics import CrossCheck, MetricRow
+from howdah.record.schema import REASONS, reason
 from tests.experiment_factory import Scenario, make_plan
 from tests.unit.event_factory import told
 from tests.unit.trace_factory import make_flow, make_measured, make_trace

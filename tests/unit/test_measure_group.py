@@ -19,10 +19,10 @@ from howdah.measure.group import (
     group_rows,
     initial_window_bytes,
     is_large,
+    traced_ends_ns,
 )
 from howdah.measure.role import background_rows, crosses, role_rows
 from howdah.measure.row import Sheet
-from howdah.measure.transaction import traced_ends_ns
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.traffic import Exchange
 from howdah.record.agent import AgentRecord, FlowRecord

@@ -13,9 +13,9 @@ from howdah.measure.receiver import receiver_rows
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
 from howdah.record import table as store
-from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SEGMENT
+from howdah.record.table import axes_of
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MS, MSS, make_measured, make_trace
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.record.event import REASONS
 from howdah.record.result import load_run
+from howdah.record.schema import REASONS
 from howdah.report.event import cause_words, measure_text, told_events, told_runs
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.test_publish_sample import replace_table

@@ -14,9 +14,9 @@ import pytest
 
 from howdah.errors import HowdahError
 from howdah.record import table as store
-from howdah.record.axis import FLOW_NAME, Axes, with_axes
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SCHEMA_VERSION, TABLES
+from howdah.record.table import FLOW_NAME, Axes, with_axes
 
 
 def counters(values: list[int], nodes: list[str | None] | None = None) -> pa.Table:

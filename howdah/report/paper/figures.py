@@ -12,9 +12,9 @@ import numpy as np
 
 from howdah.errors import HowdahError, UsageError, nearest
 from howdah.plan.plan import Flow
-from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.sample import Float64, shown_flows
+from howdah.record.table import swept
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from howdah.errors import HowdahError
-from howdah.record.axis import swept
 from howdah.record.result import Run
+from howdah.record.table import swept
 from howdah.report.ackwindow import exit_of
 from howdah.report.exitstrip import strip_ends
 from howdah.report.paper.sheet import FigureSheet, broken, plain_logarithm

@@ -16,8 +16,8 @@ from howdah.plan.plan import Plan
 from howdah.profile.claim import SelectorSection
 from howdah.profile.figure import FigureSection, Take
 from howdah.profile.figure_check import NO_CONTROL
-from howdah.record.axis import axis_text
 from howdah.record.result import Experiment, Run
+from howdah.record.table import axis_text
 from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint
 
 AnyRun = Run | StoredPoint
