@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from howdah.agent.calibration import udp
+import errno
+
 from howdah.agent.calibration.udp import NUMBER, SAMPLED_PORT, arrivals, open_receiver, open_sender
 from howdah.agent.loop import Loop
 from howdah.frame import UDP_FRAME_BYTES
@@ -37,7 +38,11 @@ def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) ->
 
     def send(now: int) -> None:
         NUMBER.pack_into(payload, 0, len(sent))
-        udp.send(sender, payload, target.receiver_address, SAMPLED_PORT)
+        try:
+            sender.sendto(payload, (target.receiver_address, SAMPLED_PORT))
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise
         sent.append(max(now, start) - start)
         if len(sent) < policer.packets:
             loop.at(start + len(sent) * policer.spacing_ns, send)
