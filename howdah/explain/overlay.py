@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from howdah.explain.course import FlowPoints, of_run, of_section
 from howdah.explain.delay import Reals
 from howdah.explain.picture import ShownPicture, shown
-from howdah.explain.points import FlowPoints, of_run, of_section
 from howdah.foreign import visible
 from howdah.held import HeldBy
 from howdah.measure.measured import load

@@ -23,11 +23,10 @@ from howdah.profile import Profile
 from howdah.profile.profile import LongCells
 from howdah.profile.sweep import Computed
 from howdah.record.closure import remembered_sha256
-from howdah.record.digest import check
+from howdah.record.digest import check, keeps_data
 from howdah.record.directory import RunDirectory
 from howdah.record.index import PENDING, IndexedRun
 from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha256_text
-from howdah.record.retention import keeps_data
 from howdah.record.run import read_record
 from howdah.record.verdict import read_verdict
 from howdah.work.cost import expected_core_s

@@ -22,10 +22,9 @@ from howdah.place import written
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.record.claims import CLAIMS_NAME
-from howdah.record.digest import check
+from howdah.record.digest import check, keeps_data
 from howdah.record.directory import write_whole
 from howdah.record.provenance import run_key
-from howdah.record.retention import keeps_data
 from howdah.record.run import read_record
 from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells, run_queue
 from howdah.work.experiment import ExperimentDirectory, PlannedRun

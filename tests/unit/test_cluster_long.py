@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from howdah.build.cache import Cache
 from howdah.cluster import worker
-from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.place import DetachedError
 from howdah.profile import load
 from howdah.work.batch import run_queue
@@ -22,8 +19,9 @@ from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Outcome, Rest, Work
 from howdah.work.long import LongPlans, LongQueue
-from tests.unit import cluster_stand_in as stand_in
-from tests.unit.cluster_stand_in import Client, Future, Waiting, hear, make_answer
+from tests.unit.cluster_stand_in import Future, Waiting, experiment, hear, make_answer, make_executor, waiting
+
+__all__ = ["experiment", "waiting"]  # fixtures
 
 RUNS = 24
 WINDOW = 6  # of two workers that make one run at a time: one is made, and two wait
@@ -37,18 +35,11 @@ repetitions: {RUNS // 2}
 """.replace("{{", "{").replace("}}", "}")
 
 
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
+@pytest.fixture(autouse=True)
+def wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys.modules["howdah.profile.load"], "MOST_CELLS", 20)
     (tmp_path / "wide.yaml").write_text(PROFILE)
-    with stand_in.in_place(tmp_path, monkeypatch) as found:
-        yield found
-
-
-@pytest.fixture
-def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
-    return Waiting.in_place(monkeypatch)
 
 
 class Sweep:
@@ -56,10 +47,9 @@ class Sweep:
 
     def __init__(self, tmp_path: Path, waiting: Waiting, stop: tuple[int, BaseException] | None = None) -> None:
         self.waiting, self.stop = waiting, stop
-        self.client = Client(waiting)
         self.place = tmp_path / "made"
         waiting.heard.clear()
-        self.executor = ClusterExecutor(self.client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+        self.executor, self.client = make_executor(waiting, tmp_path)
         plans = compile_plans(load(tmp_path / "wide.yaml", confirmed_runs=RUNS))
         assert isinstance(plans, LongPlans)
         self.queue = LongQueue(ExperimentDirectory(tmp_path / "runs" / "exp"), plans, {"uml": {"kernel": "a"}})

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.explain.course import FlowPoints, of_section
 from howdah.explain.overlay import CURVES, Overlay, compared, told, write_overlay
-from howdah.explain.points import FlowPoints, of_section
 from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
 from howdah.number import duration
