@@ -170,7 +170,7 @@ howdah.lines = (() => {
     const found = [];
     for (const path of here.length > MOST_PATHS ? [] : here) {
       for (const name of figure.limits) {
-        const value = path[name] * factor;
+        const value = path.limits[name] * factor;
         const same = found.find((each) => each.name === name && Math.abs(each.value - value) < 1e-3 * value);
         if (same) same.label = name;
         else found.push({ name, value, label: `${name}${here.length > 1 ? `, ${path.label}` : ""}` });
