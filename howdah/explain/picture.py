@@ -27,6 +27,8 @@ LEG_SIZES = (Size(1160, 240, "wide"), Size(400, 240, "narrow"))
 LEAST_MS = 0.1  # the smallest delay that fills a picture
 _AFTER_EXIT = 4  # round trips
 _LEFT = token("bad", 2, 3)
+_WINDOW, _SACKED, _ACKED = "what the receive window allows", "reported by SACK", "acknowledged"
+_LEGEND = {_ACKED: 1, _SACKED: 2, _WINDOW: 3}  # places behind what was sent, which is drawn over them
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class ShownPicture:
 def shown(title: str, panel: Panel, sizes: Sequence[Size]) -> ShownPicture:
     """The panel in each size, with its legend."""
     drawing = "".join(panel_svg(panel, size, panel.title) for size in sizes)
-    keys = [(key(line.style, line.look or "line"), line.label) for line in panel.lines]
+    lines = sorted(panel.lines, key=lambda line: _LEGEND.get(line.label, 0))
+    keys = [(key(line.style, line.look or "line"), line.label) for line in lines]
     keys += [(key(style, "instant"), "end of the start-up") for _, style in panel.instants]
     return ShownPicture(title, Markup(drawing), [(Markup(sample), name) for sample, name in keys])
 
@@ -84,10 +87,10 @@ def time_sequence(flow: Explained, part: str) -> Panel | None:
     again = sent & np.isin(seen.sent.kind, (AGAIN, FILLS))
     told = acks & (seen.acks.sack_top > seen.acks.una)
     of_acks, of_data = seen.acks.time_ns, seen.sent.time_ns
-    add("what the receive window allows", token("warn", 5, 3), "stairs", of_acks, window, known)
+    add(_WINDOW, token("warn", 5, 3), "stairs", of_acks, window, known)
     add("sent", token("ink"), "points", of_data, seen.sent.end, sent & ~again)
-    add("reported by SACK", token("focus"), "strokes", of_acks, seen.acks.sack_top, told)
-    add("acknowledged", token("good"), "stairs", of_acks, seen.acks.una, acks)
+    add(_SACKED, token("focus"), "strokes", of_acks, seen.acks.sack_top, told)
+    add(_ACKED, token("good"), "stairs", of_acks, seen.acks.una, acks)
     add("sent again", token("bad"), "crosses", of_data, seen.sent.begin, again)
     if start.at is not None and int(way.time_ns[start.at]) <= end:
         panel.instants.append(((int(way.time_ns[start.at]) - begin) / 1e9, _LEFT))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from howdah.codec import OCCASIONAL
+from howdah.report.pathlimit import LIMITS
 from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, POINTS, SENT, SERIES
 from howdah.series import drawn_series
 
@@ -36,21 +37,21 @@ class PageFigure:
 
 _NEEDS = "tcp_probe or tcp_info records"
 _NEEDS_EXIT = "tcp_probe records around an exit"
-_WINDOWS = ["bdp_packets", "bdp_and_buffer_packets"]
 
 
-def _figure(series: list[str], limits: list[str], needs: str, **more: Any) -> PageFigure:
+def _figure(series: list[str], needs: str, **more: Any) -> PageFigure:
     """Of series of the table, whose title and unit it has."""
     first = _SERIES[series[0]]
     named = {"id": first.id, "title": first.title, **more}
+    limits = [each.name for each in LIMITS.values() if each.series == first.id]
     return PageFigure(unit=first.unit, series=series, limits=limits, needs=needs, **named)
 
 
 FIGURES = [
-    _figure(["cwnd", "ssthresh"], _WINDOWS, _NEEDS, height=320, exits=True, events=True),
-    _figure(["rtt"], ["rtt_ms", "full_rtt_ms"], _NEEDS),
-    _figure(["goodput"], ["capacity_mbit"], _NEEDS),
-    _figure(["queue"], ["buffer_kb"], "qdisc records of the bottleneck", whole=True),
+    _figure(["cwnd", "ssthresh"], _NEEDS, height=320, exits=True, events=True),
+    _figure(["rtt"], _NEEDS),
+    _figure(["goodput"], _NEEDS),
+    _figure(["queue"], "qdisc records of the bottleneck", whole=True),
     PageFigure(
         id="sequence",
         title="Time and sequence",
@@ -67,7 +68,7 @@ FIGURES = [
         f"{SENT}, {ACKED} and {AGAIN} are drawn.",
     ),
     _figure(
-        *(["cwnd", "ssthresh"], _WINDOWS, _NEEDS_EXIT),
+        *(["cwnd", "ssthresh"], _NEEDS_EXIT),
         id="exit-cwnd",
         title="Slow-start exit, every ACK: congestion window",
         axis="exit",
@@ -75,7 +76,7 @@ FIGURES = [
         events=True,
     ),
     _figure(
-        *(["rtt"], ["rtt_ms", "full_rtt_ms"], _NEEDS_EXIT),
+        *(["rtt"], _NEEDS_EXIT),
         id="exit-rtt",
         title="Slow-start exit, every ACK: smoothed round-trip time",
         axis="exit",
@@ -83,4 +84,4 @@ FIGURES = [
 ]
 
 # Of experiments in which a sender has a processor.
-PROCESSOR_FIGURES = [_figure([name], [], "readings of the sender's processor") for name in ("processor", "waiting")]
+PROCESSOR_FIGURES = [_figure([name], "readings of the sender's processor") for name in ("processor", "waiting")]

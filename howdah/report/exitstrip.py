@@ -116,7 +116,7 @@ def _arranged(
     order = {value: place for place, value in enumerate(axis.values)} if axis else {}
     found = []
     for title, rows in strips.items():
-        drawn = [_row(name, rows[name], variants) for name in sorted(rows, key=lambda name: order.get(name, 0))]
+        drawn = [exit_row(name, rows[name], variants) for name in sorted(rows, key=lambda name: order.get(name, 0))]
         if drawn := [row for row in drawn if row.marks or row.without]:
             found.append(ExitStrip(title or (UNPLACED if len(strips) > 1 else ""), drawn))
     return Arrangement(label, found)
@@ -130,10 +130,11 @@ def _in_one(runs: list[Run], variants: Variants, swept: list[RunAxis]) -> Arrang
         rows.setdefault(f"{place} · {variants.key(run)}" if len(variants.all) > 1 else place, []).append(run)
     if len(rows) > _MOST_ROWS_IN_ONE or (len(swept) < 2 and len(variants.all) < 2):
         return None
-    return Arrangement("all in one", [ExitStrip("", [_row(name, mine, variants) for name, mine in rows.items()])])
+    return Arrangement("all in one", [ExitStrip("", [exit_row(name, mine, variants) for name, mine in rows.items()])])
 
 
-def _row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
+def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
+    """Of the measured flows of some runs."""
     marks = []
     without = 0
     full = 1.0

@@ -19,6 +19,7 @@ from howdah.report.band import CodedBand, PageBands
 from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
 from howdah.report.drawn import FIGURES, PROCESSOR_FIGURES, PageFigure
 from howdah.report.event import ToldEvent, told_events
+from howdah.report.pathlimit import limits_of
 from howdah.report.sequence import SERIES, sequence_curves
 from howdah.report.source import Curve, Curves, Source, goodput_words, shown_us
 from howdah.report.table import cause_text
@@ -30,16 +31,6 @@ _ACK_VALUES = 600_000
 _MOST_ACKS = 12_000
 _MOST_EVENTS = 300  # of a flow
 _SEQUENCE_VALUES = 300_000
-
-
-_LIMIT_NAMES = {
-    "bdp_packets": "BDP",
-    "bdp_and_buffer_packets": "BDP + buffer",
-    "rtt_ms": "propagation",
-    "full_rtt_ms": "buffer full",
-    "capacity_mbit": "capacity",
-    "buffer_kb": "buffer",
-}
 
 
 @dataclass(frozen=True)
@@ -60,16 +51,11 @@ class CodedVariant:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Reference lines of a path, and what tells it from the others in words."""
+class CodedPath:
+    """Reference lines of a path by name, and what tells it from the others in words."""
 
     label: str
-    bdp_packets: float
-    bdp_and_buffer_packets: float
-    rtt_ms: float
-    full_rtt_ms: float
-    capacity_mbit: float
-    buffer_kb: float
+    limits: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -135,7 +121,7 @@ class CodedRun:
     missing: dict[str, list[str]]
     stayed: list[str]
     at: list[int]
-    limits: int
+    path: int
 
 
 @dataclass(frozen=True)
@@ -143,10 +129,9 @@ class PageData:
     """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
 
     figures: list[PageFigure]
-    limit_names: dict[str, str]
     dashes: list[list[int]]
     axes: list[CodedAxis]
-    limits: list[Limits]
+    paths: list[CodedPath]
     variants: list[CodedVariant]
     runs: list[CodedRun]
     bands: list[CodedBand]
@@ -175,10 +160,9 @@ def page_data(
             tell("curves of the report", number, len(runs))
     return PageData(
         [_noted(each, runs) for each in _figures(runs)],
-        _LIMIT_NAMES,
         dashes(),
         [CodedAxis(axis.name, axis.label, axis.values, axis.colours, axis.of_variants) for axis in axes],
-        paths.limits,
+        paths.coded,
         [CodedVariant(each.label, **asdict(each.colour)) for each in variants.all],
         coded,
         bands.coded(),
@@ -210,10 +194,10 @@ class _Paths:
         for run in runs:
             if run.plan is not None:
                 self._points.setdefault((run.experiment, run.point), run.plan.path)
-        self._distinct = list({str(_limits(path)): path for path in self._points.values()}.values())
+        self._distinct = list({str(limits_of(path)): path for path in self._points.values()}.values())
 
     @property
-    def limits(self) -> list[Limits]:
+    def coded(self) -> list[CodedPath]:
         words = [
             (rate(path.rate_bits_per_second), delay(path.rtt_us), f"buffer {size(path.buffer_bytes)}")
             for path in self._distinct
@@ -222,26 +206,14 @@ class _Paths:
         alone = [part for part in told if len({each[part] for each in words}) == len(words)]
         told = alone[:1] or told
         return [
-            replace(_limits(path), label=", ".join(each[part] for part in told))
+            CodedPath(", ".join(each[part] for part in told), limits_of(path))
             for each, path in zip(words, self._distinct, strict=True)
         ]
 
     def place(self, run: Run) -> int:
         """The number of a run's path."""
-        mine = _limits(self._points[run.experiment, run.point])
-        return next(number for number, path in enumerate(self._distinct) if _limits(path) == mine)
-
-
-def _limits(path: Path) -> Limits:
-    return Limits(
-        "",
-        path.bdp_packets,
-        path.full_packets,
-        path.rtt_us / 1e3,
-        path.full_rtt_ms,
-        path.capacity_goodput_bits_per_second / 1e6,
-        path.buffer_bytes / 1e3,
-    )
+        mine = limits_of(self._points[run.experiment, run.point])
+        return next(number for number, path in enumerate(self._distinct) if limits_of(path) == mine)
 
 
 def _run(

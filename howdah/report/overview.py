@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -73,7 +72,7 @@ def overview(experiments: list[Experiment], variants: Variants) -> Overview:
     runs = [run for experiment in experiments for run in experiment.runs]
     metrics = known_metrics()
     rows = [(run, flow, found) for run in runs for flow, found in flows_of(run)]
-    present = {name for _, _, found in rows for name, value in found.items() if _is_number(value)}
+    present = {name for _, _, found in rows for name, value in found.items() if _number(value) is not None}
     measures = [metric for name, metric in metrics.items() if name in present]
     lines = _statistics(rows, measures, variants)
     exits = _drawn(exit_distribution(experiments, variants), variants)
@@ -83,12 +82,54 @@ def overview(experiments: list[Experiment], variants: Variants) -> Overview:
     )
 
 
-_Row = tuple[Run, str, dict[str, Any]]
+MetricValue = int | float | str | None
+_Row = tuple[Run, str, dict[str, MetricValue]]
 
 
-def flows_of(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+@dataclass(frozen=True)
+class CodedField:
+    """An axis of the rows: its values in their order, and for each row the place of its value."""
+
+    name: str
+    label: str
+    values: list[str]
+    at: list[int]
+
+
+@dataclass(frozen=True)
+class CodedMeasure:
+    name: str
+    header: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Columns; words are numbers of the lists beside them, ``values`` one column a measure."""
+
+    run: list[str]
+    counts: list[int]
+    verdict: list[int]
+    why: list[int]
+    cause: list[int]
+    values: list[list[float | int | None]]
+
+
+@dataclass(frozen=True)
+class CodedOverview:
+    """What ``reports/js/many.js`` reads."""
+
+    axes: list[CodedField]
+    measures: list[CodedMeasure]
+    verdicts: list[str]
+    whys: list[str]
+    causes: list[str]
+    rows: CodedRows
+
+
+def flows_of(run: Run) -> Iterator[tuple[str, dict[str, MetricValue]]]:
     """A run's flows and groups by name with their measures; the first has those of the whole run too."""
-    by_flow: dict[str, dict[str, Any]] = {}
+    by_flow: dict[str, dict[str, MetricValue]] = {}
     for row in run.metrics:
         by_flow.setdefault(row.of, {})[row.metric] = row.value
     whole = by_flow.pop("", {})
@@ -97,8 +138,8 @@ def flows_of(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
         yield names.get(key, key), {**(whole if number == 0 else {}), **found}
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: MetricValue) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _why(run: Run) -> list[str]:
@@ -107,14 +148,18 @@ def _why(run: Run) -> list[str]:
 
 def _statistics(rows: list[_Row], measures: list[Metric], variants: Variants) -> list[StatisticsLine]:
     numbers = {variant.key: number for number, variant in enumerate(variants.all)}
-    of_line: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    of_line: dict[tuple[int, str], list[dict[str, MetricValue]]] = {}
     for run, flow, found in rows:
         if run.counts:
             of_line.setdefault((numbers[variants.key(run)], flow), []).append(found)
     lines = []
     for (number, flow), mine in sorted(of_line.items(), key=lambda item: item[0][0]):
         causes = Counter(cause_text(str(found[_CAUSE])) for found in mine if found.get(_CAUSE))
-        cells = [_cell([found[m.name] * m.factor for found in mine if _is_number(found.get(m.name))]) for m in measures]
+        numbers_of = ([_number(found.get(m.name)) for found in mine] for m in measures)
+        cells = [
+            _cell([value * m.factor for value in values if value is not None])
+            for m, values in zip(measures, numbers_of, strict=True)
+        ]
         lines.append(StatisticsLine(number, variants.all[number].label, flow, len(mine), cells, causes.most_common()))
     return lines
 
@@ -147,8 +192,7 @@ def _cell(values: list[float]) -> tuple[str, str]:
     return significant(middle), between(low, high) if low != high else ""
 
 
-def _coded(rows: list[_Row], measures: list[Metric], variants: Variants) -> dict[str, Any]:
-    """What ``reports/js/many.js`` reads."""
+def _coded(rows: list[_Row], measures: list[Metric], variants: Variants) -> CodedOverview:
     fields = dict.fromkeys(name for run, _, _ in rows for name in swept_fields(run.axes))
     variant, flows, verdicts, whys, causes = _Codes(), _Codes(), _Codes(), _Codes(), _Codes()
     repetition = _Codes()
@@ -163,28 +207,27 @@ def _coded(rows: list[_Row], measures: list[Metric], variants: Variants) -> dict
         for name, codes in axes.items():
             codes.add(axis_text(run.axes.get(name, "—")))
     columns = {"algorithm": variant, "flow": flows, **axes, "repetition": repetition}
-    return {
-        "axes": [_axis(name, codes) for name, codes in columns.items() if len(codes.place) > 1],
-        "measures": [{"name": each.name, "header": each.header, "unit": each.shown} for each in measures],
-        "verdicts": list(verdicts.place),
-        "whys": list(whys.place),
-        "causes": list(causes.place),
-        "rows": {
-            "run": [run.name for run, _, _ in rows],
-            "counts": [int(run.counts) for run, _, _ in rows],
-            "verdict": verdicts.of_row,
-            "why": whys.of_row,
-            "cause": causes.of_row,
-            "values": [[_short(found.get(m.name), m.factor) for _, _, found in rows] for m in measures],
-        },
-    }
+    return CodedOverview(
+        [_axis(name, codes) for name, codes in columns.items() if len(codes.place) > 1],
+        [CodedMeasure(each.name, each.header, each.shown) for each in measures],
+        list(verdicts.place),
+        list(whys.place),
+        list(causes.place),
+        CodedRows(
+            [run.name for run, _, _ in rows],
+            [int(run.counts) for run, _, _ in rows],
+            verdicts.of_row,
+            whys.of_row,
+            causes.of_row,
+            [[_short(_number(found.get(m.name)), m.factor) for _, _, found in rows] for m in measures],
+        ),
+    )
 
 
-def _axis(name: str, codes: _Codes) -> dict[str, Any]:
-    """An axis with its values in their order, and for each row the place of its value."""
+def _axis(name: str, codes: _Codes) -> CodedField:
     words = list(codes.place)
     if name in ("algorithm", "flow"):
-        return {"name": name, "label": name, "values": words, "at": codes.of_row}
+        return CodedField(name, name, words, codes.of_row)
     scale = swept(name, words)
     order = sorted(range(len(words)), key=lambda number: scale.position[words[number]])
     texts = [scale.texts[words[number]] for number in order]
@@ -194,11 +237,11 @@ def _axis(name: str, codes: _Codes) -> dict[str, Any]:
     else:
         label = scale.label
     place = {number: rank for rank, number in enumerate(order)}
-    return {"name": name, "label": label, "values": texts, "at": [place[code] for code in codes.of_row]}
+    return CodedField(name, label, texts, [place[code] for code in codes.of_row])
 
 
-def _short(value: object, factor: float) -> float | int | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+def _short(value: float | None, factor: float) -> float | int | None:
+    if value is None:
         return None
     number = float(f"{value * factor:.{_DIGITS}g}")
     return int(number) if number.is_integer() else number

@@ -100,8 +100,10 @@ def _key(bucket: Bucket) -> str:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that may stand inside a script element: nothing in it can end the element or start a comment."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """JSON that may stand inside a script element: nothing in it can end the element or start a comment.
+
+    Dataclasses are objects with all their fields."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=vars)
     for character in ("<", ">", "&", "\u2028", "\u2029"):
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)

@@ -14,16 +14,16 @@ howdah.lines = (() => {
 
   // The distinct paths of some runs.
   function paths(runs) {
-    const numbers = [...new Set(runs.map((run) => run.limits))];
-    return numbers.map((number) => state.data.limits[number]);
+    const numbers = [...new Set(runs.map((run) => run.path))];
+    return numbers.map((number) => state.data.paths[number]);
   }
 
   // Large values are shown in the next unit up; the factor turns data into what is drawn.
   function unitOf(figure) {
     const here = paths(state.runs());
-    const most = (name) => Math.max(0, ...here.map((path) => path[name]));
-    if (figure.unit === "kB" && most("buffer_kb") >= 10000) return { name: "MB", factor: 1e-3 };
-    if (figure.unit === "Mbit/s" && most("capacity_mbit") >= 10000) return { name: "Gbit/s", factor: 1e-3 };
+    const most = (name) => Math.max(0, ...here.map((path) => path.limits[name]));
+    if (figure.unit === "kB" && most("buffer") >= 10000) return { name: "MB", factor: 1e-3 };
+    if (figure.unit === "Mbit/s" && most("capacity") >= 10000) return { name: "Gbit/s", factor: 1e-3 };
     return { name: figure.unit, factor: 1 };
   }
 
@@ -170,10 +170,10 @@ howdah.lines = (() => {
     const found = [];
     for (const path of here.length > MOST_PATHS ? [] : here) {
       for (const name of figure.limits) {
-        const value = path[name] * factor;
+        const value = path.limits[name] * factor;
         const same = found.find((each) => each.name === name && Math.abs(each.value - value) < 1e-3 * value);
-        if (same) same.label = state.data.limit_names[name];
-        else found.push({ name, value, label: `${state.data.limit_names[name]}${here.length > 1 ? `, ${path.label}` : ""}` });
+        if (same) same.label = name;
+        else found.push({ name, value, label: `${name}${here.length > 1 ? `, ${path.label}` : ""}` });
       }
     }
     return found;

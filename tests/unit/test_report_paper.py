@@ -23,10 +23,11 @@ import howdah
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.report.ackwindow import exit_of, measured
+from howdah.report.exitstrip import ExitMark, ExitRow
 from howdah.report.paper import NAMES, Choice, FigureSheet, draw, parse_length_inches
 from howdah.report.paper.choice import at_point
 from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
-from howdah.report.paper.strip import Mark, StripRow, draw_rows
+from howdah.report.paper.strip import draw_rows
 from howdah.work.results import read_results
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -304,9 +305,9 @@ def test_without_matplotlib_the_extra_is_named(
 
 @pytest.mark.parametrize(("full", "share"), [(2.0, 1.9), (2.0, 4.0), (1.1, 1.0), (1.05, 5.0), (9.0, 2.0)])
 def test_names_of_limits_stand_apart_and_on_the_sheet(full: float, share: float) -> None:
-    row = StripRow("cubic", "#000000", full, [Mark("run", 0, "flow1", True, share, True)])
+    row = ExitRow("cubic", full, [ExitMark(share, "run", 0, "flow1", True, "loss", 10.0, True, 0)], 0)
     with WIDTH.styled():
-        figure = draw_rows([row], WIDTH)
+        figure = draw_rows([row], ["#000000"], WIDTH)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()  # type: ignore[no-untyped-call]
         (axes,) = figure.axes

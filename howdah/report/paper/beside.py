@@ -59,7 +59,7 @@ def data_of(name: str, experiments: list[Experiment], choice: Choice) -> list[li
                     rows.append([run.name, flow.name, *numbers, found.cause])
         return rows
     course = COURSES[name]
-    rows = [["line", "run", "time_s", f"{course.title} ({course.unit})"]]
+    rows = [["line", "run", "time_s", course.label]]
     lines = lines_of(course, experiments, Variants(experiments), choice)
     for line in lines:
         rows += [

@@ -32,12 +32,14 @@ from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt
 from howdah.report.paper.sheet import FigureSheet, columns, entries, lines_of_legend, plain_logarithm, write
 from howdah.report.paper.strip import draw_strip
 from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
+from howdah.report.pathlimit import common_limits, limits_of
 from howdah.report.plot.model import Picture
 from howdah.report.plot.swept import place_words
 from howdah.report.sequence import ACKED, AGAIN, ALLOWED, POINTS, SACKED, SENT, WINDOW, sequence_curves
 from howdah.report.source import Curve
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
+from howdah.series import drawn_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,32 +52,20 @@ _LEGEND_ROW_IN = 0.145
 
 @dataclass(frozen=True)
 class CourseFigure:
-    """A figure over time. ``points`` gives seconds since the flow's start and values, or None; ``limits`` gives the
-    names and values of reference lines; ``beside`` gives what is drawn beside a line that stands alone."""
+    """A figure of a series over time. ``points`` gives seconds since the flow's start and values, or None; ``beside``
+    gives what is drawn beside a line that stands alone."""
 
-    title: str
-    unit: str
+    series: str
     points: Points
-    limits: Callable[[Run], list[tuple[str, float]]]
     needs: str
     exits: bool = False
     beside: Callable[[Run, Flow], dict[str, Curve]] | None = None
 
-
-def _windows(run: Run) -> list[tuple[str, float]]:
-    assert run.plan is not None
-    path = run.plan.path
-    return [("BDP", float(path.bdp_packets)), ("BDP + buffer", float(path.full_packets))]
-
-
-def _buffer(run: Run) -> list[tuple[str, float]]:
-    assert run.plan is not None
-    return [("buffer", run.plan.path.buffer_bytes / 1e3)]
-
-
-def _capacity(run: Run) -> list[tuple[str, float]]:
-    assert run.plan is not None
-    return [("capacity", run.plan.path.capacity_goodput_bits_per_second / 1e6)]
+    @property
+    def label(self) -> str:
+        """Of the vertical axis."""
+        drawn = drawn_series()[self.series]
+        return f"{drawn.title} ({drawn.unit})"
 
 
 def sequence_beside(run: Run, flow: Flow) -> dict[str, Curve]:
@@ -85,11 +75,11 @@ def sequence_beside(run: Run, flow: Flow) -> dict[str, Curve]:
 
 _PROBE = "tcp_probe or tcp_info records of the flow"
 COURSES: dict[str, CourseFigure] = {
-    "start-up": CourseFigure("Congestion window", "packets", cwnd, _windows, _PROBE, exits=True),
-    "time-sequence": CourseFigure("Sequence", "MB", acknowledged, lambda _run: [], _PROBE, beside=sequence_beside),
-    "rtt": CourseFigure("Smoothed RTT", "ms", rtt, lambda _run: [], _PROBE),
-    "queue": CourseFigure("Bottleneck queue", "kB", queue, _buffer, "qdisc records of the bottleneck"),
-    "goodput": CourseFigure("Goodput", "Mbit/s", goodput, _capacity, _PROBE),
+    "start-up": CourseFigure("cwnd", cwnd, _PROBE, exits=True),
+    "time-sequence": CourseFigure("sequence", acknowledged, _PROBE, beside=sequence_beside),
+    "rtt": CourseFigure("rtt", rtt, _PROBE),
+    "queue": CourseFigure("queue", queue, "qdisc records of the bottleneck"),
+    "goodput": CourseFigure("goodput", goodput, _PROBE),
 }
 NAMES: dict[str, str] = {
     "exit-strip": "where each flow left slow start, as a share of the BDP, with a mark for every repetition",
@@ -145,10 +135,11 @@ def draw(
             rows = lines_of_legend(labels, across)
             figure = sheet.figure(max(_SHORTEST_IN, sheet.width_in * _GOLDEN) + rows * _LEGEND_ROW_IN)
             axes = figure.subplots()
-            _draw_course(axes, course, lines, bands, choice)
+            limits = _draw_course(axes, course, lines, bands, choice)
             drawn, named = axes.get_legend_handles_labels()
             texts = entries([*named, *words], sheet.width_in)
             figure.legend([*drawn, *handles], texts, loc="outside upper left", ncols=across)
+            draw_limits(figure, {axes: limits})
         return write(figure, target, format_, title)
 
 
@@ -262,7 +253,8 @@ def _cut(line: PaperLine, until_s: float | None) -> PaperLine:
 
 def _draw_course(
     axes: Axes, course: CourseFigure, lines: list[PaperLine], bands: list[tuple[PaperLine, Band]], choice: Choice
-) -> None:
+) -> list[tuple[str, float]]:
+    """Returns the limits that are in view."""
     axes.set_xlim(0, last_s(lines, whole=choice.whole))
     draw_bands(axes, bands)
     for line in lines:
@@ -304,9 +296,10 @@ def _draw_course(
         axes.set_yscale("log")
         axes.set_ylim(0.8 * min(float(np.min(line.y[line.y > 0])) for line in lines), max(highest) * 1.4)
         plain_logarithm(axes.yaxis)
-    _limits(axes, course, lines)
+    limits = _limits(axes, course, lines)
     axes.set_xlabel("Time since the flow’s start (s)")
-    axes.set_ylabel(f"{course.title} ({course.unit})")
+    axes.set_ylabel(course.label)
+    return limits
 
 
 def beside_of(
@@ -335,15 +328,14 @@ def _named(line: PaperLine, course: CourseFigure) -> str:
     return f"{line.label} (exit: {cause_text(line.exit.cause)})"
 
 
-def _limits(axes: Axes, course: CourseFigure, lines: list[PaperLine]) -> None:
+def _limits(axes: Axes, course: CourseFigure, lines: list[PaperLine]) -> list[tuple[str, float]]:
     """Reference lines of the path, where all lines have the same one; the axis reaches to the lowest at least."""
-    limits = course.limits(lines[0].run)
-    same = [limit for limit in limits if all(limit in course.limits(line.run) for line in lines)]
     top = axes.get_ylim()[1]
+    paths = [limits_of(line.run.plan.path) for line in lines if line.run.plan]
     near = []
-    for number, (name, value) in enumerate(same):
+    for number, (name, value) in enumerate(reversed(common_limits(course.series, paths))):
         if value <= top or (not number and value <= 2 * top):
             top = max(top, value * 1.1)
             near.append((name, value))
-    draw_limits(axes, near)
     axes.set_ylim(axes.get_ylim()[0], top)
+    return near[::-1]

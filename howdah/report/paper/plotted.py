@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
 from howdah.report.paper.sheet import FigureSheet, broken, columns, entries, plain_logarithm
 from howdah.report.plot.draw import picture_of
+from howdah.report.plot.limit import Frame, placed
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
-from howdah.report.plot.scale import Tick
+from howdah.report.plot.scale import Scale, Tick
 from howdah.report.source import TableSource
 from howdah.report.subject import subjects
 
@@ -43,6 +45,8 @@ _NUMBER_IN = 0.36  # that the number of a field of the map needs
 _LETTER_IN, _AXIS_SHARE = 0.062, 0.75
 _NAME_SHARE = 0.36  # of the width that names of rows may have
 _HOLLOW: dict[str, Any] = {"linestyle": "none", "marker": "D", "markerfacecolor": "white"}
+_LIMIT_POINTS = 6.5  # of the names of limits
+_PIXELS_OF_A_POINT = 1.75  # of a page: its letters, 6.8 pixels wide, are as wide as these
 _SIDE_BY_SIDE = 0.8  # of the room of a place, for its bars or marks
 _HATCHES = ("", "////", "....", "xxxx", "----", "\\\\\\\\", "++++", "oooo")
 
@@ -132,6 +136,7 @@ def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
     if len(keys) > 1:
         names = entries(list(keys), sheet.width_in)
         figure.legend(list(keys.values()), names, loc="outside upper left", ncols=columns(names, sheet.width_in))
+    draw_limits(figure, dict(zip(figure.axes, (panel.limits for panel in plotted.panels), strict=False)))
     return figure
 
 
@@ -219,28 +224,39 @@ def _draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
     for axis, own in ((axes.xaxis, panel.across), (axes.yaxis, panel.up)):
         if own.logarithmic and not own.ticks:
             plain_logarithm(axis)
-    draw_limits(axes, panel.limits)
 
 
 def _scale(axis: PlotAxis) -> str:
     return "log" if axis.logarithmic else "linear"
 
 
-def draw_limits(axes: Axes, limits: list[tuple[str, float]]) -> None:
-    """Reference lines, named where a start-up has drawn nothing yet."""
-    for name, value in limits:
-        axes.axhline(value, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
-        axes.annotate(
-            f"{name} {significant(value)}",
-            (0, value),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, 1.5),
-            textcoords="offset points",
-            ha="left",
-            va="bottom",
-            fontsize=6.5,
-            color="#404040",
-        )
+def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -> None:
+    """Reference lines with their names where a page has them; call it when everything else is drawn."""
+    shown = {axes: limits for axes, limits in found.items() if limits}
+    for axes, limits in shown.items():
+        for _name, value in limits:
+            axes.axhline(value, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0, gid="limit")
+    if shown:
+        figure.draw_without_rendering()  # which lays the axes out
+    for axes, limits in shown.items():
+        box = axes.get_window_extent()
+        each = figure.dpi / 72 / _PIXELS_OF_A_POINT
+        right, bottom = box.width / each, box.height / each
+        kinds = [kind == "log" for kind in (axes.get_xscale(), axes.get_yscale())]
+        x, y = axes.get_xlim(), axes.get_ylim()
+        frame = Frame(Scale(*x, 0.0, right, kinds[0]), Scale(*y, bottom, 0.0, kinds[1]))
+        drawn = [line for line in axes.lines if line.get_gid() != "limit"]
+        curves = [(np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)) for line in drawn]
+        for words, at, base in placed(frame, limits, curves):
+            axes.annotate(
+                words,
+                (at / right, 1 - base / bottom),
+                xycoords="axes fraction",
+                ha="right",
+                va="baseline",
+                fontsize=_LIMIT_POINTS,
+                color="#404040",
+            )
 
 
 def _ticks(axes: Axes, panel: Panel, width_in: float) -> None:

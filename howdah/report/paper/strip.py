@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from howdah.errors import HowdahError
 from howdah.record.result import Run
 from howdah.record.table import swept
-from howdah.report.ackwindow import exit_of
-from howdah.report.exitstrip import strip_ends
+from howdah.report.exitstrip import ExitMark, ExitRow, exit_row, strip_ends
 from howdah.report.paper.sheet import FigureSheet, broken, plain_logarithm
 from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
@@ -26,43 +24,22 @@ _ROOM = 0.7  # of the width: a name that begins further right would be cut off
 _SPREAD = 0.5  # of a row, over which the repetitions lie
 
 
-@dataclass(frozen=True)
-class Mark:
-    """Where one flow of one run left slow start; ``share`` is the window over the BDP."""
-
-    run: str
-    repetition: int
-    flow: str
-    first_flow: bool
-    share: float
-    counts: bool
-
-
-@dataclass(frozen=True)
-class StripRow:
-    """The exits of one variant at one sweep point; ``full`` is BDP + buffer over the BDP."""
-
-    label: str
-    colour: str
-    full: float
-    marks: list[Mark]
-
-
 def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figure:
     """The figure. Raises HowdahError when none of the runs reports an exit."""
     rows = rows_of(runs, variants)
     if not rows:
         raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why for each flow.")
-    return draw_rows(rows, sheet)
+    return draw_rows(rows, [variant.colour.light for variant in variants.all], sheet)
 
 
-def draw_rows(rows: list[StripRow], sheet: FigureSheet) -> Figure:
+def draw_rows(rows: list[ExitRow], colours: list[str], sheet: FigureSheet) -> Figure:
+    """``colours`` are those of the variants."""
     names = [broken(row.label, _NAME_SHARE * sheet.width_in) for row in rows]
     figure = sheet.figure(_AROUND_IN + sum(max(_ROW_IN, _LINE_IN * (name.count("\n") + 1)) for name in names))
     axes = figure.subplots()
     _ground(axes, rows)
     for number, row in enumerate(rows):
-        _marks(axes, row, number)
+        _marks(axes, row, number, colours)
     axes.set_yticks(range(len(rows)), names)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -79,41 +56,25 @@ def draw_rows(rows: list[StripRow], sheet: FigureSheet) -> Figure:
     return figure
 
 
-def rows_of(runs: list[Run], variants: Variants) -> list[StripRow]:
+def rows_of(runs: list[Run], variants: Variants) -> list[ExitRow]:
+    """A row for each variant at each sweep point that has exits."""
     points = list(dict.fromkeys(run.point for run in runs))
     rows = []
     for point in points:
         for variant in variants.all:
             mine = [run for run in runs if run.point == point and variants.key(run) == variant.key]
-            marks = [mark for run in mine for mark in _marks_of(run)]
-            if marks and (plan := mine[0].plan):
-                label = (
-                    variant.label
-                    if len(points) == 1
-                    else f"{variant.label}, {place_words(swept(mine[0].axes)) or point}"
-                )
-                rows.append(StripRow(label, variant.colour.light, plan.path.full_share, marks))
-    return rows
+            place = (place_words(swept(mine[0].axes)) or point) if mine and len(points) > 1 else ""
+            rows.append(exit_row(", ".join(filter(None, (variant.label, place))), mine, variants))
+    return [row for row in rows if row.marks]
 
 
-def _marks_of(run: Run) -> list[Mark]:
-    assert run.plan is not None
-    own = [flow for flow in run.plan.flows if flow.group is None]
-    found = []
-    for number, flow in enumerate(own):
-        exit_ = exit_of(run, flow)
-        if exit_ is not None and exit_.share is not None:
-            found.append(Mark(run.name, run.repetition, flow.name, number == 0, exit_.share, run.counts))
-    return found
-
-
-def _kind(mark: Mark) -> str:
+def _kind(mark: ExitMark) -> str:
     if not mark.counts:
         return "run does not count"
     return "first flow" if mark.first_flow else "later flows"
 
 
-def _legend(figure: Figure, marks: list[Mark]) -> None:
+def _legend(figure: Figure, marks: list[ExitMark]) -> None:
     """In ink alone, since a mark's colour says whose it is."""
     from matplotlib.lines import Line2D
 
@@ -128,7 +89,7 @@ def _legend(figure: Figure, marks: list[Mark]) -> None:
     figure.legend(handles, [kind for kind in _KINDS if kind in present], loc="outside upper left", ncols=3)
 
 
-def _ground(axes: Axes, rows: list[StripRow]) -> None:
+def _ground(axes: Axes, rows: list[ExitRow]) -> None:
     """What fits the path is shaded; where the buffer ends is a line, row by row where it differs."""
     axes.axvspan(0, 1, color="#ebebeb", linewidth=0, zorder=0)
     axes.axvline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
@@ -157,7 +118,7 @@ def _names(axes: Axes, full: float) -> None:
         )
 
 
-def _marks(axes: Axes, row: StripRow, number: int) -> None:
+def _marks(axes: Axes, row: ExitRow, number: int, colours: list[str]) -> None:
     """Repetitions lie above each other, so that equal exits are still counted by eye."""
     repetitions = sorted({mark.repetition for mark in row.marks})
     for mark in row.marks:
@@ -167,8 +128,8 @@ def _marks(axes: Axes, row: StripRow, number: int) -> None:
         axes.plot(
             *([mark.share], [y]),
             marker=marker,
-            color=row.colour,
-            markerfacecolor=row.colour if full else "white",
+            color=colours[mark.variant],
+            markerfacecolor=colours[mark.variant] if full else "white",
             linestyle="none",
             gid=f"exit-{mark.run}-{mark.flow}",
         )

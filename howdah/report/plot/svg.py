@@ -9,8 +9,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from howdah.report.codec import extremes
+from howdah.report.drawing import line as rule
+from howdah.report.drawing import text
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Size
-from howdah.report.plot.limit import limit_lines
+from howdah.report.plot.limit import Frame, placed
 from howdah.report.plot.model import LineLook, Panel, Picture, PlotLine
 from howdah.report.plot.style import cross, mark
 
@@ -42,15 +44,16 @@ def panel_svg(panel: Panel, size: Size, title: str, most: int = _MOST_OF_A_CURVE
     if panel.look == "line":
         canvas.zero_line()
     curves = [(np.array(line.x), np.array(line.y)) for line in panel.lines] if panel.limits else []
-    below, above = limit_lines(canvas, panel.limits, curves)
-    canvas.parts += below
+    for _name, value in panel.limits:
+        canvas.parts.append(rule(canvas.left, canvas.y.at(value), canvas.right, canvas.y.at(value), "limit"))
     lines = sorted(enumerate(panel.lines), key=lambda each: each[1].faint, reverse=True)
     for number, line in lines:
         canvas.parts.append(f"<g {line.style.attributes}>{_drawn(canvas, panel, line, number, most)}</g>")
     for x, style in panel.instants:
         path = f'<path d="M{canvas.x.at(x):.1f} {canvas.top:g}V{canvas.bottom:g}" class="instant"{style.dashed}/>'
         canvas.parts.append(f"<g {style.attributes}>{path}</g>")
-    canvas.parts += above
+    for words, right, base in placed(Frame(canvas.x, canvas.y), panel.limits, curves):
+        canvas.parts.append(text(right, base, words, "note over-curves", "end"))
     if panel.look == "bars":
         canvas.zero_line()
     return canvas.svg(title, panel.description)
@@ -92,7 +95,7 @@ _SHAPES = {"points": (0.9, "h1.8v1.8h-1.8z"), "crosses": (3.0, "l6 6m0 -6l-6 6")
 
 
 def _spread_out(canvas: Canvas, line: PlotLine, look: LineLook) -> str:
-    """Records one by one, evenly chosen where there are more than a reader can tell apart."""
+    """Records one by one, evenly chosen where there are more than a reader distinguishes."""
     every = max(math.ceil(len(line.x) / _MOST_RECORDS), 1)
     places = [
         (canvas.x.at(x), canvas.y.at(y))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from howdah.number import significant
-from howdah.plan.path import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, sample_run, shown_flows
+from howdah.report.pathlimit import common_limits, limits_of
 from howdah.report.plot.model import LegendItem, Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
@@ -69,7 +69,7 @@ def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
         ends = bounds(reach, logarithmic="y" in log, zero=True)
         words = f"{', '.join(_SERIES[name].name for name in names)} ({unit})"
         up = PlotAxis(unit if len(_groups(figure)) > 1 else words, ends, "y" in log)
-        limits = [(name, value * factor) for name, value in _limits(names, traces)]
+        limits = [(name, value * factor) for name, value in common_limits(names[0], [each.limits for each in traces])]
         inside = [(name, value) for name, value in limits if ends[0] < value < ends[1]]
         drawn = [_line(each, names, factor, ends[1]) for each in traces]
         picture.panels.append(Panel(title, across, up, drawn, "time", inside, f"{words} against time"))
@@ -177,7 +177,7 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
         if _SERIES[name].is_of_the_run:
             cut = [_cut(curve, begin, end) for curve in list(mine.values())[:1]]
             found += [
-                TimelineCurve(name, label, "", 0, style, _limits_of(run.plan.path), *part)
+                TimelineCurve(name, label, "", 0, style, limits_of(run.plan.path), *part)
                 for part in cut
                 if len(part[0])
             ]
@@ -187,7 +187,7 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
                 if curve is not None and len((part := _cut(curve, begin, end))[0]):
                     dashed = style if len(flows) == 1 else replace(style, dash=flow_dash(number))
                     shown = flow.name if len(flows) > 1 else ""
-                    found.append(TimelineCurve(name, label, shown, number, dashed, _limits_of(run.plan.path), *part))
+                    found.append(TimelineCurve(name, label, shown, number, dashed, limits_of(run.plan.path), *part))
         if not any(trace.series == name for trace in found):
             missing.append(f"{label}: no records of {_SERIES[name].name} in {run.name}")
     return found
@@ -250,30 +250,6 @@ def _reach(each: TimelineCurve, alike: list[TimelineCurve]) -> tuple[float, floa
         others = [float(np.nanmax(other.value)) for other in alike if other.series == "cwnd"]
         known = np.minimum(known, 1.5 * max(others)) if others else known
     return float(known.min()), float(known.max())
-
-
-_LIMITS = {"cwnd": ("BDP", "BDP + buffer"), "goodput": ("capacity",), "queue": ("buffer",)}
-
-
-def _limits_of(path: Path) -> dict[str, float]:
-    """What a path can hold, in the units of the series that show it."""
-    return {
-        "BDP": float(path.bdp_packets),
-        "BDP + buffer": float(path.full_packets),
-        "capacity": path.capacity_goodput_bits_per_second / 1e6,
-        "buffer": path.buffer_bytes / 1e3,
-    }
-
-
-def _limits(names: list[str], traces: list[TimelineCurve]) -> list[tuple[str, float]]:
-    """What the path can hold of the first series, the most first, where it is the same for all curves of the panel."""
-    found = []
-    for name in reversed(_LIMITS.get(names[0], ())):
-        values = {round(each.limits[name], 3) for each in traces}
-        # Repetitions differ a little, by their perturbation.
-        if values and max(values) <= 1.03 * min(values):
-            found.append((name, min(values)))
-    return found
 
 
 def _unit(names: list[str], traces: list[TimelineCurve]) -> tuple[str, float]:
