@@ -21,7 +21,6 @@ from howdah.nightly.primary import Measures
 from howdah.nightly.significance import MOST_REPETITIONS
 from howdah.place import PROFILES
 from howdah.profile import Profile, load
-from howdah.profile.control import CONTROL_AXIS
 from howdah.profile.field import FieldError, Section
 from howdah.profile.report import profile_error
 from howdah.profile.source import Document, read_document
@@ -314,8 +313,7 @@ def slugs_of(series: SuiteExperiment) -> list[str]:
     """
     if series.claims is not None:
         return list(series.claims)
-    points = series.profile.points
-    return [point.slug for point in points if CONTROL_AXIS not in point.axes and not point.only_first_repetition]
+    return [point.slug for point in series.profile.points.parts[0]]
 
 
 def slug_of(run: str) -> str:

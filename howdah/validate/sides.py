@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from howdah.record.result import Run
 from howdah.record.run import KernelOrigin
 from howdah.validate.comparison import ComparedPoint, Side, compare, measures_of
 from howdah.work.batch import Outcome
-from howdah.work.compiled import compile_plans
+from howdah.work.compiled import Plans, compile_plans
 from howdah.work.display import Display
 from howdah.work.job import Executor
 from howdah.work.prepared import hold, make, prepare
@@ -72,7 +71,7 @@ def _path(plan: Plan) -> str:
 
 def _make(
     candidate: Candidate,
-    plans: Sequence[Plan],
+    plans: Plans,
     runs: Path,
     display: Display,
     jobs: int,
