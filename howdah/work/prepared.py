@@ -7,7 +7,7 @@ missing, write the index. Claims of earlier runs are removed first, so an interr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,7 +210,8 @@ def _divided(waiting: Waiting) -> tuple[Waiting, Waiting]:
     """
     cells = waiting.prepared.cells
     looked = waiting.places.tolist() if cells.whole else list(cells.chosen)
-    staying = [place for place in looked if not _travels(cells[place].plan)]
+    engines = {name: find_engine(name) for name in waiting.prepared.engines}
+    staying = [place for place in looked if not _travels(cells[place].plan, engines)]
     if staying and not cells.whole:
         raise HowdahError(
             "some runs of this sweep can only be made on this machine",
@@ -220,8 +221,8 @@ def _divided(waiting: Waiting) -> tuple[Waiting, Waiting]:
     return waiting.at(waiting.places[~stays]), waiting.at(waiting.places[stays])
 
 
-def _travels(plan: Plan) -> bool:
-    engine = find_engine(plan.engine)
+def _travels(plan: Plan, engines: Mapping[str, Engine]) -> bool:
+    engine = engines[plan.engine]
     if isinstance(engine, Portable):
         with suppress(HowdahError):
             engine.check_portable(plan)
