@@ -64,7 +64,7 @@ prose: ## the English of pages and messages: proselint and the rules of tests/pr
 	$(BIN)/python -m tests.prose
 
 lint-playbooks: ## ansible-lint at its production profile
-	cd playbooks && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint -q --nocolor
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.remembered ansible-lint playbooks -- sh -c 'cd playbooks && ansible-lint -q --nocolor'
 
 lint-workflows: ## what GitHub reads, and CITATION.cff, by their published schemas
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml docs/examples/workflows/*.yml
@@ -144,7 +144,7 @@ docs: ## build the documentation's site in var/site, and check its links
 
 references: ## write the references that are made from the code again
 	$(BIN)/python -m howdah.profile.reference
-	$(BIN)/python -m howdah.nightly.schema
+	$(BIN)/python -m howdah.nightly.suite
 	$(BIN)/python -m howdah.work.catalogue
 	$(BIN)/python -m howdah.command.manual
 	$(BIN)/python -m howdah.measure.reference
@@ -152,7 +152,7 @@ references: ## write the references that are made from the code again
 	$(BIN)/python -m howdah.report.paper.reference
 	$(BIN)/python -m howdah.record.reference
 	$(BIN)/python -m howdah.command.shapes
-	$(BIN)/python -m howdah.atlas.verdict_page
+	$(BIN)/python -m howdah.atlas.summary
 	$(BIN)/python -m tests.liars.trust
 
 FIGURES := var/figures/long-fat-400mbit-240ms

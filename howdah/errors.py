@@ -26,6 +26,15 @@ def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
     return lowered[found[0]] if found else None
 
 
+def meant(name: str, known: Iterable[str], otherwise: str, *, both: bool = False) -> str:
+    """A hint that names what a mistyped name may stand for, and with ``both`` ``otherwise``; where nothing is close,
+    that alone."""
+    close = nearest(name, known)
+    if close is None:
+        return otherwise
+    return f"did you mean {close}? {otherwise}" if both else f"did you mean {close}?"
+
+
 def _digits(name: str) -> str:
     return "".join(character for character in name if character.isdigit())
 

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from collectors.collector import Surroundings
+    from howdah.command.shape import CommandAnswer
     from howdah.engine.engine import Engine
     from howdah.ingest.source import Context, SourceReport
     from howdah.measure.measured import Measured
     from howdah.metric import Metric
     from howdah.plan.plan import Plan
     from howdah.record.directory import RunDirectory
-    from howdah.record.model import FilePart
     from howdah.record.result import Run
     from howdah.record.verdict import Check
     from howdah.trait import Traits
@@ -135,13 +135,13 @@ class CommandEntry:
 
     ``add_parser`` calls ``commands.add_parser(NAME)``, adds its arguments, and ends with ``set_defaults(execute=…)``:
     a function of the options that returns the exit code. What the command works with is imported there.
-    ``answers`` gives what it prints with ``--json``: version and shape of each object (``howdah.command.answer``).
+    ``answers`` gives what it prints with ``--json``: the class of each object (``howdah.command.shape``).
     """
 
     says: str
     add_parser: Callable[[argparse._SubParsersAction[Any]], None]
     heading: str = ""
-    answers: Callable[[], Mapping[str, tuple[int, type[FilePart]]]] = dict
+    answers: Callable[[], Iterable[type[CommandAnswer]]] = tuple
 
 
 # Names that stand for several profiles, as ``howdah nightly --claims`` takes them: the profiles of each.

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pytest
 
 from howdah.atlas.catalogue import Catalogue, read_catalogue
 from howdah.atlas.chapter import Chapter, read_chapters
@@ -126,6 +129,11 @@ class Made:
     def results(self) -> Path:
         return self.catalogue / "results"
 
+    def copy(self, directory: Path) -> Made:
+        """One that may be changed."""
+        shutil.copytree(self.catalogue.parent, directory, dirs_exist_ok=True)
+        return Made(directory / "catalogue", directory / "profiles", directory / "runs")
+
 
 def measured(plan: Plan) -> list[Row]:
     """CUBIC leaves at 30 packets without loss unless HyStart is off, and uses a little more than Reno."""
@@ -158,3 +166,9 @@ def make_judged_atlas(directory: Path) -> Made:
     experiment = make_runs(directory, made.profiles / "made.yaml", measured)
     judge_claims(experiment)
     return made
+
+
+@pytest.fixture(scope="module")
+def judged_atlas(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """For all tests of a module, which leave it as it is or take a copy."""
+    return make_judged_atlas(tmp_path_factory.mktemp("judged"))

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from howdah.publish.board import boards
 from howdah.publish.prometheus import Prometheus
-from howdah.publish.query import Client, Value
 from howdah.publish.scrape import scrape_results
 from howdah.publish.serve import Importer
-from howdah.publish.server import running
+from howdah.publish.server import Client, Value, running
 
 _LIMIT_S = 60.0
 _SWEEP = "howdah-sweep"

@@ -61,6 +61,11 @@ class Processes:
         self._said(self._start_worker(name, self.tls))
         return self._started[-1]
 
+    def steady_worker(self) -> None:
+        """One that stays for all tests that do not end it."""
+        if not (self.place / "steady").exists():
+            self.worker("steady")
+
     def refused_worker(self, name: str, tls: Path | None) -> str:
         """What a worker says that ends because it is refused."""
         said = self._start_worker(name, tls)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from howdah.nightly.cell import CellResult
+from howdah.nightly.change import CellResult
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
-from howdah.nightly.primary import Measures
 from howdah.nightly.sheet import CellSheet, NightSheet, Origin, Repetition, Value
+from howdah.nightly.significance import Measures
 from howdah.nightly.suite import Suite, read_suite
 
 Values = Callable[[str, int], dict[str, Value]]  # of a cell's slug and a repetition

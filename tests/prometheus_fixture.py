@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from howdah.publish.endpoint import registry
-from howdah.publish.openmetrics import Families
+from howdah.publish.metric import Families
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
 
 

@@ -19,11 +19,11 @@ from howdah.agent.settings import SYS_MODULE, Settings
 from howdah.agent.value import same_value
 from howdah.linux import syscall
 from howdah.linux.kernelfile import read_file
+from howdah.linux.modinfo import module_information, modules_needed
 from howdah.record.agent import ModuleRecord
 
 # parm= is the description, parmtype= the type, __param_str_ the name's own symbol: a parameter has at least the last.
 _PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A-Za-z0-9_]+)[:\0]")
-_INFORMATION = rb"(?<=\0)%s=([^\0]*)\0"
 
 
 def load_modules(directory: Path, parameters: dict[str, dict[str, str]], settings: Settings | None = None) -> list[str]:
@@ -54,13 +54,7 @@ def names_in_kernel(directory: Path) -> dict[str, str]:
 
 
 def _name_in(path: Path) -> str | None:
-    return _information(path, b"name")
-
-
-def _information(path: Path, key: bytes) -> str | None:
-    """The first ``key=`` of a module's .modinfo section."""
-    match = re.search(_INFORMATION % key, path.read_bytes())
-    return match[1].decode() if match else None
+    return module_information(path.read_bytes()).get("name")
 
 
 def parameters_of(path: Path) -> list[str]:
@@ -71,7 +65,10 @@ def parameters_of(path: Path) -> list[str]:
 def _in_order(files: dict[str, Path]) -> Iterator[str]:
     """Names of modules, each behind what it depends on; what is not among them is part of the kernel."""
     called = {_name_in(path) or name: name for name, path in files.items()}
-    waiting = {name: [called[one] for one in _depends(path) if one in called] for name, path in files.items()}
+    waiting = {
+        name: [called[one] for one in modules_needed(path.read_bytes()) if one in called]
+        for name, path in files.items()
+    }
     done: set[str] = set()
     while waiting:
         ready = [name for name, needed in waiting.items() if done.issuperset(needed)]
@@ -81,12 +78,6 @@ def _in_order(files: dict[str, Path]) -> Iterator[str]:
             yield name
             del waiting[name]
         done.update(ready)
-
-
-def _depends(path: Path) -> list[str]:
-    """What the ``depends=`` of a module's .modinfo section says: names of modules."""
-    depends = _information(path, b"depends")
-    return depends.split(",") if depends else []
 
 
 def _load(path: Path, name: str, parameters: dict[str, str], settings: Settings) -> None:
@@ -123,7 +114,7 @@ def _is_loaded(path: Path, loaded_as: str) -> bool:
     """Whether it is this very module that was there before. A module that finds its algorithm's name taken says EEXIST
     as well."""
     found = _readable(SYS_MODULE / loaded_as / "srcversion")
-    return found is not None and found == _information(path, b"srcversion")
+    return found is not None and found == module_information(path.read_bytes()).get("srcversion")
 
 
 def set_parameters(operation: str, module: str, parameters: dict[str, str], settings: Settings) -> None:

@@ -11,18 +11,15 @@ from pathlib import Path
 from pydantic import Field
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
-from howdah.atlas.cause import wrong_causes
+from howdah.atlas.cause import ClaimTally, tally, wrong_causes
 from howdah.atlas.chapter import check, chosen, published_of, read_chapters
 from howdah.atlas.finding import tell
 from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
-from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import AtlasIndex, write_index, write_site
-from howdah.atlas.summary import brief, summary
-from howdah.atlas.tally import ClaimTally, tally
+from howdah.atlas.summary import Rows, brief, claims_of, summary, verdict_of
 from howdah.atlas.verdict import claims_text, count, count_words, word, words_text
-from howdah.atlas.verdict_page import Rows, claims_of, verdict_of
 from howdah.atlas.view import views
-from howdah.atlas.work import conclude, make, publish_complete
+from howdah.atlas.work import add, begin, conclude, make, publish_complete, read_sittings
 from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
 from howdah.command.common import (
@@ -35,6 +32,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, UsageError
 from howdah.layout import DEFAULT_WIDTH, fitted, glossary, terminal_width, write_stdout
 from howdah.number import counted
@@ -57,20 +55,19 @@ class AtlasEntry(FilePart):
     claims: dict[str, int] = Field(description="its published claims by verdict")
 
 
-class AtlasList(FilePart):
+class AtlasList(CommandAnswer, shape="atlas-list"):
     entries: list[AtlasEntry]
     claims: dict[str, int] = Field(description="all published claims by verdict")
     words: dict[str, int] = Field(description="the same by the words of the pages")
     causes: list[ClaimTally]
 
 
-class Atlas(AtlasIndex):
+class Atlas(AtlasIndex, CommandAnswer, shape="atlas", version=2):
     site: str
 
 
 RECORD = "atlas.json"
-# What it prints with ``--json``: version and shape.
-ANSWERS: dict[str, tuple[int, type[FilePart]]] = {"atlas": (2, Atlas), "atlas-list": (1, AtlasList)}
+ANSWERS = (Atlas, AtlasList)  # what it prints with ``--json``
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -115,7 +112,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.list:
         rows = rows_of(published_of(read_chapters(PROFILES / "atlas", options.runs, quick=False)))
         if options.json:
-            answer("atlas-list", _listed(catalogue, rows), ANSWERS["atlas-list"][0])
+            answer(_listed(catalogue, rows))
         else:
             _list(catalogue, rows, terminal_width() or DEFAULT_WIDTH)
         return 0
@@ -131,7 +128,7 @@ def execute(options: argparse.Namespace) -> int:
     record_file = options.runs / RECORD
     with Display(quiet=options.json) as display:
         if options.no_run:
-            record = read_record(record_file)
+            record = read_sittings(record_file)
         else:
             sitting = begin(options.quick, workers)
             try:
@@ -157,7 +154,7 @@ def execute(options: argparse.Namespace) -> int:
     text = summary(shown, record, problems, quick=options.quick)
     (site / "summary.md").write_text(text, encoding="utf-8")
     if options.json:
-        answer("atlas", {"site": str(page), **data.plain()}, ANSWERS["atlas"][0])
+        answer(Atlas.over(data, site=str(page)))
     else:
         write_stdout(fitted(brief(shown, record, problems, page, quick=options.quick)))
     return _exit_code(data.claims, problems)

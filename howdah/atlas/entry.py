@@ -7,10 +7,13 @@ The help of howdah loads this module, so it imports the atlas in its functions.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from howdah.hooks import CommandEntry
+
+if TYPE_CHECKING:
+    from howdah.command.shape import CommandAnswer
 
 
 def _add_parser(commands: argparse._SubParsersAction[Any]) -> None:
@@ -19,7 +22,7 @@ def _add_parser(commands: argparse._SubParsersAction[Any]) -> None:
     add_parser(commands)
 
 
-def _answers() -> Mapping[str, tuple[int, type[Any]]]:
+def _answers() -> Iterable[type[CommandAnswer]]:
     from howdah.atlas.command import ANSWERS
 
     return ANSWERS

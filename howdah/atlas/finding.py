@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was learnt: sentences that stand on published claims and fall with their verdicts (reports/atlas/findings)."""
+"""What was learnt: sentences that stand on published claims and fall with their verdicts (reports/atlas/findings), with
+numbers by reference to claims that measured them: ``{profile/claim}``, ``{profile/claim.ratio}``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from howdah.atlas.quote import QuoteError, quoted, references
 from howdah.atlas.source import Keys, section_of, yaml_of
 from howdah.atlas.verdict import Word
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
-from howdah.errors import ProfileError, nearest
+from howdah.errors import ProfileError, meant
+from howdah.number import significant
 from howdah.profile.field import Section
 from howdah.profile.source import Document
-from howdah.record.claims import ClaimRow
+from howdah.record.claims import ClaimRow, PointRow, SampleRow
 
 Status = Literal["holds", "cured", "bites", "open"]
 Verdict = Literal["pass", "implemented", "differs", "depends", "fail", "unsupported"]
@@ -123,8 +125,7 @@ def read_findings(directory: Path, papers: Collection[str]) -> list[Statement]:
         section = section_of(PaperFindingsSection, data, document, ())
         place = document.place(("paper",))
         if section.paper not in papers:
-            near = nearest(section.paper, papers)
-            hint = f"did you mean {near}?" if near else f"the papers are {', '.join(papers)}"
+            hint = meant(section.paper, papers, f"the papers are {', '.join(papers)}")
             raise ProfileError(f"there is no paper {section.paper!r}", where=place, hint=hint)
         if section.paper in seen:
             hint = f"first at {seen[section.paper]}"
@@ -192,3 +193,104 @@ def _told(statement: Statement, rows: Mapping[str, ClaimRow]) -> Told:
 
 def _ground(name: str, row: ClaimRow) -> Ground:
     return Ground(name, row.verdict, row.says, row.entries, row.outdated)
+
+
+_REFERENCE = re.compile(r"\{([^{}]*)\}")
+_FORM = re.compile(r"([a-z0-9-]+/[a-z0-9-]+)(?:\.([a-z]+))?")
+# What a sample says beside its value: its spread, number, axes and the points that it is of.
+_BESIDE = re.compile(
+    r" ± [^ ,]+|, deterministic|, n = \d+|, rank correlation [-−\d.]+| at \d+ points| at [\w.]+ = .*"
+    r"| \([^()]*\)| \[[^\[\]]*\]|^(?:means )?from "
+)
+_TWICE = re.compile(r"^(.+) to \1$")
+_TYPED = re.compile(r"\d[\d.,]*\s*(?:%|times\b|BDPs?\b)")
+
+
+class QuoteError(ValueError):
+    """A reference that is none, or a number that is not there."""
+
+
+def references(text: str) -> list[tuple[str, str]]:
+    """Claims and fields that a sentence refers to. Raises QuoteError, also where a result is typed."""
+    found = []
+    for inside in _REFERENCE.findall(text):
+        form = _FORM.fullmatch(inside)
+        if form is None:
+            raise QuoteError(f"{{{inside}}} is not a reference: write {{profile/claim}} or {{profile/claim.field}}")
+        name, what = form[1], form[2] or "measured"
+        if what not in FIELDS:
+            raise QuoteError(f"{{{inside}}}: a claim has {', '.join(FIELDS)}, and no {what}")
+        found.append((name, what))
+    typed = _TYPED.search(_REFERENCE.sub("", text))
+    if typed:
+        raise QuoteError(f"{typed[0]!r} is typed: results are referred to, as {{profile/claim}}")
+    return found
+
+
+def quoted(text: str, rows: Mapping[str, ClaimRow]) -> str:
+    """A sentence with its numbers. Raises QuoteError where one is not there."""
+
+    def number(match: re.Match[str]) -> str:
+        ((name, what),) = references(match[0])
+        found = FIELDS[what](rows[name]) if name in rows else ""
+        if not found:
+            raise QuoteError(f"{name} has no {what}")
+        return found
+
+    return _REFERENCE.sub(number, text)
+
+
+def plain(text: str) -> str:
+    """``24.67 ± 0.15 %, n = 10`` as ``24.67 %``."""
+    return _TWICE.sub(r"\1", _BESIDE.sub("", text).strip())
+
+
+def _measured(row: ClaimRow) -> str:
+    return plain(row.measured.text) if row.measured else ""
+
+
+def _than(row: ClaimRow) -> str:
+    return _ends([each.than for each in _points(row) if each.than])
+
+
+def _ratio(row: ClaimRow) -> str:
+    ratios = sorted(
+        each.comparison.ratio
+        for each in _points(row)
+        if each.comparison is not None and each.comparison.ratio is not None
+    )
+    return " to ".join(dict.fromkeys(significant(each, 3) for each in (*ratios[:1], *ratios[-1:])))
+
+
+def _control(row: ClaimRow) -> str:
+    return plain(row.control.measured.text) if row.control and row.control.measured else ""
+
+
+def _expected(row: ClaimRow) -> str:
+    return row.expected.text.partition(" ± ")[0]
+
+
+def _where(row: ClaimRow) -> str:
+    return row.unknown.text if row.unknown else ""
+
+
+def _points(row: ClaimRow) -> list[PointRow]:
+    return row.measured.points if row.measured else []
+
+
+def _ends(samples: list[SampleRow]) -> str:
+    """``0.3 s to 12 s``: the least and the largest."""
+    ordered = sorted(samples, key=lambda each: each.mean or 0.0)
+    return " to ".join(dict.fromkeys(plain(each.text) for each in (*ordered[:1], *ordered[-1:])))
+
+
+# measured: the claim's number; than: that of the other side; ratio of the two; control: the number with the control;
+# expected: as the claim was written; where: what is said of the grid of what the paper leaves open.
+FIELDS: dict[str, Callable[[ClaimRow], str]] = {
+    "measured": _measured,
+    "than": _than,
+    "ratio": _ratio,
+    "control": _control,
+    "expected": _expected,
+    "where": _where,
+}

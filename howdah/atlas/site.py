@@ -16,12 +16,11 @@ from pydantic import Field
 from howdah import __version__
 from howdah.assets import Script
 from howdah.atlas.catalogue import ATLAS, Catalogue
-from howdah.atlas.cause import CLASSES
+from howdah.atlas.cause import CLASSES, ClaimTally, cause_of, tally
 from howdah.atlas.finding import STATUSES, Findings
-from howdah.atlas.record import Record
-from howdah.atlas.tally import ClaimTally, cause_of, tally
 from howdah.atlas.verdict import WORDS, claims_text, count, count_words, sentence, word
 from howdah.atlas.view import ClaimView, View, anchor_of
+from howdah.atlas.work import Record
 from howdah.errors import HowdahError, explain
 from howdah.number import counted, significant
 from howdah.place import REPORTS

@@ -93,38 +93,11 @@ class ClaimView:
         return self.data.verdict
 
     @property
-    def says(self) -> str:
-        return self.data.says
-
-    @property
-    def source(self) -> str:
-        return self.data.source or ""
-
-    @property
-    def why(self) -> str:
-        return self.data.why
-
-    @property
     def because(self) -> str:
         """Why it differs, as a sentence: shown only where the control proved it."""
         text = self.data.because.rstrip(".")
         proved = self.control is not None and self.control.verdict == "pass"
         return f"{text[:1].upper()}{text[1:]}." if text and self.verdict == "differs" and proved else ""
-
-    @property
-    def note(self) -> str:
-        """What a reader must know of its verdict; empty if there is nothing."""
-        return self.data.note
-
-    @property
-    def chosen_after(self) -> str:
-        """What its range was before a result was known, and why it was changed; empty if it was not."""
-        return self.data.chosen_after
-
-    @property
-    def contradiction(self) -> str:
-        """Title of the place where the paper contradicts itself, on which the claim hangs."""
-        return self.data.contradiction
 
     @property
     def expected_text(self) -> str:

@@ -19,7 +19,7 @@ from howdah.build.uml_kernel import Kernel, build_kernel, forget_kernels
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS
 from howdah.codec import encoded
 from howdah.default import DEFAULT_ENGINE
-from howdah.errors import EngineUnavailableError, HowdahError, UsageError, nearest
+from howdah.errors import EngineUnavailableError, HowdahError, UsageError, meant
 from howdah.number import counted
 from howdah.profile import Profile
 from howdah.profile.control import CONTROL_AXIS
@@ -162,10 +162,8 @@ def chosen_claims(profile: Profile, name: str | None) -> list[str]:
         assert name is not None
         return [name]
     what = f"the profile makes no claim {name!r}" if name else "the profile has no claim to bisect on"
-    close = nearest(name, known) if name else None
     hint = f"its claims are {', '.join(known)}" if known else "docs/claims.md says how to write one"
-    hint = f"did you mean {close}? {hint}" if close else hint
-    raise UsageError(what, where=str(profile.path), hint=hint)
+    raise UsageError(what, where=str(profile.path), hint=meant(name, known, hint, both=True) if name else hint)
 
 
 FORMAT = 1

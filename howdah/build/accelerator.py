@@ -13,6 +13,7 @@ from pathlib import Path
 from howdah.build.cache import Cache, content_key
 from howdah.build.cpio import Writer
 from howdah.errors import EngineUnavailableError
+from howdah.record.directory import write_json
 from howdah.scratch import scratch
 
 KVM = Path("/dev/kvm")
@@ -63,9 +64,7 @@ def tried(image: Path, cache: Cache) -> str | None:
         pass
     problem = why_no_kvm(image)
     place.parent.mkdir(parents=True, exist_ok=True)
-    written = place.with_suffix(f".{os.getpid()}")
-    written.write_text(json.dumps({"problem": problem}) + "\n")
-    written.replace(place)
+    write_json(place, {"problem": problem})
     return problem
 
 
@@ -82,21 +81,8 @@ def why_no_kvm(image: Path) -> str | None:
             archive.directory("dev")
             archive.close()
         command = [
-            QEMU,
-            *(
-                "-accel",
-                "kvm",
-                "-cpu",
-                "host",
-                "-smp",
-                "1",
-                "-m",
-                "512M",
-                "-nodefaults",
-                "-display",
-                "none",
-                "-no-reboot",
-            ),
+            *(QEMU, "-accel", "kvm", "-cpu", "host", "-smp", "1", "-m", "512M"),
+            *("-nodefaults", "-display", "none", "-no-reboot"),
             *("-serial", f"file:{console}", "-kernel", str(image), "-initrd", str(initrd)),
             *("-append", "console=ttyS0 panic=-1"),
         ]

@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from howdah.build.cache import Cache, file_sha256, locked
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.distribution import installing
 from howdah.errors import HowdahError
+from howdah.record.directory import write_json
 
 _APT = Path("/etc/apt")
 _OS_RELEASE = Path("/etc/os-release")
@@ -36,8 +37,8 @@ def configured_mirror() -> str | None:
     named = os.environ.get("HOWDAH_DEBIAN_MIRROR")
     if named:
         return named
-    codename = _codename()
-    return next((uri for uri, suites in apt_sources() if codename in suites), None) if codename else None
+    own = codename()
+    return next((uri for uri, suites in apt_sources() if own in suites), None) if own else None
 
 
 def debian_mirror() -> str:
@@ -56,20 +57,20 @@ def security_mirror() -> str:
     beside = os.environ.get("HOWDAH_DEBIAN_MIRROR")
     if beside and beside.rstrip("/").endswith("/debian"):
         return beside.rstrip("/") + "-security"
-    codename = _codename()
-    wanted = (f"{codename}-security", f"{codename}/updates")
+    own = codename()
+    wanted = (f"{own}-security", f"{own}/updates")
     found = (uri for uri, suites in apt_sources() if any(suite in wanted for suite in suites))
-    return next(found, _SECURITY) if codename else _SECURITY
+    return next(found, _SECURITY) if own else _SECURITY
 
 
-def _codename() -> str | None:
+def codename() -> str | None:
     """``bookworm`` on Debian 12; None on anything but Debian, whose mirrors would not carry Debian's suites."""
     try:
         release = _OS_RELEASE.read_text()
     except OSError:
         return None
-    codename = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
-    return codename[1] if codename and re.search(r"^ID=debian$", release, re.MULTILINE) else None
+    named = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
+    return named[1] if named and re.search(r"^ID=debian$", release, re.MULTILINE) else None
 
 
 def apt_sources(directory: Path | None = None) -> Iterator[tuple[str, list[str]]]:
@@ -91,6 +92,7 @@ def apt_sources(directory: Path | None = None) -> Iterator[tuple[str, list[str]]
                     yield uris[0], fields.get("Suites", "").split()
 
 
+SUITE = "trixie"  # of guests and machines
 SUITES = Path(__file__).with_name("kernel-suites.txt")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _PACKAGE = re.compile(r"linux-source-(?P<release>\d+\.\d+)")
@@ -230,9 +232,7 @@ class Archive:
                 problems = problems or error.tail[-3:]
             names = [name for name in self.ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
             offers = best_offers(self.ask("madison", *sorted(names))) if names else {}
-            written = self._offers.with_suffix(".new")
-            written.write_text(json.dumps([asdict(offer) for offer in offers.values()], indent=1) + "\n")
-            written.rename(self._offers)
+            write_json(self._offers, [asdict(offer) for offer in offers.values()])
             if not problems:
                 self.set_age(0)
         return problems
@@ -273,6 +273,12 @@ class Archive:
             )
         return file, found
 
+    def fetch_unpacked(self, offer: Offer, into: Path, log: Path, launcher: Path | None = None) -> None:
+        """Download a package, and leave what is in it. Raises as ``fetch`` does."""
+        file, _sha256 = self.fetch(offer, into, log, launcher)
+        run_logged(["dpkg-deb", "-x", str(file), str(into)], log)
+        file.unlink()
+
     def ask(self, *arguments: str) -> str:
         """What apt-cache(8) says of the index as it is."""
         command = ["apt-cache", *self._settings, *arguments]
@@ -305,6 +311,45 @@ class Archive:
 def source_lines(suites: Iterable[tuple[str, str]]) -> list[str]:
     """Lines of a sources.list(5)."""
     return [f"deb [signed-by={KEYRING}] {_KINDS[archive]()} {suite} main" for archive, suite in suites]
+
+
+def unpack_package(file: Path, into: Path, log: Path, failing: str, where: str, hint: str | None = None) -> None:
+    """The files of a Debian package. Raises HowdahError: that it is ``failing``, and dpkg-deb's words."""
+    try:
+        run_logged(["dpkg-deb", "-x", str(file), str(into)], log)
+    except CommandFailedError as error:
+        raise HowdahError(f"{failing}: " + " / ".join(error.tail[-3:]), where=where, hint=hint) from error
+
+
+def bootstrap(
+    target: Path,
+    options: Sequence[str],
+    packages: Sequence[str],
+    log: Path,
+    launcher: Path,
+    on_line: Callable[[str], None],
+    failing: str,
+    needs: Sequence[str] = ("mmdebstrap",),
+) -> None:
+    """A system of these packages by mmdebstrap, which ``needs`` these. Raises HowdahError: ``failing``, and why."""
+    mirror = configured_mirror()
+    command = ["mmdebstrap", *options, f"--include={','.join(packages)}", SUITE, str(target)]
+    try:
+        run_logged([*command, *([mirror] if mirror else [])], log, launcher=launcher, on_line=on_line)
+    except CommandFailedError as error:
+        said = [line for line in error.tail if line.startswith("E:") or "rror" in line] or error.tail
+        missing = error.status in (126, 127)
+        raise HowdahError(
+            "mmdebstrap is not installed" if missing else f"{failing}: " + " / ".join(said[-3:]),
+            where=mirror or "Debian's default mirror",
+            hint=installing(*needs) if missing else f"Is the mirror reachable? The full output is in {log}",
+        ) from error
+
+
+def listed_packages(file: Path) -> list[str]:
+    """Names of packages, one a line."""
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return sorted(line for line in lines if line and not line.startswith("#"))
 
 
 def _no_apt() -> HowdahError:

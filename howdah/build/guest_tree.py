@@ -16,19 +16,17 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.build.archive import configured_mirror
+from howdah.build.archive import SUITE, bootstrap, listed_packages
 from howdah.build.cache import Cache, Progress, content_key
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.supervise import run_logged
 from howdah.build.supply import supplied
 from howdah.build.tools import Tools, build_tools
-from howdah.distribution import installing
 from howdah.errors import HowdahError, UsageError
 from howdah.plan.plan import Plan
 from howdah.plan.quic import STACKS
 from howdah.traffic import TRAFFIC
 
 PACKAGES = Path(__file__).with_name("guest-packages.txt")
-SUITE = "trixie"
 _RECORD, COPYRIGHTS = "tree.json", "copyright"
 _SPACE_BYTES = 500 * 2**20
 _LAYOUT = "3"  # part of the key: raise it when _finish or the record changes
@@ -72,8 +70,7 @@ class GuestTree:
 
 
 def package_names(further: tuple[str, ...] = ()) -> list[str]:
-    lines = (line.strip() for line in PACKAGES.read_text(encoding="utf-8").splitlines())
-    return sorted({*(line for line in lines if line and not line.startswith("#")), *further})
+    return sorted({*listed_packages(PACKAGES), *further})
 
 
 def tree_key(further: tuple[str, ...] = ()) -> str:
@@ -125,34 +122,15 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
                 progress("guest tree: fetch and extract", step, 5)
 
     progress("guest tree: fetch and extract", 0, 5)
-    mirror = configured_mirror()
-    command = [
-        "mmdebstrap",
-        "--mode=chrootless",
-        "--variant=extract",
-        "--skip=cleanup/apt/cache,output/dev",
-        f"--include={','.join(package_names(further))}",
-        SUITE,
-        str(root),
-        *([mirror] if mirror else []),
-    ]
-    try:
-        run_logged(command, log, launcher=tools.launch, on_line=follow)
-        packages, sources = _versions(root), _sources(root)
-        keep_copyrights(root, directory / COPYRIGHTS)
-        _finish(root)
-        _compile_python(root, log, tools)
-        _index_libraries(root, log)
-        for name in _CACHES:
-            shutil.rmtree(root / name, ignore_errors=True)
-    except CommandFailedError as error:
-        said = [line for line in error.tail if line.startswith("E:") or "rror" in line] or error.tail
-        missing = error.status in (126, 127)
-        raise HowdahError(
-            "mmdebstrap is not installed" if missing else "the guest tree cannot be built: " + " / ".join(said[-3:]),
-            where=mirror or "Debian's default mirror",
-            hint=installing("mmdebstrap") if missing else f"Is the mirror reachable? The full output is in {log}",
-        ) from error
+    options = ("--mode=chrootless", "--variant=extract", "--skip=cleanup/apt/cache,output/dev")
+    bootstrap(root, options, package_names(further), log, tools.launch, follow, "the guest tree cannot be built")
+    packages, sources = _versions(root), _sources(root)
+    keep_copyrights(root, directory / COPYRIGHTS)
+    _finish(root)
+    _compile_python(root, log, tools)
+    _index_libraries(root, log)
+    for name in _CACHES:
+        shutil.rmtree(root / name, ignore_errors=True)
     named = content_key(json.dumps(packages, sort_keys=True))
     record = {"suite": SUITE, "sha256": named, "packages": packages, "sources": sources}
     (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.build.archive import debian_mirror, security_mirror
+from howdah.build.archive import SUITE, debian_mirror, security_mirror
 from howdah.build.bundle_file import FETCH, BundleFile
 from howdah.build.cache import Progress, content_key
-from howdah.build.guest_tree import COPYRIGHTS, SUITE, GuestTree
+from howdah.build.guest_tree import COPYRIGHTS, GuestTree
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.errors import HowdahError
 

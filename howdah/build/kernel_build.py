@@ -30,7 +30,7 @@ from howdah.build.supervise import CommandFailedError, Sandbox, mark, run_logged
 from howdah.build.tools import Tools, compiler_version, toolchain
 from howdah.codec import encoded
 from howdah.errors import HowdahError
-from howdah.profile.ready import module_information
+from howdah.linux.modinfo import module_information
 
 RECORD = "kernel.json"
 _EXPECTED_OBJECTS = 696  # Debian's 6.12; other releases differ a little, and nobody knows the rest beyond it
@@ -282,7 +282,7 @@ class KernelBuild:
         (probe / "probe.c").write_text('#include <linux/module.h>\nMODULE_LICENSE("GPL");\n')
         (probe / "Kbuild").write_text("obj-m := probe.o\n")
         self._make("modules cannot be built against this kernel", f"M={probe}", "modules")
-        vermagic = module_information(probe / "probe.ko").get("vermagic", "")
+        vermagic = module_information((probe / "probe.ko").read_bytes()).get("vermagic", "")
         shutil.rmtree(probe)
         return vermagic
 

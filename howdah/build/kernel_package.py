@@ -9,13 +9,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from howdah.build.archive import SUITES, Archive, Offer, all_offers, read_suites
+from howdah.build.archive import SUITES, Archive, Offer, all_offers, codename, read_suites
 from howdah.build.cache import Cache, Progress, content_key
-from howdah.build.supervise import run_logged
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
+from howdah.record.directory import write_json
 
-_OS_RELEASE = Path("/etc/os-release")
 _NAMES = {
     "linux-image": r"linux-image-(?P<release>{release})\.[0-9.]+(?:-[0-9]+|\+(?:deb|bpo)[0-9.]+)-amd64",
     "linux-headers": r"linux-headers-(?P<release>{release})\.[0-9.]+(?:-[0-9]+|\+(?:deb|bpo)[0-9.]+)-amd64",
@@ -59,10 +58,7 @@ def offers(archive: Archive, kind: str, release: str, *, all_suites: bool) -> li
     if found is None:
         found = _asked(archive, kind, release)
         if found:  # what is not there today may be there once the index was brought up to date
-            written = kept.with_suffix(".new")
-            record = {"state": state, "offers": [asdict(offer) for offer in found]}
-            written.write_text(json.dumps(record, indent=1) + "\n")
-            written.replace(kept)
+            write_json(kept, {"state": state, "offers": [asdict(offer) for offer in found]})
     usable = _usable_suites()
     return [offer for offer in found if all_suites or offer.suite in usable]
 
@@ -85,9 +81,8 @@ def _asked(archive: Archive, kind: str, release: str) -> list[Offer]:
 
 def _usable_suites() -> list[str]:
     """Suites up to this machine's own: kernel-suites.txt lists them oldest first."""
-    codename = re.search(r"^VERSION_CODENAME=(\w+)$", _OS_RELEASE.read_text(), re.MULTILINE)
     suites = [suite for _, suite in read_suites()]
-    own = [number for number, suite in enumerate(suites) if codename and suite.split("-")[0] == codename[1]]
+    own = [number for number, suite in enumerate(suites) if suite.split("-")[0] == codename()]
     return suites[: own[-1] + 1] if own else []
 
 
@@ -128,9 +123,7 @@ def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules
     def unpack(directory: Path, log: Path) -> None:
         for number, part in enumerate(parts):
             progress(f"fetch {part.package} {part.version}", number, len(parts))
-            file, _ = archive.fetch(part, directory, log, build_tools(cache).launch)
-            run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
-            file.unlink()
+            archive.fetch_unpacked(part, directory, log, build_tools(cache).launch)
         find_image(directory, offer.package)
         progress(f"fetch {offer.package} {offer.version}", len(parts), len(parts))
 
@@ -240,6 +233,4 @@ def _fetch_headers(archive: Archive, offer: Offer, directory: Path, log: Path) -
     if not kbuild:
         raise HowdahError(f"{offer.package} {offer.version} names no linux-kbuild package")
     for package in (offer.package, common, kbuild[0]):
-        file, _ = archive.fetch(Offer(package, offer.release, offer.version, offer.suite), directory, log)
-        run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
-        file.unlink()
+        archive.fetch_unpacked(Offer(package, offer.release, offer.version, offer.suite), directory, log)

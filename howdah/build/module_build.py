@@ -15,11 +15,12 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from howdah.build.compiler import first_error, known_change
 from howdah.build.kernel_make import INHERITED
+from howdah.build.stock_kernel import StockKernel
 from howdah.build.supervise import CommandFailedError, Sandbox, run_logged
+from howdah.build.uml_kernel import Kernel
 from howdah.errors import HowdahError
 from howdah.profile.ready import NAME_BYTES, registered_by
 from howdah.record.kernel_log import OWN_PREFIX
@@ -86,42 +87,8 @@ def oversized(build: Path, directory: Path, sandbox: Sandbox | None = None) -> I
                 break
 
 
-class Target(Protocol):
-    """``key`` names it in the cache; ``make(...)`` is a command that builds modules for it.
-
-    ``interface`` names all that modules are built against; None where only the kernel itself stands for it. It is in
-    ``places``.
-    """
-
-    @property
-    def key(self) -> str: ...
-
-    @property
-    def interface(self) -> str | None: ...
-
-    @property
-    def release(self) -> str: ...
-
-    @property
-    def image(self) -> Path: ...
-
-    @property
-    def image_sha256(self) -> str: ...
-
-    @property
-    def vermagic(self) -> str: ...
-
-    @property
-    def source_dir(self) -> Path: ...
-
-    @property
-    def build_dir(self) -> Path: ...
-
-    @property
-    def places(self) -> tuple[Path, ...]: ...
-
-    def make(self, *arguments: str) -> list[str]: ...
-
+# What modules are built for.
+Target = Kernel | StockKernel
 
 SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
 _LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")

@@ -21,8 +21,9 @@ from howdah.build.supervise import mark, sandbox_of
 from howdah.build.supply import supplied
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
+from howdah.linux.modinfo import module_information
 from howdah.place import MODULES
-from howdah.profile.ready import defect, module_information
+from howdah.profile.ready import defect
 from howdah.record.agent import ModuleRecord
 from howdah.record.kernel_log import OWN_PREFIX
 from howdah.record.run import ModuleOrigin
@@ -324,7 +325,7 @@ def _keep_results(directory: Path) -> None:
 
 def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
     try:
-        information = module_information(file)
+        information = module_information(file.read_bytes())
         wrong = defect(file) if source is None else None
     except OSError as error:
         raise HowdahError(f"the module cannot be read: {error.strerror}", where=str(file)) from error

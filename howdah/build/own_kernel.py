@@ -7,15 +7,16 @@ import re
 import subprocess
 from pathlib import Path
 
+from howdah.build.archive import unpack_package
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.kernel_image import read_image
 from howdah.build.kernel_package import ImagePackage, find_image, image_in
-from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.distribution import installing
 from howdah.errors import HowdahError
 
 _PACKAGE = b"!<arch>\n"
 _ARCHITECTURE = "amd64"
+_BROKEN = "this package does not unpack"
 _FIELDS = ("Package", "Version", "Architecture")
 _RELEASE = re.compile(r'#define UTS_RELEASE "([^"]+)"')
 _BYTES = 1500 * 2**20
@@ -60,7 +61,7 @@ def provide_own_headers(headers: Path, image: ImagePackage, progress: Progress, 
 
         def unpack(directory: Path, log: Path) -> None:
             progress(f"unpack {headers.name}", 0, 0)
-            _unpack(headers, directory, log)
+            unpack_package(headers, directory, log, _BROKEN, str(headers))
 
         root = cache.build("headers", key, unpack, needs_bytes=_BYTES)
         trees = [path for path in sorted((root / "usr/src").glob("*")) if (path / "Module.symvers").is_file()]
@@ -93,7 +94,7 @@ def _package(file: Path, progress: Progress, cache: Cache) -> ImagePackage:
 
     def unpack(directory: Path, log: Path) -> None:
         progress(f"unpack {file.name}", 0, 0)
-        _unpack(file, directory, log)
+        unpack_package(file, directory, log, _BROKEN, str(file))
         try:
             read_image(find_image(directory, file.name))
         except HowdahError as error:
@@ -115,13 +116,6 @@ def _fields(file: Path) -> dict[str, str]:
         raise HowdahError(f"this package cannot be read: {said[-1] if said else 'dpkg-deb fails'}", where=str(file))
     found = dict(line.split(": ", 1) for line in answer.stdout.splitlines() if ": " in line)
     return {name: found.get(name, "unknown") for name in _FIELDS}
-
-
-def _unpack(file: Path, directory: Path, log: Path) -> None:
-    try:
-        run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
-    except CommandFailedError as error:
-        raise HowdahError("this package does not unpack: " + " / ".join(error.tail[-2:]), where=str(file)) from error
 
 
 def _bare(image: Path, modules: Path | None) -> ImagePackage:

@@ -10,9 +10,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.build.archive import Archive, Offer, release_order
+from howdah.build.archive import Archive, Offer, release_order, unpack_package
 from howdah.build.cache import Cache, Progress, file_sha256
-from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 
@@ -134,12 +133,7 @@ def _releases_here(cache: Cache) -> set[str]:
 
 def _unpack(package: Path, offer: Offer, directory: Path, log: Path) -> None:
     whole = directory / "package"
-    try:
-        run_logged(["dpkg-deb", "-x", str(package), str(whole)], log)
-    except CommandFailedError as error:
-        raise HowdahError(
-            f"{package.name} does not unpack: " + " / ".join(error.tail[-3:]), where=offer.suite
-        ) from error
+    unpack_package(package, whole, log, f"{package.name} does not unpack", offer.suite)
     archive = whole / "usr/src" / f"{offer.package}.tar.xz"
     if not archive.is_file():
         raise HowdahError(f"{package.name} holds no {archive.name}", where=offer.suite)

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from howdah.build.kernel_package import ImagePackage, headers_of, provide_image
 from howdah.build.own_kernel import provide_own, provide_own_headers
 from howdah.distribution import installing
 from howdah.errors import HowdahError
-from howdah.profile.ready import module_information
+from howdah.linux.modinfo import module_information, modules_needed
 
 _PREFIX = "debian-"
 _LAYOUT = "2"  # part of every key: raise it when the files of an entry change
@@ -142,22 +143,15 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
     """Write modules.cpio with the wanted modules, unpacked, and their indexes; return the kernel's version magic."""
     root = directory / "root"
     there = root / "lib/modules" / package.release
-    available = {module_name(file): file for file in (package.modules / "kernel").rglob("*.ko*") if ".ko" in file.name}
-    wanted = [name for name, file in available.items() if _is_wanted(file.relative_to(package.modules / "kernel"))]
-    chosen: dict[str, bytes] = {}
+    kept = package.modules / "kernel"
+    available = modules_by_name(kept)
+    wanted = [name for name, file in available.items() if _is_wanted(file.relative_to(kept))]
     vermagic = ""
-    while wanted:
-        name = wanted.pop()
-        if name in chosen:
-            continue
-        content = unpacked(available[name])
-        chosen[name] = content
-        place = there / "kernel" / available[name].relative_to(package.modules / "kernel").parent / f"{name}.ko"
+    for name, content in with_needed(wanted, available).items():
+        place = there / "kernel" / available[name].relative_to(kept).parent / f"{name}.ko"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-        information = module_information(place)
-        vermagic = information.get("vermagic", vermagic)
-        wanted += [one.replace("-", "_") for one in information.get("depends", "").split(",") if one]
+        vermagic = module_information(content).get("vermagic", vermagic)
     there.mkdir(parents=True, exist_ok=True)
     for index in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
         if (package.modules / index).is_file():  # a build of one's own need not have them
@@ -176,9 +170,27 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
     return vermagic
 
 
-def module_name(file: Path) -> str:
-    """What the kernel calls the module of a file, compressed or not."""
-    return file.name.partition(".ko")[0].replace("-", "_")
+def modules_by_name(directory: Path) -> dict[str, Path]:
+    """Files of the modules below a directory, compressed or not, by what the kernel calls each."""
+    files = (file for file in directory.rglob("*.ko*") if ".ko" in file.name)
+    return {file.name.partition(".ko")[0].replace("-", "_"): file for file in files}
+
+
+def with_needed(wanted: Iterable[str], available: Mapping[str, Path]) -> dict[str, bytes]:
+    """Content of the wanted modules, unpacked, each after those that it needs; what is not there is left out."""
+    chosen: dict[str, bytes] = {}
+
+    def choose(name: str) -> None:
+        if name in chosen or name not in available:
+            return
+        content = _unpacked(available[name])
+        for needed in modules_needed(content):
+            choose(needed)
+        chosen[name] = content
+
+    for name in wanted:
+        choose(name)
+    return chosen
 
 
 def _is_wanted(relative: Path) -> bool:
@@ -186,7 +198,7 @@ def _is_wanted(relative: Path) -> bool:
     return any(plain.match(pattern) for pattern in _WANTED)
 
 
-def unpacked(file: Path) -> bytes:
+def _unpacked(file: Path) -> bytes:
     content = file.read_bytes()
     if file.suffix == ".xz":
         return lzma.decompress(content)

@@ -103,19 +103,24 @@ def build_tools(cache: Cache) -> Tools:
     def compile_all(directory: Path, log: Path) -> None:
         (directory / MOUNT_POINT).mkdir()
         for program, (source, options) in _PROGRAMS.items():
-            command = ["gcc", "-O2", "-Wall", *options, "-o", str(directory / program), str(_SOURCES / source)]
-            try:
-                # What gcc leaves when it is killed goes with the entry that is not finished.
-                run_logged(command, log, environment={"TMPDIR": str(directory)})
-            except CommandFailedError as error:
-                raise HowdahError(
-                    "does not compile: " + " / ".join(error.tail[-3:]),
-                    where=str(_SOURCES / source),
-                    hint=f"The full output is in {log}. A missing header or library: {installing('gcc', 'libc6-dev')}",
-                ) from error
+            compile_c(_SOURCES / source, directory / program, log, *options)
         (directory / _NAMED).write_text(content_key(*(file_sha256(directory / program) for program in _PROGRAMS)))
 
     return load_tools(cache.build("tool", content_key(recipe, compiler_version()), compile_all))
+
+
+def compile_c(source: Path, target: Path, log: Path, *options: str) -> None:
+    """Compile a C program or library. Raises HowdahError where it does not compile."""
+    command = ["gcc", "-O2", "-Wall", *options, "-o", str(target), str(source)]
+    try:
+        # What gcc leaves when it is killed goes with the entry that is not finished.
+        run_logged(command, log, environment={"TMPDIR": str(target.parent)})
+    except CommandFailedError as error:
+        raise HowdahError(
+            "does not compile: " + " / ".join(error.tail[-3:]),
+            where=str(source),
+            hint=f"The full output is in {log}. A missing header or library: {installing('gcc', 'libc6-dev')}",
+        ) from error
 
 
 def load_tools(entry: Path) -> Tools:
@@ -132,17 +137,7 @@ def library(source: Path, cache: Cache) -> Path:
     name = f"{source.stem}.so"
 
     def compile_it(directory: Path, log: Path) -> None:
-        try:
-            options = ["-O2", "-Wall", "-shared", "-fPIC", f"-I{_HEADER.parent}"]
-            run_logged(
-                ["gcc", *options, "-o", str(directory / name), str(source)], log, environment={"TMPDIR": str(directory)}
-            )
-        except CommandFailedError as error:
-            raise HowdahError(
-                "does not compile: " + " / ".join(error.tail[-3:]),
-                where=str(source),
-                hint=f"The full output is in {log}. A missing header: {installing('gcc', 'libc6-dev')}",
-            ) from error
+        compile_c(source, directory / name, log, "-shared", "-fPIC", f"-I{_HEADER.parent}")
 
     key = content_key(compiler_version(), name, _HEADER.read_bytes(), source.read_bytes())
     return cache.build("preload", key, compile_it) / name

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,34 +156,6 @@ def load_kernel(directory: Path, **known: str) -> Kernel:
     raise HowdahError(
         "this built kernel is damaged", where=str(directory), hint=f"Remove it ('rm -r {directory}') to build it again."
     )
-
-
-def kernel_rows(cache: Cache | None = None) -> Iterator[dict[str, str | list[str]]]:
-    """Each kernel in the cache."""
-    for directory in (cache or Cache()).entries("kernel"):
-        kernel = load_kernel(directory)
-        yield {
-            "kernel": kernel.name,
-            "release": kernel.release,
-            "source": kernel.source,
-            "image_sha256": kernel.image_sha256,
-            "options_not_taken": list(kernel.options_not_taken),
-            "directory": str(directory),
-        }
-
-
-def built_kernels(cache: Cache | None = None) -> Iterator[dict[str, str]]:
-    """A row for each kernel in the cache, for ``howdah list kernels``."""
-    for directory in (cache or Cache()).entries("kernel"):
-        kernel = load_kernel(directory)
-        yield {
-            "kernel": kernel.name,
-            "release": kernel.release,
-            "source": kernel.source,
-            "image": kernel.image_sha256[:12],
-            "options not taken": " ".join(kernel.options_not_taken),
-            "directory": str(directory),
-        }
 
 
 # A command's runs take the kernels that it has prepared, whatever is done to a tree while they are made. A run is made

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -22,11 +21,15 @@ from howdah.place import REPORTS
 from howdah.plan.plan import Flow, Plan
 from howdah.profile.field import Section
 from howdah.profile.source import parse_yaml, read_text
+from howdah.record.model import FilePart
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Series, sample_run
 
 THRESHOLDS = REPORTS / "scores.yaml"
-PASS, FAIL, UNKNOWN = "pass", "fail", "unknown"
+PASS: Final = "pass"
+FAIL: Final = "fail"
+UNKNOWN: Final = "unknown"
+ScoreVerdict = Literal["pass", "fail", "unknown"]
 Name = Literal["tput", "rtt_med", "lock_on_bw", "loss_avoid", "fairness", "convergence_fairness"]
 _SHALLOW_PACKETS, _SHALLOW_BDP = 3, 0.1
 _ROUNDING = 1e-9  # a score of 100 need not be the last bit of it
@@ -65,8 +68,7 @@ class ThresholdFile(Section):
     scores: list[ScoreSection] = Field(min_length=1)
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(FilePart):
     """A score of a variant. ``values`` are those of its repetitions; ``why`` says why there is no verdict."""
 
     experiment: str
@@ -78,8 +80,8 @@ class Score:
     values: list[float]
     least: float | None
     source: str
-    verdict: str
-    why: str = ""
+    verdict: ScoreVerdict
+    why: str
 
 
 def read_thresholds(file: Path = THRESHOLDS) -> ThresholdFile:
@@ -123,13 +125,25 @@ def scores_of(experiment: Experiment, thresholds: ThresholdFile) -> list[Score]:
             value = statistics.median(values) if values else None
             least = threshold.least if threshold is not None else None
             verdict, why = _judged(value, least, len(runs), len(counting))
-            names = (experiment.name, kernel, algorithm, point, section.score)
-            source = threshold.source if threshold is not None else ""
-            found.append(Score(*names, value, values, least, source, verdict, why))
+            found.append(
+                Score(
+                    experiment=experiment.name,
+                    kernel=kernel,
+                    algorithm=algorithm,
+                    point=point,
+                    score=section.score,
+                    value=value,
+                    values=values,
+                    least=least,
+                    source=threshold.source if threshold is not None else "",
+                    verdict=verdict,
+                    why=why,
+                )
+            )
     return found
 
 
-def _judged(value: float | None, least: float | None, runs: int, counting: int) -> tuple[str, str]:
+def _judged(value: float | None, least: float | None, runs: int, counting: int) -> tuple[ScoreVerdict, str]:
     if value is None:
         return UNKNOWN, f"none of {runs} runs counts" if not counting else "the runs have no data for it"
     if least is None:

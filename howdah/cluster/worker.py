@@ -30,9 +30,9 @@ from howdah.codec import encoded
 from howdah.engine.engine_bundle import BUNDLE_VARIABLE
 from howdah.errors import HowdahError, explain, place_of
 from howdah.plan.plan import Plan
+from howdah.record.digest import remove_data
 from howdah.record.directory import RunDirectory
 from howdah.record.provenance import agent_sha256, analysis_sha256
-from howdah.record.retention import remove_data
 from howdah.record.run import read_record
 from howdah.work.experiment import begin_run
 from howdah.work.local import Makers, Making, failure

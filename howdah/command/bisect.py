@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from howdah.bisect.session import KernelTrial, Question, Session, chosen_claims
-from howdah.bisect.worktree import Found, find_repository
-from howdah.codec import encoded
-from howdah.command.answer import answer as print_answer
+from howdah.bisect.session import KernelTrial, Question, Session, Step, chosen_claims
+from howdah.bisect.worktree import find_repository
+from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_set_option, check_jobs, cores
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, UsageError
 from howdah.layout import fitted, write_stdout
 from howdah.profile import load
@@ -23,8 +22,14 @@ from howdah.work.display import Display
 FORMAT = 1
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("bisect")
+class Bisect(CommandAnswer, shape="bisect"):
+    first_bad: str | None
+    candidates: list[str]
+    steps: list[Step]
+    log: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="a kernel tree in git (default: here)")
     parser.add_argument("--good", metavar="REVISION", help="a commit on which the claim passes")
     parser.add_argument("--bad", metavar="REVISION", help="a commit on which it fails")
@@ -37,7 +42,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(
-        execute=execute,
         interrupted="the commits that were tried are kept; the same command goes on, --abandon drops them",
     )
 
@@ -73,32 +77,31 @@ def execute(options: argparse.Namespace) -> int:
         told = {each: tree.describe(each) for each in ([found.first_bad] if found.first_bad else found.candidates)}
         place = trial.experiment.path
         (place / "bisect.log").write_text(log, encoding="utf-8")
-        answer = {**_answer(found), "steps": encoded(session.steps), "log": str(place / "bisect.log")}
-        write_json(place / "bisect.json", {"format": FORMAT, "question": vars(question), **answer})
+        ended = Bisect(
+            first_bad=found.first_bad,
+            candidates=found.candidates,
+            steps=session.steps,
+            log=str(place / "bisect.log"),
+        )
+        write_json(place / "bisect.json", {"format": FORMAT, "question": vars(question), **ended.plain()})
         if options.json:
-            print_answer("bisect", answer)
+            answer(ended)
         else:
-            write_stdout(fitted(_text(found, told, answer)))
+            write_stdout(fitted(_text(ended, told)))
         with Display(quiet=options.json) as display:  # it may take minutes
             display.build("take the work tree and its objects away", 0, 0)
             session.close()
     return 0 if found.first_bad else ExitCode.INVALID
 
 
-def _answer(found: Found) -> dict[str, Any]:
-    return {"first_bad": found.first_bad, "candidates": found.candidates}
-
-
-def _text(found: Found, told: dict[str, str], answer: dict[str, Any]) -> str:
+def _text(found: Bisect, told: dict[str, str]) -> str:
     lines = []
     if found.first_bad:
         lines.append(f"{found.first_bad} is the first bad commit\n\n{told[found.first_bad]}\n")
     else:
         lines.append("the revisions that would decide were skipped; the first bad commit is one of")
         lines += [f"  {told[each].splitlines()[0]}" for each in found.candidates]
-    steps = answer["steps"]
-    skipped = sum(step["verdict"] == "skip" for step in steps)
-    lines.append(
-        f"{len(steps)} revisions tried{f', {skipped} of them skipped' if skipped else ''}; log: {answer['log']}"
-    )
+    skipped = sum(step.verdict == "skip" for step in found.steps)
+    told_skipped = f", {skipped} of them skipped" if skipped else ""
+    lines.append(f"{len(found.steps)} revisions tried{told_skipped}; log: {found.log}")
     return "\n".join(lines) + "\n"

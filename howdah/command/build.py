@@ -7,11 +7,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.build.bundle_file import MANIFEST, SIGNATURE, BundleFile, read_bundle
 from howdah.build.cache import Cache
 from howdah.build.supply import take
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
+from howdah.command.shape import CommandAnswer
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build_all
 from howdah.errors import HowdahError, UsageError
@@ -22,8 +25,11 @@ from howdah.work.display import Display
 from howdah.work.trust import ANSWER
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("build")
+class Build(CommandAnswer, shape="build"):
+    built: dict[str, str] = Field(description="what, and where it is")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel", default=DEFAULT_KERNEL, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
@@ -36,7 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument(ANSWER, action="store_true", help="take a bundle although nobody vouches for it")
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted="what is built is kept; the same command builds the rest")
+    parser.set_defaults(interrupted="what is built is kept; the same command builds the rest")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -52,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
             take(bundle, Cache())
         built = build_all(options.kernel, display.build)
     if options.json:
-        answer("build", {"built": {what: str(where) for what, where in built.items()}})
+        answer(Build(built=built))
     else:
         for what, where in built.items():
             write_stdout(f"{what}: {where}\n")

@@ -6,10 +6,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.build.bundle_file import read_bundle
 from howdah.build.inventory import collect
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
+from howdah.command.shape import CommandAnswer
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.bundling import make_bundle
 from howdah.errors import HowdahError, UsageError
@@ -21,8 +24,19 @@ from howdah.work.display import Display
 INCOMPLETE = 4
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("bundle")
+class BundleWritten(CommandAnswer, shape="bundle"):
+    bundle: str = Field(description="the file, or the directory that was filled")
+    digest: str = Field(description="SHA-256 of its bundle.json, which names all other files with theirs")
+    bytes: int
+
+
+class BundleSources(CommandAnswer, shape="bundle-sources"):
+    bundle: str
+    sources: str = Field(description="the directory that they were fetched into")
+    missing: list[str] = Field(description="what the mirror has not, with apt's reason")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help="the bundle: a file, or a directory to fill"
     )
@@ -44,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--sources", type=Path, metavar="DIR", help="write no bundle: fetch the sources that belong to the one in FILE"
     )
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted="what is built and packed is kept; the same command does the rest")
+    parser.set_defaults(interrupted="what is built and packed is kept; the same command does the rest")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -59,7 +73,7 @@ def execute(options: argparse.Namespace) -> int:
     files = [options.output] if options.output.is_file() else [f for f in options.output.rglob("*") if f.is_file()]
     written = sum(file.stat().st_size for file in files)
     if options.json:
-        answer("bundle", {"bundle": str(options.output), "digest": digest, "bytes": written})
+        answer(BundleWritten(bundle=str(options.output), digest=digest, bytes=written))
     else:
         write_stdout(f"{options.output}: {size(written)}\ndigest: {digest}\n")
     return 0
@@ -76,8 +90,7 @@ def _sources(options: argparse.Namespace) -> int:
     with Display(quiet=options.json) as display:
         missing = collect(bundle, options.sources.absolute(), display.build)
     if options.json:
-        found = {"bundle": str(options.output), "sources": str(options.sources), "missing": missing}
-        answer("bundle-sources", found)
+        answer(BundleSources(bundle=str(options.output), sources=str(options.sources), missing=missing))
         return INCOMPLETE if missing else 0
     for each in missing:
         write_stderr(f"howdah: not to be had: {each}\n")

@@ -11,6 +11,7 @@ from rich.console import Console
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, HowdahError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
@@ -22,8 +23,11 @@ from howdah.work.judged import judged_claims
 _SIGNS = {PASS: "✓", IMPLEMENTED: "✓", FAIL: "✕", DIFFERS: "≠", DEPENDS: "≈", UNSUPPORTED: "–", INVALID: "?"}
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("claims")
+class ClaimsJudged(ClaimsFile, CommandAnswer, shape="claims"):
+    """claims.json."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
     parser.add_argument(
         "--profile",
@@ -34,7 +38,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -48,7 +51,7 @@ def execute(options: argparse.Namespace) -> int:
         if found.profile is not None:  # claims.json has where it lies, to judge them again
             given = options.profile
             found.profile.file = written(given) if given is not None else from_here(found.profile.file)
-        answer("claims", found.plain())
+        answer(ClaimsJudged.over(found))
     else:
         print_claims(Console(highlight=False, soft_wrap=True), found)
     return ExitCode.DIFFERS if FAIL in {claim.verdict for claim in found.claims} else 0

@@ -24,8 +24,7 @@ from howdah.work.experiment import ExperimentDirectory
 from howdah.work.sweep_memory import useless_memories
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("clean")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unlisted", action="store_true", help="also runs that their experiment no longer lists")
     parser.add_argument("--all-runs", action="store_true", help="also every experiment below --runs")
     parser.add_argument(
@@ -37,7 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="also compress raw records of finished runs that an earlier release left as they were written",
     )
     add_runs_option(parser)
-    parser.set_defaults(execute=execute, interrupted="what was removed is gone; the same command removes the rest")
+    parser.set_defaults(interrupted="what was removed is gone; the same command removes the rest")
 
 
 def _remove(path: Path) -> None:

@@ -21,8 +21,7 @@ _LOOPBACK = "127.0.0.1"
 _DAYS = 365
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("cluster")
+def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     scheduler = actions.add_parser("scheduler", help="start the scheduler that gives runs to workers; Ctrl-C ends it")
     scheduler.add_argument(
@@ -46,9 +45,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     certificates.add_argument("directory", type=Path, metavar="DIR", help="where to write them")
     certificates.add_argument("--days", type=int, default=_DAYS, metavar="N", help="how long they hold (default: 365)")
     certificates.set_defaults(execute=_certificates)
-    attach = commands.add_parser("attach")
-    add_runs_option(attach)
-    attach.set_defaults(execute=_attach, interrupted=RUNS_KEPT)
+
+
+def attach_arguments(parser: argparse.ArgumentParser) -> None:
+    add_runs_option(parser)
+    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +98,7 @@ def _certificates(options: argparse.Namespace) -> int:
     return 0
 
 
-def _attach(options: argparse.Namespace) -> int:
+def attach_execute(options: argparse.Namespace) -> int:
     arguments, directory = attached(options.runs)
     _say(f"again: howdah {' '.join(arguments)}")
     os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # where it had them from a variable

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """``module`` below howdah/command has ``add_parser``; ``says`` is what ``howdah --help`` says."""
+    """``module`` below howdah/command has ``arguments``, which adds them to a parser, and ``execute``; a second command
+    of a module has functions whose names begin with ``prefix``. ``says`` is what ``howdah --help`` says."""
 
     module: str
     says: str
+    prefix: str = ""
 
 
 # In the order of the messages; `howdah --help` has its own (parser.py).
@@ -47,12 +49,12 @@ COMMANDS = {
     "explain": Command("explain", "say what a recorded transfer shows: capture, log or qlog of any machine"),
     "export": Command("export", "write a run's data for another tool; needs no kernel"),
     "pack": Command("pack", "write runs or experiments as one file that can be mailed"),
-    "unpack": Command("pack", "write the content of a pack to a new directory"),
+    "unpack": Command("pack", "write the content of a pack to a new directory", "unpack_"),
     "serve": Command("serve", "serve all runs by a Prometheus on loopback"),
     "exporter": Command("exporter", "export the live state of this machine's TCP and queues to Prometheus"),
     "machines": Command("machines", "start, set up, use and stop several machines, virtual or your own"),
     "cluster": Command("cluster", "start a scheduler, or workers that make runs for other machines"),
-    "attach": Command("cluster", "continue a command that was interrupted while its cluster kept working"),
+    "attach": Command("cluster", "continue a command that was interrupted while its cluster kept working", "attach_"),
     "doctor": Command("doctor", "show what each engine lacks on this machine, and the remedy"),
     "clean": Command("clean", "remove leftovers; with options also old runs or the built kernels"),
     "completion": Command("completion", "print the script that completes commands, options and names"),
@@ -79,14 +81,14 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser], words: Collection[str] | None) -> None:
     """Every command by its name; those among ``words`` with their arguments. ``None`` stands for all of them."""
-    wanted = {command.module for name, command in COMMANDS.items() if words is None or name in words}
     for name, command in COMMANDS.items():
-        if name in commands.choices:
-            continue  # its module has two of them
-        if command.module in wanted:
-            importlib.import_module(f"howdah.command.{command.module}").add_parser(commands)
-        else:
-            commands.add_parser(name)
+        parser = commands.add_parser(name)
+        if words is None or name in words:
+            module = importlib.import_module(f"howdah.command.{command.module}")
+            execute = getattr(module, f"{command.prefix}execute", None)
+            if execute is not None:  # where none is, actions of the command have theirs
+                parser.set_defaults(execute=execute)
+            getattr(module, f"{command.prefix}arguments")(parser)
     if _may_be_added(words):
         _add_extensions(commands, words)
 

@@ -19,10 +19,9 @@ fish:
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("completion", epilog=_HOW)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _HOW
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from howdah.build.supply import bundles, installed
 from howdah.command.answer import answer
 from howdah.command.build import signer_of
 from howdah.command.common import add_json_option
+from howdah.command.shape import CommandAnswer
 from howdah.distribution import installing
 from howdah.engine import host
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
@@ -37,16 +37,18 @@ _OLD_DAYS = 180
 _LIMIT_S = 5.0  # nobody waits longer to be told what is wrong
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("doctor")
+class Doctor(CommandAnswer, shape="doctor"):
+    checks: list[EngineCheck]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     checks = examine()
     if options.json:
-        answer("doctor", {"checks": [dataclasses.asdict(check) for check in checks]})
+        answer(Doctor(checks=checks))
         return 0
     console = Console(highlight=False, soft_wrap=True)
     width = terminal_width() or DEFAULT_WIDTH

@@ -6,16 +6,29 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.command.answer import answer
 from howdah.command.common import RESULTS, add_json_option
 from howdah.command.parser import section
+from howdah.command.shape import CommandAnswer
 from howdah.errors import UsageError
 from howdah.explain.page import write_page
 from howdah.explain.read import MOST_FLOWS, Read, read_files
-from howdah.explain.shown import Explain, shown_flow, shown_joined
+from howdah.explain.shown import ExplainedFlow, JoinedShape, shown_flow, shown_joined
 from howdah.explain.words import sentence, text
 from howdah.layout import write_stdout
 from howdah.work.display import Display
+
+
+class Explain(CommandAnswer, shape="explain"):
+    found: list[str] = Field(description="a sentence for each flow")
+    flows: list[ExplainedFlow]
+    joined: list[JoinedShape]
+    problems: list[str] = Field(description="what is wrong with the files")
+    others: int = Field(description="connections that are not shown")
+    page: str | None
+
 
 _EXAMPLES = """\
 It reads pcap and pcapng, tcp_probe as text, the output of ss -tin, iperf3's JSON and qlog; gzip, xz and zstd as well.
@@ -26,8 +39,8 @@ It reads pcap and pcapng, tcp_probe as text, the output of ss -tin, iperf3's JSO
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("explain", epilog=_EXAMPLES)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EXAMPLES
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a recording of one or more transfers")
     results = section(parser, RESULTS)
     results.add_argument("--flows", type=int, default=5, metavar="N", help="the N flows with most data (default: 5)")
@@ -35,7 +48,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--page", type=Path, default=None, metavar="FILE", help="also write an HTML page with pictures"
     )
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -46,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.page is not None:
         write_page(read.flows, read.joined, read.problems, options.page)
     if options.json:
-        answer("explain", _answer(read, options.page))
+        answer(_answer(read, options.page))
         return 0
     write_stdout(text(read.flows, read.problems, read.others, read.joined))
     if options.page is not None:

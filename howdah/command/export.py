@@ -10,6 +10,7 @@ from typing import cast
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.errors import HowdahError, UsageError
 from howdah.export.flent import write_flent
 from howdah.export.pcapng import write_pcapng
@@ -20,6 +21,7 @@ from howdah.hooks import WriteRun
 from howdah.layout import write_stderr, write_stdout
 from howdah.library.data import Data
 from howdah.library.files import Format, write_tables
+from howdah.record.model import FilePart
 from howdah.record.result import Run
 from howdah.work.display import Display
 from howdah.work.experiment import find
@@ -40,8 +42,18 @@ pcapng: the run's captures in one file, with comments that name path, flow and e
 qlog: window, RTT and state of each flow as events of QUIC's recovery"""
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("export")
+class PassedOver(FilePart):
+    what: str
+    where: str | None
+
+
+class Export(CommandAnswer, shape="export"):
+    format: str
+    written: list[str]
+    passed_over: list[PassedOver]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", default="latest", help="a run or an experiment (default: latest)")
     parser.add_argument(
         "--format",
@@ -64,7 +76,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -87,9 +98,8 @@ def execute(options: argparse.Namespace) -> int:
             directory.rmdir()
         raise refused[0] if refused else HowdahError("the experiment has no runs", where=str(path))
     if options.json:
-        passed_over = [{"what": error.what, "where": error.where} for error in refused]
-        files = [str(file) for file in written]
-        answer("export", {"format": form, "written": files, "passed_over": passed_over})
+        passed_over = [PassedOver(what=error.what, where=error.where) for error in refused]
+        answer(Export(format=form, written=[str(file) for file in written], passed_over=passed_over))
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: passed over: {error}\n" for error in refused))

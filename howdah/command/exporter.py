@@ -9,10 +9,8 @@ from howdah.errors import HowdahError
 from howdah.publish.exporter import AddressError, add_arguments, serve
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("exporter")
+def arguments(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

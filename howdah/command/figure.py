@@ -8,12 +8,16 @@ import csv
 import io
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
+from howdah.command.shape import CommandAnswer
 from howdah.errors import HowdahError, UsageError
 from howdah.layout import folded, terminal_width, write_stderr, write_stdout
 from howdah.record.directory import write_whole
-from howdah.record.drawn import add_drawn
+from howdah.record.index import add_drawn
+from howdah.record.model import FilePart
 from howdah.record.result import Experiment
 from howdah.report.paper import (
     FORMATS,
@@ -35,11 +39,25 @@ from howdah.work.results import read_results
 _COLUMN = "3.4in"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "figure",
-        description=f"Draw figures for a paper: {'; '.join(f'{name} ({what})' for name, what in NAMES.items())}.",
-    )
+class Figure(CommandAnswer, shape="figure"):
+    written: list[str]
+    beside: list[str] = Field(description="captions, and with --data what is drawn as CSV")
+    passed_over: dict[str, str]
+
+
+class FigureToDraw(FilePart):
+    figure: str
+    shows: str
+    problem: str | None
+
+
+class FigureList(CommandAnswer, shape="figure-list"):
+    figures: list[FigureToDraw]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    figures = "; ".join(f"{name} ({what})" for name, what in NAMES.items())
+    parser.description = f"Draw figures for a paper: {figures}."
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument(
         "--figure",
@@ -84,7 +102,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def _found(runs: Path, name: str) -> Path:
@@ -127,8 +144,7 @@ def execute(options: argparse.Namespace) -> int:
     add_drawn(paths, "figure", _words(options, names, written, format_))
     beside = _beside(dict(zip(names, written, strict=True)), experiments, choice, with_data=options.data)
     if options.json:
-        told = {"written": [str(file) for file in written], "beside": [str(file) for file in beside]}
-        answer("figure", {**told, "passed_over": refused})
+        answer(Figure(written=[*map(str, written)], beside=[*map(str, beside)], passed_over=refused))
         return 0
     write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
@@ -166,8 +182,8 @@ def _beside(figures: dict[str, Path], experiments: list[Experiment], choice: Cho
 
 def _list(possible: dict[str, str | None], words: dict[str, str], as_json: bool) -> int:
     if as_json:
-        rows = [{"figure": name, "shows": words[name], "problem": problem} for name, problem in possible.items()]
-        answer("figure-list", {"figures": rows})
+        rows = [FigureToDraw(figure=name, shows=words[name], problem=why) for name, why in possible.items()]
+        answer(FigureList(figures=rows))
         return 0
     column = max(map(len, possible)) + 2
     for name, problem in possible.items():

@@ -4,61 +4,69 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from howdah.algorithm import ALGORITHMS, BASES
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, create_model
+
+from howdah.algorithm import ALGORITHMS, BASES, Algorithm
+from howdah.build.cache import Cache
 from howdah.build.kernel_source import patch_sets
-from howdah.build.uml_kernel import built_kernels
+from howdah.build.uml_kernel import Kernel, load_kernel
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.command.listed import DATA, stack_rows
+from howdah.command.shape import CommandAnswer
 from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, terminal_width, write_stdout
+from howdah.metric import Metric, known_metrics
 from howdah.number import counted
+from howdah.place import STACKS
+from howdah.profile.stack import read_stack, shipped_stacks
+from howdah.receiver import LINUX, RECEIVERS, Receiver
 from howdah.record.directory import experiment_indexes
+from howdah.record.model import FilePart
 from howdah.work.catalogue import GROUPS, ShippedProfile, entries, expected_s
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from howdah.work.results import Listed  # and pyarrow
+
 _BESIDE = 120  # columns from which a profile's description stands beside its name
 _COST = "The time beside a profile is expected of one core; runs are made side by side, one a core."
 _OVER_CUBIC = BASES["cubic"]
 
 
-@dataclass(frozen=True)
-class _List:
-    """One thing that can be listed: what it is, its rows for programs, and its lines for people."""
+class _Row(FilePart):
+    """Of a list, made of the attributes of what is listed."""
 
-    about: str
-    rows: Callable[[Path], list[Row]]
-    lines: Callable[[list[Row], int], list[str]] = records
+    model_config = ConfigDict(from_attributes=True)
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("list")
-    about = "; ".join(f"{name}: {each.about}" for name, each in _LISTS.items())
-    parser.add_argument("what", nargs="?", default="profiles", choices=list(_LISTS), metavar="WHAT", help=about)
-    add_runs_option(parser)
-    add_json_option(parser)
-    parser.set_defaults(execute=execute)
+def _called(what: str) -> Any:
+    """A field with the name of what is listed."""
+    return Field(validation_alias=AliasChoices(what, "name"))
 
 
-def _profiles(_runs: Path) -> list[Row]:
-    return [{"profile": each.profile, "group": each.group, **asdict(each)} for each in entries()]
+class ListedProfile(_Row):
+    profile: str
+    file: str = Field(description="below profiles/")
+    runs: int
+    core_s: float = Field(description="expected time of its runs on one core")
+    description: str
+    group: str
 
 
-def _profile_lines(rows: list[Row], width: int) -> list[str]:
+def _profile_lines(found: Sequence[ShippedProfile], width: int) -> list[str]:
     lines = [*folded(_COST, width), ""]
     about = {title: text for title, _, text in GROUPS}
-    for group, members in groupby(rows, lambda row: str(row["group"])):
-        found = [ShippedProfile(**{key: value for key, value in row.items() if key != "group"}) for row in members]
+    for group, grouped in groupby(found, lambda each: each.group):
+        members = list(grouped)
         lines += folded(f"{group}: {about[group]}" if group in about else group, width)
         facts = aligned(
-            [[f"  {each.profile}", counted(each.runs, "run"), expected_s(each.core_s)] for each in found], (1, 2)
+            [[f"  {each.profile}", counted(each.runs, "run"), expected_s(each.core_s)] for each in members], (1, 2)
         )
-        for fact, entry in zip(facts, found, strict=True):
+        for fact, entry in zip(facts, members, strict=True):
             if width >= _BESIDE:
                 lines += folded(entry.description, width, " " * (len(facts[0]) + 2), f"{fact}  ")
             else:
@@ -67,117 +75,202 @@ def _profile_lines(rows: list[Row], width: int) -> list[str]:
     return [*lines, "'howdah run NAME' runs one, 'howdah plan NAME' only prints what it would do."]
 
 
-def _algorithms(_runs: Path) -> list[Row]:
-    return [
-        {
-            "algorithm": name,
-            "kernel name": algorithm.kernel,
-            "module": algorithm.module or "",
-            "parameters": " ".join(f"{key}={value}" for key, value in algorithm.parameters.items()),
-            "summary": algorithm.summary,
-        }
-        for name, algorithm in ALGORITHMS.items()
-    ]
+class ListedAlgorithm(_Row):
+    algorithm: str = _called("algorithm")
+    kernel_name: str = Field(validation_alias=AliasChoices("kernel_name", "kernel"))
+    module: str | None
+    parameters: dict[str, str]
+    summary: str
 
 
-def _algorithm_lines(rows: list[Row], width: int) -> list[str]:
+def _algorithm_lines(found: Sequence[Algorithm], width: int) -> list[str]:
     """Plug-ins once: each is there over reno, and over cubic by its name with an ending."""
     own, plug_ins = [], []
-    for row in rows:
-        name, text = str(row["algorithm"]), str(row["summary"])
-        if ALGORITHMS[name].builtin:
-            own.append((name, text))
-        elif not (name.endswith(_OVER_CUBIC) and name.removesuffix(_OVER_CUBIC) in ALGORITHMS):
-            plug_ins.append((name, text.removesuffix("; then reno")))
+    for each in found:
+        if each.builtin:
+            own.append((each.name, each.summary))
+        elif not (each.name.endswith(_OVER_CUBIC) and each.name.removesuffix(_OVER_CUBIC) in ALGORITHMS):
+            plug_ins.append((each.name, each.summary.removesuffix("; then reno")))
     lines = ["Linux:", *glossary(own, width), ""]
     heading = f"modules of this project, followed by reno; NAME{_OVER_CUBIC} is followed by cubic:"
     lines += [*folded(heading, width), *glossary(plug_ins, width), ""]
     return [*lines, *folded("--json also has kernel names, modules and parameters.", width)]
 
 
-def _kernels(_runs: Path) -> list[Row]:
+class ListedKernel(_Row):
+    kernel: str = _called("kernel")
+    release: str
+    source: str
+    image_sha256: str
+    options_not_taken: tuple[str, ...]
+    directory: Annotated[str, BeforeValidator(str)]
+
+
+def built_kernels(cache: Cache) -> Iterator[Kernel]:
+    return map(load_kernel, cache.entries("kernel"))
+
+
+def _kernel_lines(found: Sequence[Kernel], width: int) -> list[str]:
     """Those in the cache, then those that a set of patches makes and nobody has built yet."""
-    built = list(built_kernels())
-    names = {row["kernel"] for row in built}
-    columns = dict.fromkeys(built[0] if built else ("kernel", "release", "source"), "")
-    return built + [
+    rows = [
+        {
+            "kernel": each.name,
+            "release": each.release,
+            "source": each.source,
+            "image": each.image_sha256[:12],
+            "options not taken": " ".join(each.options_not_taken),
+            "directory": str(each.directory),
+        }
+        for each in found
+    ]
+    columns = dict.fromkeys(rows[0] if rows else ("kernel", "release", "source"), "")
+    names = {each.name for each in found}
+    rows += [
         {**columns, "kernel": each.kernel, "release": each.release, "source": f"not built yet; {each.what}"}
         for each in patch_sets().values()
         if each.kernel not in names
     ]
+    return records(rows, width) if rows else []
 
 
-def _receiver_lines(rows: list[Row], width: int) -> list[str]:
+class ReceiverSource(_Row):
+    title: str
+    address: str | None
+
+
+class ListedReceiver(_Row):
+    receiver: str = _called("receiver")
+    emulated: bool
+    summary: str
+    sources: tuple[ReceiverSource, ...]
+
+
+def _receiver_lines(found: Sequence[Receiver], width: int) -> list[str]:
     """Behaviours, which of them are emulated, and after what: each source once, with those that follow it."""
-    lines = glossary(
-        [(str(row["receiver"]), f"{'emulated: ' if row['emulated'] else ''}{row['summary']}") for row in rows], width
-    )
+    lines = glossary([(each.name, f"{'emulated: ' if each.emulated else ''}{each.summary}") for each in found], width)
     followers: dict[str, list[str]] = {}
-    for row in rows:
-        for source in row["sources"]:
-            followers.setdefault(str(source["title"]), []).append(str(row["receiver"]))
-    lines += [
-        "",
-        "Emulated after:",
-        *glossary([(title, ", ".join(names)) for title, names in followers.items()], width),
+    for each in found:
+        for title, _address in each.sources:
+            followers.setdefault(title, []).append(each.name)
+    after = glossary([(title, ", ".join(names)) for title, names in followers.items()], width)
+    hint = "--json also has where the sources are; docs/receivers.md has what is in them."
+    return [*lines, "", "Emulated after:", *after, "", *folded(hint, width)]
+
+
+class ListedStack(_Row):
+    stack: str
+    summary: str
+    needs: list[str] = Field(description="programs that build it")
+
+
+def _stacks() -> Iterator[ListedStack]:
+    """The kernel's own, then those that are shipped."""
+    yield ListedStack(stack=LINUX, summary=RECEIVERS[LINUX].summary, needs=[])
+    for name in shipped_stacks():
+        section = read_stack(STACKS / f"{name}.yaml").section
+        yield ListedStack(stack=name, summary=section.summary, needs=list(section.needs))
+
+
+def _stack_lines(found: Sequence[ListedStack], width: int) -> list[str]:
+    shown = [
+        (each.stack, each.summary + (f"; built with {', '.join(each.needs)}" if each.needs else "")) for each in found
     ]
-    return [*lines, "", *folded("--json also has where the sources are; docs/receivers.md has what is in them.", width)]
-
-
-def _stack_lines(rows: list[Row], width: int) -> list[str]:
-    entries = []
-    for row in rows:
-        needs = f"; built with {', '.join(row['needs'])}" if row["needs"] else ""
-        entries.append((str(row["stack"]), f"{row['summary']}{needs}"))
     hint = "A profile names one in receiver.stack, or the YAML file of your own with a / in its path."
-    return [*glossary(entries, width), "", *folded(hint, width)]
+    return [*glossary(shown, width), "", *folded(hint, width)]
 
 
-def _metric_lines(rows: list[Row], width: int) -> list[str]:
-    return glossary([(str(row["metric"]), str(row["meaning"])) for row in rows], width)
+class ListedMetric(_Row):
+    metric: str = _called("metric")
+    unit: Annotated[str | None, BeforeValidator(lambda unit: unit or None)]
+    meaning: str
 
 
-def _runs_there(runs: Path) -> list[Row]:
+def _metric_lines(found: Sequence[Metric], width: int) -> list[str]:
+    return glossary([(each.name, each.meaning) for each in found], width)
+
+
+class ListedRun(_Row):
+    experiment: str
+    run: str
+    status: str
+    verdict: Annotated[str | None, BeforeValidator(lambda verdict: verdict or None)]
+    outdated: bool = Field(description="the verdict is from another version of the analysis")
+    changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is shown")
+
+
+def _runs_there(runs: Path) -> Iterator[Listed]:
     from howdah.work.results import listed  # and pyarrow
 
-    rows: list[Row] = []
     for index in experiment_indexes(runs):
-        if index.parent.is_symlink():
-            continue
-        rows.extend(
-            {"experiment": index.parent.name, "run": each.run, "status": each.status, "verdict": each.shown}
-            for each in listed(index.parent)
-        )
-    return rows
+        if not index.parent.is_symlink():
+            yield from listed(index.parent)
 
 
-def _run_lines(rows: list[Row], width: int) -> list[str]:
+def _run_lines(found: Sequence[Listed], width: int) -> list[str]:
     lines: list[str] = []
-    for experiment, members in groupby(rows, lambda row: str(row["experiment"])):
-        inner = [{key: value for key, value in row.items() if key != "experiment"} for row in members]
+    for experiment, members in groupby(found, lambda each: each.experiment):
+        inner = [{"run": each.run, "status": each.status, "verdict": each.shown} for each in members]
         lines += [experiment, *(f"  {line}" for line in records(inner, width - 2)[1:])]
     return lines
 
 
+@dataclass(frozen=True)
+class _List:
+    """One thing that can be listed: what it is, what finds it, a row of it for programs, and lines for people."""
+
+    about: str
+    found: Callable[[Path], Iterable[Any]]
+    row: type[_Row]
+    lines: Callable[[Sequence[Any], int], list[str]]
+
+
 _LISTS: dict[str, _List] = {
-    "profiles": _List("experiments that are shipped, with what they cost", _profiles, _profile_lines),
-    "algorithms": _List("congestion controls by the names that profiles use", _algorithms, _algorithm_lines),
-    "kernels": _List("those that were built here", _kernels),
-    "receivers": _List("how a receiver can acknowledge", DATA["receivers"], _receiver_lines),
-    "stacks": _List("other TCPs that can receive or send, real code", stack_rows, _stack_lines),
-    "metrics": _List("what is measured, for claims and figures", DATA["metrics"], _metric_lines),
-    "runs": _List("those below --runs", _runs_there, _run_lines),
+    "profiles": _List(
+        "experiments that are shipped, with what they cost", lambda _runs: entries(), ListedProfile, _profile_lines
+    ),
+    "algorithms": _List(
+        "congestion controls by the names that profiles use",
+        *(lambda _runs: ALGORITHMS.values(), ListedAlgorithm, _algorithm_lines),
+    ),
+    "kernels": _List("those that were built here", lambda _runs: built_kernels(Cache()), ListedKernel, _kernel_lines),
+    "receivers": _List(
+        "how a receiver can acknowledge", lambda _runs: RECEIVERS.values(), ListedReceiver, _receiver_lines
+    ),
+    "stacks": _List(
+        "other TCPs that can receive or send, real code", lambda _runs: _stacks(), ListedStack, _stack_lines
+    ),
+    "metrics": _List(
+        "what is measured, for claims and figures",
+        *(lambda _runs: known_metrics().values(), ListedMetric, _metric_lines),
+    ),
+    "runs": _List("those below --runs", _runs_there, ListedRun, _run_lines),
 }
 
 
+def _answer_of(what: str, row: type[_Row]) -> type[CommandAnswer]:
+    fields: dict[str, Any] = {what: (list[row], ...)}  # type: ignore[valid-type]
+    shape = {"shape": f"list-{what}"}
+    return create_model(
+        f"List{what.title()}", __base__=CommandAnswer, __module__=__name__, __cls_kwargs__=shape, **fields
+    )
+
+
+ANSWERS = {what: _answer_of(what, each.row) for what, each in _LISTS.items()}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    about = "; ".join(f"{name}: {each.about}" for name, each in _LISTS.items())
+    parser.add_argument("what", nargs="?", default="profiles", choices=list(_LISTS), metavar="WHAT", help=about)
+    add_runs_option(parser)
+    add_json_option(parser)
+
+
 def execute(options: argparse.Namespace) -> int:
+    what, chosen = options.what, _LISTS[options.what]
+    found = list(chosen.found(options.runs))
     if options.json:
-        answer(f"list-{options.what}", {options.what: DATA[options.what](options.runs)})
+        answer(ANSWERS[what](**{what: [chosen.row.model_validate(each) for each in found]}))
         return 0
-    chosen = _LISTS[options.what]
-    rows = chosen.rows(options.runs)
-    if not rows:
-        write_stdout(f"no {options.what} here\n")
-        return 0
-    write_stdout("\n".join(chosen.lines(rows, terminal_width() or DEFAULT_WIDTH)) + "\n")
+    lines = chosen.lines(found, terminal_width() or DEFAULT_WIDTH)
+    write_stdout("\n".join(lines or [f"no {what} here"]) + "\n")
     return 0

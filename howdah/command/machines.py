@@ -16,6 +16,7 @@ from howdah.build.tools import build_tools
 from howdah.command import run
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
+from howdah.command.shape import CommandAnswer
 from howdah.engine.machines.machine import MACHINE_SETS
 from howdah.errors import HowdahError, UsageError, nearest
 from howdah.layout import fitted, write_stderr, write_stdout
@@ -32,8 +33,11 @@ PROFILE = "machines-5mbit"
 Execute = Callable[[argparse.Namespace], int]
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("machines")
+class Machines(CommandAnswer, shape="machines"):
+    """Of 'howdah machines', by its action: what there is of it is in docs/json.md."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     texts: dict[str, tuple[str, Execute]] = {
         "inventory": (
@@ -82,7 +86,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]) -> int:
     if options.json:
-        answer("machines", value)
+        answer(Machines(**value))
     else:
         write_stdout(fitted("\n".join(lines) + "\n", whole="next: "))
     return 0
@@ -156,7 +160,7 @@ def _run(options: argparse.Namespace) -> int:
             found = provision(directory, build_tools(Cache()).launch, progress)
             write_stderr("\n".join(_provisioned_lines(found)) + "\n")
             os.environ[MACHINE_SETS] = str(options.machine_sets.resolve())
-            arguments = ["run", options.profile, "--engine", "machines", "--machines", str(options.file), *options.rest]
+            arguments = [options.profile, "--engine", "machines", "--machines", str(options.file), *options.rest]
             return _howdah([*arguments, *(["--json"] if options.json else [])])
         finally:
             if not is_up:
@@ -165,11 +169,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _howdah(arguments: list[str]) -> int:
     """``howdah run`` within this process: the machines end with it."""
-    parser = argparse.ArgumentParser(prog="howdah")
-    run.add_parser(parser.add_subparsers())
-    options = parser.parse_args(arguments)
-    code: int = options.execute(options)
-    return code
+    parser = argparse.ArgumentParser(prog="howdah run")
+    run.arguments(parser)
+    return run.execute(parser.parse_args(arguments))
 
 
 def _status(options: argparse.Namespace) -> int:

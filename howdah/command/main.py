@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from howdah import __version__
-from howdah.command.answer import answer
+from howdah.command.answer import answer_error
 from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
@@ -189,7 +189,7 @@ def _interrupted(kept: str, *, as_data: bool) -> int:
 def _answer(what: str, where: str | None, hint: str | None) -> None:
     """Print the object of an error. An output that is full or closed hears nothing: standard error has it, too."""
     with contextlib.suppress(OSError), _reader_may_leave():
-        answer("error", {"error": {"what": what, "where": where, "hint": hint}})
+        answer_error(what, where, hint)
         sys.stdout.flush()
 
 

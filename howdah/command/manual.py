@@ -9,15 +9,17 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from howdah import __version__
 from howdah.command.main import build_parser
-from howdah.command.parser import EXIT_CODES, commands_of, entries_of, grouped
+from howdah.command.parser import EXIT_CODES, commands_of, entries_of, every_parser, grouped
 from howdah.generated import docs_of, keep_current
 
 PAGE = Path("man") / "howdah.1"
+_COMMON = 4  # the fewest commands whose option is told once for all
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
@@ -45,10 +47,12 @@ def page(parser: argparse.ArgumentParser, environment: str) -> str:
         "Each command below has the same text under",
         '.BR "howdah \\fICOMMAND\\fB \\-\\-help" .',
     ]
+    shared = _shared(parser)
     for title, entries in grouped(commands):
         lines.append(f".SH {_text(title).upper()}")
         for entry in entries:
-            lines += _command(f"howdah {entry.dest}", commands.choices[entry.dest])
+            lines += _command(f"howdah {entry.dest}", commands.choices[entry.dest], shared)
+    lines += [".SH COMMON OPTIONS", "These mean the same in each command that names them.", *_options(shared)]
     lines.append(".SH ENVIRONMENT")
     for name, says, otherwise in _variables(environment):
         lines += [".TP", f".B {name}", f"{_text(says)} (otherwise: {_text(otherwise)})"]
@@ -58,24 +62,39 @@ def page(parser: argparse.ArgumentParser, environment: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+def _shared(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
+    """The options that several commands have in the same words, each as it is called, and its help."""
+    told = Counter(each for one in every_parser(parser) for each in map(_told, _arguments(one)))
+    return [each for each, times in told.items() if times >= _COMMON and each[0].startswith("\\fB")]
+
+
+def _told(action: argparse.Action) -> tuple[str, str]:
+    return _called(action), _text(_help(action))
+
+
+def _options(told: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for called, words in told:
+        yield from (".TP", f".{called[2]} {called}", words)
+
+
+def _command(name: str, parser: argparse.ArgumentParser, shared: Collection[tuple[str, str]]) -> Iterator[str]:
     yield f".SS {_text(name)}"
     yield f".B {_text(name)}"
     yield from _synopsis(parser)
     yield ".PP"
     yield from _paragraphs(parser.description)
     inner = commands_of(parser)
-    for action in _arguments(parser):
-        if action is not inner:
-            yield ".TP"
-            yield f".{'B' if action.option_strings else 'I'} {_called(action)}"
-            yield _text(_help(action))
+    told = [_told(action) for action in _arguments(parser) if action is not inner]
+    yield from _options(each for each in told if each not in shared)
+    if common := [each[0] for each in told if each in shared]:
+        yield ".PP"
+        yield f"Common options: {'; '.join(common)}."
     if parser.epilog:
         yield ".PP"  # what follows an option without it belongs to that option
         yield from _paragraphs(parser.epilog)
     if inner is not None:
         for entry in entries_of(inner).values():
-            yield from _command(f"{name} {entry.dest}", inner.choices[entry.dest])
+            yield from _command(f"{name} {entry.dest}", inner.choices[entry.dest], shared)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
@@ -86,9 +105,16 @@ def _arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """What must be given and what has a place; the other options are listed below."""
+    optional = False
     for action in _arguments(parser):
-        written = _called(action, short=True)
-        yield written if action.required else f"[{written}]"
+        if action.option_strings and not action.required:
+            optional = True
+        else:
+            written = _called(action, short=True)
+            yield written if action.required else f"[{written}]"
+    if optional:
+        yield "[\\fIOPTION\\fR ...]"
 
 
 def _called(action: argparse.Action, *, short: bool = False) -> str:

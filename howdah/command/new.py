@@ -14,6 +14,7 @@ from typing import Any
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.command.parser import section
+from howdah.command.shape import CommandAnswer
 from howdah.errors import HowdahError, ProfileError, nearest
 from howdah.layout import write_stdout
 from howdah.profile import Profile
@@ -92,12 +93,19 @@ _QUESTIONS = (
 _SWEPT = ("algorithms", "reverse_rate", "loss", "sizes")
 
 
+class New(CommandAnswer, shape="new"):
+    profile: str
+    name: str
+    runs: int
+    core_s: float
+
+
 def _option(question: _Question) -> str:
     return "algorithm" if question.field == "algorithms" else question.field.replace("_", "-")
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("new", epilog=_EXAMPLES)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EXAMPLES
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the experiment, and of the file NAME.yaml")
     path = section(parser, "path")
     path.add_argument(
@@ -129,7 +137,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         )
     parser.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: ./NAME.yaml)")
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted="no profile was written")
+    parser.set_defaults(interrupted="no profile was written")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -139,7 +147,7 @@ def execute(options: argparse.Namespace) -> int:
     profile = _twin(options, name, file) if options.recordings else write(_answered(options, name, asks), file)
     core_s = profile_core_s(profile)
     if options.json:
-        answer("new", {"profile": str(file), "name": name, "runs": len(profile.cells()), "core_s": core_s})
+        answer(New(profile=str(file), name=name, runs=len(profile.cells()), core_s=core_s))
     else:
         write_stdout(_told(profile, file, core_s))
     return 0

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 from howdah.cluster.opened import executor_at
-from howdah.codec import encoded
 from howdah.command.answer import answer
 from howdah.command.common import (
     add_cluster_options,
@@ -20,19 +19,18 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
-from howdah.command.nightly_shapes import ListedCell, NightlyList
+from howdah.command.shape import CommandAnswer
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ExitCode, HowdahError, UsageError, nearest
 from howdah.extension import extensions
 from howdah.hooks import NameProfiles
 from howdah.layout import fitted, terminal_width, write_stdout
-from howdah.nightly.cell import CellResult
-from howdah.nightly.claims import compare_claims, gone_claims
+from howdah.nightly.change import CellResult
 from howdah.nightly.commits import CommitSpan, Range, check_engine, compare_commits
-from howdah.nightly.comparison import compare_sheets, gone_cells
-from howdah.nightly.night import Night
+from howdah.nightly.comparison import compare_claims, compare_sheets, gone_cells, gone_claims
+from howdah.nightly.night import Night, NightFile
 from howdah.nightly.output import write_copies, write_night
-from howdah.nightly.power import check_provable, power_of
+from howdah.nightly.power import PlantedRow, check_provable, power_of
 from howdah.nightly.sheet import Baseline, NightSheet
 from howdah.nightly.suite import (
     Suite,
@@ -48,6 +46,7 @@ from howdah.nightly.work import explain as explain_experiment
 from howdah.nightly.work import make
 from howdah.number import counted
 from howdah.place import PROFILES
+from howdah.record.model import FilePart
 from howdah.record.provenance import now
 from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
@@ -55,8 +54,42 @@ from howdah.work.display import Display
 _SUITE = "nightly"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("nightly")
+class ListedCell(FilePart):
+    id: str
+    experiment: str
+    cell: str
+    repetitions: int
+
+
+class NightlyList(CommandAnswer, shape="nightly-list"):
+    suite: str
+    cells: list[ListedCell]
+
+
+class NightlyAccept(CommandAnswer, shape="nightly-accept"):
+    baseline: str
+    experiments: list[str]
+    not_built: list[str]
+    runs_that_do_not_count: int
+
+
+class NightlyPower(CommandAnswer, shape="nightly-power"):
+    suite: str
+    cells: int
+    tests: int
+    measured: int
+    trials: int
+    repetitions: list[int]
+    accepted: list[bool]
+    rows: list[PlantedRow]
+    left_out: list[str]
+
+
+class Nightly(NightFile, CommandAnswer, shape="nightly"):
+    night: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "suite", nargs="?", default=_SUITE, help="a suite file, or the name of one in profiles/suites (nightly)"
     )
@@ -116,7 +149,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
+    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -178,7 +211,7 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
     place = write_night(night)
     write_copies(night, options.ktap, options.mail)
     if options.json:
-        answer("nightly", {"night": str(place), **night.file().plain()})
+        answer(Nightly.over(night.file(), night=str(place)))
     else:
         commits = night.span.text() if isinstance(night.span, CommitSpan) else ""
         write_stdout(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
@@ -310,8 +343,14 @@ def _accept(
         baseline.accept(sheet, part=wanted[name] is not None)
     unbuilt = [name for name, sheet in sheets.items() if sheet.problem is not None]
     if options.json:
-        found = {"baseline": str(baseline.directory), "experiments": sorted(sheets), "not_built": unbuilt}
-        answer("nightly-accept", {**found, "runs_that_do_not_count": uncounted})
+        answer(
+            NightlyAccept(
+                baseline=str(baseline.directory),
+                experiments=sorted(sheets),
+                not_built=unbuilt,
+                runs_that_do_not_count=uncounted,
+            )
+        )
         return 0
     for name in unbuilt:
         write_stdout(fitted(f"? {name}  cannot be run: {sheets[name].problem}\n"))
@@ -327,7 +366,7 @@ def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.N
     """Print the table. Raises HowdahError where no cell of the suite has a baseline, whose spread it takes."""
     power = power_of(baseline, suite, wanted)
     if options.json:
-        answer("nightly-power", encoded(power))
+        answer(NightlyPower(**{**vars(power), "repetitions": list(power.repetitions)}))
     else:
         write_stdout(power.text() if terminal_width() is None else fitted(power.table()))
     return 0
@@ -342,7 +381,7 @@ def _list(suite: Suite, wanted: Wanted, *, as_json: bool) -> None:
         if (slugs := wanted[one.name]) is None or slug in slugs
     ]
     if as_json:
-        answer("nightly-list", NightlyList(suite=suite.name, cells=cells))
+        answer(NightlyList(suite=suite.name, cells=cells))
         return
     for cell in cells:
         write_stdout(f"{cell.id}  {cell.repetitions} repetitions\n")

@@ -6,20 +6,43 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
+
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted
 from howdah.pack.archive import SUFFIX, size_on_disk
 from howdah.pack.pack import default_name, pack, unpack
+from howdah.pack.shape import Kind
 from howdah.record.digest import file_sha256
 from howdah.work.display import Display
 from howdah.work.experiment import find
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("pack")
+class Pack(CommandAnswer, shape="pack"):
+    file: str
+    bytes: int
+    sha256: str
+    files: int
+    content_bytes: int
+    runs: list[str]
+    kind: Kind | None
+    raw: bool = Field(description="whether raw/ is in it whole")
+    rewritten: list[str] = Field(description="files in which paths of this machine were replaced")
+    left_out: list[str]
+
+
+class Unpack(CommandAnswer, shape="unpack"):
+    directory: str
+    experiments: list[str]
+    files: int
+    bytes: int
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", default=["latest"], help="runs or experiments (default: latest)")
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=f"the file (default: NAME{SUFFIX})")
     kind = parser.add_mutually_exclusive_group()
@@ -40,26 +63,31 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=_pack)
 
-    parser = commands.add_parser("unpack")
+
+def unpack_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a file that 'howdah pack' wrote")
     parser.add_argument("directory", type=Path, nargs="?", help="directory to write to (default: ./NAME of the pack)")
     add_json_option(parser)
-    parser.set_defaults(execute=_unpack)
 
 
-def _pack(options: argparse.Namespace) -> int:
+def execute(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     target = options.output or Path(f"{default_name(paths)}{SUFFIX}")
     with Display(quiet=options.json) as display:
         packed = pack(paths, target, kind=options.kind, tell=display.build)
     index, size = packed.index, packed.file.stat().st_size
     if options.json:
-        told = index.model_dump(include={"runs", "kind", "raw", "rewritten", "left_out"})
-        whole = sum(each.bytes for each in index.files.values())
-        found = {"file": str(target), "bytes": size, "sha256": file_sha256(target), "files": len(index.files)}
-        answer("pack", {**found, "content_bytes": whole, **told})
+        answer(
+            Pack(
+                file=str(target),
+                bytes=size,
+                sha256=file_sha256(target),
+                files=len(index.files),
+                content_bytes=sum(each.bytes for each in index.files.values()),
+                **index.model_dump(include={"runs", "kind", "raw", "rewritten", "left_out"}),
+            )
+        )
         return 0
     runs = len(index.runs)
     lines = [f"{target}: {runs} {'run' if runs == 1 else 'runs'}, {size / 1e6:.1f} MB"]
@@ -76,7 +104,7 @@ def _pack(options: argparse.Namespace) -> int:
     return 0
 
 
-def _unpack(options: argparse.Namespace) -> int:
+def unpack_execute(options: argparse.Namespace) -> int:
     if not options.file.is_file():
         raise HowdahError("there is no such file", where=str(options.file))
     name = options.file.name.removesuffix(SUFFIX).removesuffix(".tar.zst")
@@ -84,8 +112,7 @@ def _unpack(options: argparse.Namespace) -> int:
     index = unpack(options.file, target)
     files, size = len(index.files), size_on_disk(index)
     if options.json:
-        found = {"directory": str(target), "experiments": index.experiments, "files": files, "bytes": size}
-        answer("unpack", found)
+        answer(Unpack(directory=str(target), experiments=index.experiments, files=files, bytes=size))
     else:
         first = target / index.experiments[0] if index.experiments else target
         told = (

@@ -7,9 +7,12 @@ import argparse
 import dataclasses
 from typing import Any
 
+from pydantic import Field
+
 from howdah.codec import encoded
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
+from howdah.command.shape import CommandAnswer
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted
 from howdah.plan.caution import plan_cautions
@@ -20,12 +23,16 @@ from howdah.work.catalogue import expected_s, profile_core_s
 from howdah.work.experiment import from_here
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("plan")
+class PlanOf(CommandAnswer, shape="plan"):
+    runs: int = Field(description="of the profile; 'plans' has the first one, or all with --all")
+    plans: list[dict[str, Any]] = Field(description="each as in plan.json")
+    cautions: list[str] = Field(description="what the runs will not show, or show of something else")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     add_profile_options(parser)
     add_json_option(parser)
     parser.add_argument("--all", action="store_true", help="every run of the profile (default: the first one)")
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -33,7 +40,7 @@ def execute(options: argparse.Namespace) -> int:
     shown = plans if options.all else plans[:1]
     told = plan_cautions(list(plans.chosen.values()))
     if options.json:
-        answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown], "cautions": told})
+        answer(PlanOf(runs=len(plans), plans=[_plain(plan) for plan in shown], cautions=told))
         return 0
     for plan in shown:
         numbers, head, commands = render(plan).partition("\noperations:\n")

@@ -5,30 +5,39 @@ from __future__ import annotations
 
 import argparse
 
+from pydantic import Field
+
 from howdah.claim.claims import judge_claims, judged_with
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
+from howdah.command.shape import CommandAnswer
 from howdah.command.twin import laid_over
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
-from howdah.record.claims import CLAIMS_NAME
-from howdah.record.directory import read_json
+from howdah.record.claims import ClaimRow, read_claims
 from howdah.report.build import report
 from howdah.report.results import read_shown
-from howdah.report.tidy import result_data
+from howdah.report.tidy import ResultData, result_data
 from howdah.work.display import Display
 from howdah.work.experiment import find
 from howdah.work.results import bring_up_to_date
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("report")
+class _ResultsJudged(ResultData):
+    claims: list[ClaimRow] = Field(description="as in claims.json (docs/data-format.md)")
+
+
+class ReportMade(_ResultsJudged, CommandAnswer, shape="report"):
+    report: str = Field(description="path of the page")
+    experiment: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
     parser.add_argument("--reanalyse", action="store_true", help="recompute tables, metrics and verdicts first")
     parser.add_argument("--without-prometheus", action="store_true", help="draw from the Parquet tables")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -47,9 +56,8 @@ def execute(options: argparse.Namespace) -> int:
         page = report(path, prometheus=prometheus, shown=shown, tell=display.build)
         laid_over(path, shown, page=True)
     if options.json:
-        claims = read_json(path / CLAIMS_NAME)["claims"] if (path / CLAIMS_NAME).exists() else []
-        places = {"report": str(page), "experiment": str(path)}
-        answer("report", {**places, **result_data([shown]).plain(), "claims": claims})
+        claims = read_claims(path)
+        answer(ReportMade.over(result_data([shown]), report=str(page), experiment=str(path), claims=claims))
     else:
         write_stdout(f"{page}\n")
     return 0

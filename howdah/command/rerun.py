@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, add_trust_option
+from howdah.command.shape import CommandAnswer
 from howdah.errors import UsageError
 from howdah.layout import fitted, write_stdout
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory
 from howdah.record.model import FilePart
 from howdah.record.run import read_record
-from howdah.work.again import Again, make_again
+from howdah.work.again import Again, FileDifference, make_again
 from howdah.work.display import Display
 from howdah.work.experiment import find
 
@@ -24,13 +24,21 @@ DIFFERENT = 6
 _MOST_SHOWN = 8
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("rerun")
+class Rerun(CommandAnswer, shape="rerun"):
+    rerun: str
+    verdict: str
+    equal: bool
+    difference: str | None
+    differences: list[FileDifference]
+    changed_files: list[str]
+    changed: dict[str, list[Any]]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="directory or name of a run")
     add_trust_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -44,17 +52,18 @@ def execute(options: argparse.Namespace) -> int:
     final = options.runs / "reruns" / f"{original.name}-{stamp}"
     with Display(quiet=options.json) as display:
         again = make_again(original, final, display.build, display.single, trust=options.trust)
-    found = {
-        "rerun": str(final),
-        "verdict": again.verdict,
-        "equal": again.equal,
-        "difference": str(again.differences[0]) if again.differences else None,
-        "differences": [asdict(each) for each in again.differences],
-        "changed_files": wrong,
-        "changed": {name: [_plain(each) for each in both] for name, both in again.changed.items()},
-    }
     if options.json:
-        answer("rerun", found)
+        answer(
+            Rerun(
+                rerun=str(final),
+                verdict=again.verdict,
+                equal=again.equal,
+                difference=str(again.differences[0]) if again.differences else None,
+                differences=again.differences,
+                changed_files=wrong,
+                changed={name: [_plain(each) for each in both] for name, both in again.changed.items()},
+            )
+        )
     else:
         write_stdout(fitted(_text(again, wrong)))
     return DIFFERENT if again.differences or wrong else 0

@@ -7,8 +7,9 @@ import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pydantic import Field
 from rich.console import Console
 
 from howdah.cluster.opened import executor_at
@@ -30,13 +31,14 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
-from howdah.command.twin import laid_over
+from howdah.command.shape import CommandAnswer
+from howdah.command.twin import Twin, laid_over
 from howdah.errors import ExitCode, UsageError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.plan.caution import plan_cautions
-from howdah.record.claims import ClaimsFile
+from howdah.record.claims import ClaimRow, ClaimsFile, OpenRow
 from howdah.record.directory import RunDirectory
 from howdah.record.index import ExperimentIndex, read_index
 from howdah.record.verdict import read_verdict
@@ -52,8 +54,21 @@ if TYPE_CHECKING:
 INDEXED_RUNS = 100  # fewer are read in a second
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("run")
+class _IndexJudged(ExperimentIndex):
+    claims: list[ClaimRow]
+    unknown: OpenRow | None = Field(description="as in claims.json (docs/data-format.md)")
+
+
+class RunMade(_IndexJudged, CommandAnswer, shape="run"):
+    """experiment.json, with the claims."""
+
+    experiment: str
+    report: str | None
+    found: list[str] = Field(description="what was found, in sentences, as the page begins with")
+    twin: Twin | None = Field(description="of a twin (docs/explain.md): its runs over the recording")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     add_profile_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
@@ -67,7 +82,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--json-events", action="store_true", help="print a line of JSON for each thing that happens, while it does"
     )
     section(parser, RESULTS).add_argument("--no-report", action="store_true", help="make no HTML report")
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT, all=False)
+    parser.set_defaults(interrupted=RUNS_KEPT, all=False)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -148,7 +163,7 @@ def _conclude(
     claims: ClaimsFile,
     outcomes: list[Outcome],
     page: Path | None,
-    over: tuple[list[str], dict[str, Any] | None],
+    over: tuple[list[str], Twin | None],
 ) -> int:
     from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
     from howdah.report.found import found
@@ -156,10 +171,8 @@ def _conclude(
 
     shown = results([made], TableSource())
     if options.json:
-        said = {"experiment": str(experiment.path), "report": page and str(page), "found": found(shown)}
-        judged = claims.plain()
-        listed = {**index.model_dump(exclude_unset=True), "claims": judged["claims"], "unknown": judged["unknown"]}
-        answer("run", {**said, "twin": over[1], **listed})
+        made_of = {"experiment": str(experiment.path), "report": page and str(page), "found": found(shown)}
+        answer(RunMade.over(index, **made_of, twin=over[1], claims=claims.claims, unknown=claims.unknown))
     else:
         console = Console(highlight=False, soft_wrap=True)
         told = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}

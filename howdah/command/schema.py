@@ -7,7 +7,7 @@ import argparse
 
 from howdah.errors import HowdahError
 from howdah.layout import write_stdout
-from howdah.nightly.schema import SUITE_SCHEMA
+from howdah.nightly.suite import SUITE_SCHEMA
 from howdah.profile.schema import SCHEMA
 
 _SCHEMAS = {"profile": SCHEMA, "suite": SUITE_SCHEMA}
@@ -19,11 +19,10 @@ It reads PATH up to the first space. Write a path with one as file:///… with %
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("schema", epilog=_HOW)
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _HOW
     parser.add_argument("what", nargs="?", choices=_SCHEMAS, default="profile", help="of what (default: profile)")
     parser.add_argument("--text", action="store_true", help="print the schema itself")
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

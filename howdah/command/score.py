@@ -10,6 +10,7 @@ from pathlib import Path
 from howdah.claim.score import FAIL, PASS, THRESHOLDS, UNKNOWN, Score, read_thresholds, scores_of
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode
 from howdah.layout import fitted, write_stdout
 from howdah.place import written
@@ -20,8 +21,12 @@ TOO_LOW = 6
 _SIGNS = {PASS: "✓", FAIL: "✕", UNKNOWN: "?"}
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("score")
+class Scores(CommandAnswer, shape="score"):
+    thresholds: str
+    scores: list[Score]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="*", default=["latest"], help="directories or names (default: latest)")
     parser.add_argument(
         "--thresholds",
@@ -32,7 +37,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -41,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
         score for name in options.experiment for score in scores_of(read_results(find(options.runs, name)), thresholds)
     ]
     if options.json:
-        answer("score", {"thresholds": written(options.thresholds), "scores": [vars(each) for each in found]})
+        answer(Scores(thresholds=written(options.thresholds), scores=found))
     else:
         write_stdout(fitted(_table(found)))
     verdicts = {each.verdict for each in found}

@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import get_args
 
+from pydantic import Field
+
 from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
 from howdah.command.common import (
@@ -26,10 +28,18 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
+from howdah.command.shape import CommandAnswer
 from howdah.counterexample.goal import read_goal
 from howdah.counterexample.page import write_page
 from howdah.counterexample.sampler import Kind
-from howdah.counterexample.session import COUNTEREXAMPLE_NAME, CRASH_NAME, SearchResult, SearchSession, searched
+from howdah.counterexample.session import (
+    COUNTEREXAMPLE_NAME,
+    CRASH_NAME,
+    SearchFile,
+    SearchResult,
+    SearchSession,
+    searched,
+)
 from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
 from howdah.errors import ExitCode, HowdahError, ProfileError, explain
@@ -41,8 +51,15 @@ from howdah.work.display import Display
 from howdah.work.prepared import hold
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("search")
+class Search(SearchFile, CommandAnswer, shape="search"):
+    """A search (docs/search.md)."""
+
+    directory: str
+    page: str
+    corpus: str | None = Field(description="where --corpus keeps the profile")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", help="a profile file with a section search:, or the name of one")
     add_set_option(parser, "override a field, e.g. --set search.budget.candidates=400; may be repeated")
     add_runs_option(parser)
@@ -58,7 +75,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     section(parser, RESULTS).add_argument(
         "--corpus", type=Path, default=None, metavar="DIR", help="keep the counterexample in this directory as well"
     )
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
+    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -84,8 +101,8 @@ def execute(options: argparse.Namespace) -> int:
         page = write_page(found, space, goal.says, said, directory)
     kept = _keep(options.corpus, directory, profile.name, found)
     if options.json:
-        paths = {"directory": str(directory), "page": str(page), "corpus": kept and str(kept)}
-        answer("search", {**paths, **searched(found, goal.says, space.asked).plain()})
+        whole = searched(found, goal.says, space.asked)
+        answer(Search.over(whole, directory=str(directory), page=str(page), corpus=kept and str(kept)))
     else:
         if found.proven is not None:
             said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")

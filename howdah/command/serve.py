@@ -10,8 +10,7 @@ from howdah.errors import UsageError
 from howdah.publish.serve import serve
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("serve")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=9090, help="port on 127.0.0.1 (default: 9090)")
     parser.add_argument(
         "--live", action="store_true", help="also scrape runs while they are made, and show a page of them"
@@ -24,7 +23,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="with --live: an exporter to scrape as well, e.g. 'howdah exporter' of a host; may be repeated",
     )
     add_runs_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.shape import CommandAnswer
 from howdah.layout import write_stderr, write_stdout
 from howdah.record.digest import mismatches, refusal
 from howdah.record.run import read_record
@@ -16,13 +17,15 @@ from howdah.verify.signature import sign
 from howdah.work.experiment import find
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("sign")
+class Sign(CommandAnswer, shape="sign"):
+    signatures: list[str]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="+", help="runs or experiments")
     parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="an ssh key, or a minisign secret key")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -38,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
                 write_stderr(f"howdah: {run.name} has no digests: what is signed is what is there now\n")
         written.append(sign(path, options.key))
     if options.json:
-        answer("sign", {"signatures": [str(file) for file in written]})
+        answer(Sign(signatures=[str(file) for file in written]))
     else:
         write_stdout("".join(f"{file}\n" for file in written))
     return 0

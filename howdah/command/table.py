@@ -12,7 +12,7 @@ from howdah.layout import terminal_width, write_stdout
 from howdah.metric import known_metrics
 from howdah.quantity import QuantityError, parse_size
 from howdah.record.directory import write_whole
-from howdah.record.drawn import add_drawn
+from howdah.record.index import add_drawn
 from howdah.record.result import Experiment
 from howdah.report.difference import difference_table
 from howdah.report.ending import results
@@ -31,8 +31,7 @@ _LACKS = {
 }
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("table")
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument("--format", choices=tuple(FORMS), default="text", help="latex needs booktabs (default: text)")
     parser.add_argument(
@@ -56,7 +55,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write to this file (default: standard output)")
     add_runs_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -4,15 +4,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+from pydantic import Field
 
 from howdah.profile.experiment import sections_of_experiment
+from howdah.record.model import FilePart
 from howdah.record.result import Experiment
 
 TWIN_PAGE = "twin.html"
 
 
-def laid_over(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], dict[str, Any] | None]:
+class TwinRun(FilePart):
+    """One run of a twin over the recorded flow."""
+
+    run: str
+    distance: float | None = Field(description="the largest of 'distances'; null where the recording has no course")
+    distances: dict[str, float] = Field(description="of in flight, acknowledged, round trip: shares of the recorded")
+    not_explained: list[str] = Field(description="what the run does otherwise, in sentences")
+
+
+class Twin(FilePart):
+    page: str | None
+    runs: list[TwinRun] = Field(description="the nearest first")
+
+
+def laid_over(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], Twin | None]:
     """Lines about the runs of an experiment, and the same as JSON; nothing where its profile is not a twin or no run
     counts. With ``page`` the page is written."""
     sections = sections_of_experiment(path)
@@ -27,10 +43,8 @@ def laid_over(path: Path, made: Experiment, *, page: bool) -> tuple[list[str], d
     lines = told(found[0], len(found) - 1, open_fields)
     if page:
         lines.append(f"recorded and reproduced: {write_overlay(made.name, found, path / TWIN_PAGE)}")
-    return lines, {
-        "page": str(path / TWIN_PAGE) if page else None,
-        "runs": [
-            {"run": each.run, "distance": each.distance, "distances": each.distances, "not_explained": each.unlike}
-            for each in found
-        ],
-    }
+    runs = [
+        TwinRun(run=each.run, distance=each.distance, distances=each.distances, not_explained=each.unlike)
+        for each in found
+    ]
+    return lines, Twin(page=str(path / TWIN_PAGE) if page else None, runs=runs)

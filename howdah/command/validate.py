@@ -21,22 +21,36 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, ProfileError, UsageError
 from howdah.layout import fitted, headed, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
-from howdah.validate.comparison import ComparedPoint
-from howdah.validate.report import agree, markdown, rows, times, validation
-from howdah.validate.sides import Candidate, validate
+from howdah.validate.comparison import (
+    Candidate,
+    ComparedRun,
+    Validation,
+    agree,
+    markdown,
+    rows,
+    times,
+    validate,
+    validation,
+)
 from howdah.work.catalogue import find_profile
 from howdah.work.display import Display
 
 _NAME = "validation"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("validate")
+class Validate(Validation, CommandAnswer, shape="validate"):
+    """The table of the validation (docs/validate.md)."""
+
+    validation: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
     add_machines_option(parser)
@@ -57,7 +71,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_cluster_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
+    parser.set_defaults(interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -84,11 +98,11 @@ def execute(options: argparse.Namespace) -> int:
             executor=executor,
         )
     written = options.runs / f"{first.profile.name}-{_NAME}"
-    record = validation(first.profile.name, engines, options.plant, points).plain()
-    write_json(written.with_suffix(".json"), record)
+    record = validation(first.profile.name, engines, options.plant, points)
+    write_json(written.with_suffix(".json"), record.plain())
     written.with_suffix(".md").write_text(markdown(points), encoding="utf-8")
     if options.json:
-        answer("validate", {"validation": str(written.with_suffix(".json")), **record})
+        answer(Validate.over(record, validation=str(written.with_suffix(".json"))))
     else:
         _print(points, written)
     if any(point.problems for point in points):
@@ -118,7 +132,7 @@ def _planted(given: list[str], engines: tuple[str, str]) -> dict[str, list[str]]
     return found
 
 
-def _print(points: list[ComparedPoint], place: Path) -> None:
+def _print(points: list[ComparedRun], place: Path) -> None:
     lines = headed(rows(points), labels=3, right=(4, 5, 6))
     lines += times(points)
     lines.append("the engines agree" if agree(points) else "the engines do not agree")

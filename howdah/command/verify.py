@@ -9,15 +9,17 @@ from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_trust_option, check_jobs, cores
+from howdah.command.shape import CommandAnswer
 from howdah.errors import ExitCode, HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import check_page, unpack
 from howdah.record.digest import MANIFEST
+from howdah.record.model import FilePart
 from howdah.scratch import scratch
 from howdah.verify.compiled import check_plan
 from howdah.verify.experiment import runs_below, verify_experiment
-from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report
+from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report, State
 from howdah.verify.run import PREFIX, rerun_run, verify_run
 from howdah.verify.signature import check_signature
 from howdah.work.display import Display
@@ -30,8 +32,23 @@ _MOST_SHOWN = 20
 _SIGNATURE = " (signature)"
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("verify")
+class Verified(FilePart):
+    path: str
+    state: State
+    checked: list[str]
+    findings: list[Discrepancy]
+    gaps: list[str]
+    notes: list[str]
+    claimed: list[str]
+    computed: bool
+
+
+class Verify(CommandAnswer, shape="verify"):
+    verified: bool
+    reports: list[Verified]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", default=["latest"], help="runs, experiments or packs (default: latest)")
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--digests-only", action="store_true", help="compare files with their digests; compute nothing")
@@ -45,7 +62,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_jobs_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -74,7 +90,8 @@ def _execute(options: argparse.Namespace, place: Path) -> int:
     states = [report.state for report in reports]
     code = ExitCode.DIFFERS if DIFFERS in states else ExitCode.INVALID if UNCHECKED in states or not states else 0
     if options.json:
-        answer("verify", {"verified": set(states) == {VERIFIED}, "reports": [report.to_json() for report in reports]})
+        told = [Verified(state=report.state, **vars(report)) for report in reports]
+        answer(Verify(verified=set(states) == {VERIFIED}, reports=told))
     else:
         write_stdout(fitted(_text(reports, states)))
     return code
@@ -125,7 +142,7 @@ def _signature(path: Path, options: argparse.Namespace) -> Report:
     return report
 
 
-def _text(reports: list[Report], states: list[str]) -> str:
+def _text(reports: list[Report], states: list[State]) -> str:
     """Runs of which the same is to be said are said together; what differs is last, where a reader looks."""
     homes = {str(Path(report.path).parent) for report in reports}
     alike: dict[object, list[Report]] = {}

@@ -19,6 +19,7 @@ from howdah.place import REPORTS
 from howdah.record.directory import write_whole
 from howdah.report.drawing import line, svg, text
 from howdah.report.plot.canvas import Canvas, Size
+from howdah.report.plot.model import PlotAxis
 from howdah.report.plot.scale import LETTER_PIXELS, Tick
 from howdah.report.plot.swept import field_name, place_words
 from howdah.report.template import framed, templates_of
@@ -171,9 +172,11 @@ def _most_important(found: SearchResult, rails: list[Variable]) -> tuple[Variabl
 
 def _section(found: SearchResult, across: Variable, up: Variable, size: Size) -> str:
     """The plane of two fields, with a dot for each candidate; values stand at equal steps."""
-    ends = (-0.05, 1.05, False)
-    canvas = Canvas(size, ends, ends, (field_name(across.name), field_name(up.name)), _places(up, 5))
-    canvas.ground(_places(across, 5 if size.css == "wide" else 3))
+    sides = ((across, 5 if size.css == "wide" else 3), (up, 5))
+    canvas = Canvas(
+        size, *(PlotAxis(field_name(each.name), (-0.05, 1.05), ticks=_places(each, of)) for each, of in sides)
+    )
+    canvas.ground()
     for each in sorted(found.tried, key=lambda each: each.score.found):
         if each.score.value is None or across.name not in each.candidate or up.name not in each.candidate:
             continue

@@ -9,8 +9,8 @@ import re
 from howdah.engine.ending import Ending
 from howdah.errors import RecordError, RunFailedError
 from howdah.record.agent import AgentFailure, AgentRecord
-from howdah.record.console import console_tail
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.kernel_log import console_tail
 from howdah.record.model import checked
 
 _FLOW = re.compile(r"flow \d+")

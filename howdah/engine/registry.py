@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 from howdah.engine.engine import Engine
@@ -14,19 +15,16 @@ from howdah.trait import Traits, declare, known_engines
 
 Factory = Callable[[], Engine]
 
-# Each factory imports its engine itself: the host engine works where the guest's builder does not.
 
+def _own(engine: str) -> Factory:
+    """Imports the engine itself: the host engine works where the guest's builder does not."""
+    module, _, kind = engine.partition(":")
 
-def _uml() -> Engine:
-    from howdah.engine.uml.engine import UmlEngine
+    def make() -> Engine:
+        made: Engine = getattr(importlib.import_module(f"howdah.engine.{module}"), kind)()
+        return made
 
-    return UmlEngine()
-
-
-def _vm() -> Engine:
-    from howdah.engine.vm.engine import VmEngine
-
-    return VmEngine()
+    return make
 
 
 def _machines() -> Engine:
@@ -36,19 +34,13 @@ def _machines() -> Engine:
     return MachinesEngine(fleet_of_environment())
 
 
-def _host() -> Engine:
-    from howdah.engine.host import HostEngine
-
-    return HostEngine()
-
-
-def _ns2() -> Engine:
-    from howdah.engine.ns2.engine import Ns2Engine
-
-    return Ns2Engine()
-
-
-_FACTORIES: dict[str, Factory] = {"uml": _uml, "vm": _vm, "machines": _machines, "host": _host, "ns2": _ns2}
+_FACTORIES: dict[str, Factory] = {
+    "uml": _own("uml.engine:UmlEngine"),
+    "vm": _own("vm.engine:VmEngine"),
+    "machines": _machines,
+    "host": _own("host:HostEngine"),
+    "ns2": _own("ns2.engine:Ns2Engine"),
+}
 
 
 def register(name: str, traits: Traits, factory: Factory) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from howdah.explain.connection import TapConnection, divide
-from howdah.explain.kept import Kept, keep
+from howdah.explain.connection import Kept, TapConnection, divide, keep
 from howdah.explain.layers import find_tcp, is_known_link
 from howdah.explain.opened import opened
 from howdah.explain.records import PacketBatch, Problems, read_batches

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,10 @@ from howdah.explain.estimate import Estimate, absent
 from howdah.explain.seen import AGAIN, FILLS, NEW, Flags, Seen
 from howdah.ingest.source import Integers
 
-SENDER, MIDDLE, RECEIVER = "sender", "middle", "receiver"
+Tap = Literal["sender", "middle", "receiver"]
+SENDER: Final = "sender"
+MIDDLE: Final = "middle"
+RECEIVER: Final = "receiver"
 _AT_END_SHARE = 0.1  # of the round trip: nearer to an end than that is at it
 _COARSE_SHARE = 0.25  # of the round trip: clocks coarser than that do not tell where the tap was
 _SPLIT_SHARE = 0.6  # of the data's round trip: a shorter handshake was answered by somebody nearer
@@ -41,7 +45,7 @@ class RoundTrips:
     answered by somebody nearer than the receiver of the data. ``up_doubt_ns``: of the part before the tap.
     """
 
-    at: str | None
+    at: Tap | None
     base_ns: Estimate
     handshake_ns: int | None
     near_ns: int | None
@@ -161,7 +165,7 @@ def _handshake(seen: Seen) -> tuple[int | None, int | None]:
     return server, client
 
 
-def _place(near: int | None, far: int | None, clock: int) -> str | None:
+def _place(near: int | None, far: int | None, clock: int) -> Tap | None:
     if near is None or far is None or near + far <= 0 or clock > _COARSE_SHARE * (near + far):
         return None
     if near <= max(_AT_END_SHARE * (near + far), clock):

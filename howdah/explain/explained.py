@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import ConfigDict, Field, InstanceOf
 
 from howdah.explain.bucket import Bucket
 from howdah.explain.connection import Options, TapConnection
 from howdah.explain.course import SenderCourse, course
-from howdah.explain.delay import SENDER, RoundTrips, round_trips
+from howdah.explain.delay import SENDER, RoundTrips, Tap, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
 from howdah.explain.path import LossBy, SeenPath, path_of
@@ -22,7 +24,9 @@ from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, UNKNOWN
 from howdah.measure.held import Holding
 from howdah.quantity import bdp_bytes
+from howdah.record.model import FilePart
 
+Source = Literal["capture", "tcp_probe", "ss", "iperf3", "qlog"]
 _ROUNDS_AFTER_EXIT = 2
 _FEW_BLOCKS = 3
 
@@ -39,40 +43,25 @@ class ExplainedExit:
     evidence: str
 
 
-@dataclass
-class Explained:
-    """One flow. What a source cannot tell is None, and ``unknown`` says why by the name of the field.
-
-    ``source`` names the kind of file. ``parts`` has what pictures are drawn from, where there are packets.
-    ``policer`` is the bucket of tokens that dropped packets. ``hosts`` are those of sender and receiver, and
-    ``begins_s`` the time of its first packet, where the recording tells them. ``lost_before_packets`` were missing when
-    the tap saw what came behind them.
-    """
+class FlowFacts(FilePart):
+    """What was found out of one flow, as ``howdah explain --json`` prints it. What a source cannot tell is null, and
+    ``unknown`` says why by the name of the field."""
 
     name: str
     file: str
-    source: str
-    at: str | None
+    source: Source
+    at: Tap | None
     duration_s: float
     data_bytes: int
     opener: str | None
-    options: dict[str, Options | None]
     mss_bytes: int | None
     initial_window_packets: int | None
-    base_rtt_us: Estimate
     handshake_rtt_us: float | None
-    rate_bits_per_second: Estimate
-    sender_interface_bits_per_second: Estimate
-    buffer_bytes: Estimate
-    delay_variation_us: Estimate
     goodput_bits_per_second: float
     growth: float | None
     round_flights_packets: list[float]
-    exit: ExplainedExit | None
     why_no_exit: str
-    limit: str | None
-    peak_packets: Estimate
-    overshoot_packets: Estimate
+    limit: str | None = Field(description="what ended the growth without an exit: receive-window, application")
     retransmitted_packets: int | None
     spurious_packets: int | None
     late_packets: int | None
@@ -84,15 +73,36 @@ class Explained:
     receive_window_most_bytes: int | None
     segments_per_ack: float | None
     paced: bool | None
-    algorithm: list[str]
+    algorithm: list[str] = Field(description="those that fit, the likeliest first")
     algorithm_words: str
+    notes: list[str]
+    unknown: dict[str, str] = Field(description="what the recording cannot tell, and why")
+
+
+class Explained(FlowFacts):
+    """One flow. ``parts`` has what pictures are drawn from, where there are packets. ``policer`` is the bucket of
+    tokens that dropped packets. ``hosts`` are those of sender and receiver, and ``begins_s`` the time of its first
+    packet, where the recording tells them. ``lost_before_packets`` were missing when the tap saw what came behind them.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    notes: list[str] = Field(default_factory=list)
+    unknown: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, Options | None]
+    base_rtt_us: Estimate
+    rate_bits_per_second: Estimate
+    sender_interface_bits_per_second: Estimate
+    buffer_bytes: Estimate
+    delay_variation_us: Estimate
+    peak_packets: Estimate
+    overshoot_packets: Estimate
+    exit: ExplainedExit | None
     holding: Holding | None
-    notes: list[str] = field(default_factory=list)
-    unknown: dict[str, str] = field(default_factory=dict)
     policer: Bucket | None = None
     hosts: tuple[str, str] | None = None
     begins_s: float | None = None
-    parts: tuple[Seen, RoundTrips, SenderCourse, StartUp] | None = None
+    parts: tuple[InstanceOf[Seen], InstanceOf[RoundTrips], InstanceOf[SenderCourse], InstanceOf[StartUp]] | None = None
 
     @property
     def bdp_bytes(self) -> float | None:
@@ -117,6 +127,15 @@ class Explained:
         return max(notable or shares, key=lambda kind: shares[kind], default=None)
 
 
+def bare(reason: str, **facts: Any) -> Explained:
+    """A flow of which only ``facts`` are known; what else is estimated is absent for this reason."""
+    fields = Explained.model_fields
+    nothing: dict[str, Any] = dict.fromkeys(name for name, each in fields.items() if each.is_required())
+    nothing |= {name: absent(reason) for name, each in fields.items() if each.annotation is Estimate}
+    nothing |= {"round_flights_packets": [], "why_no_exit": reason, "loss_words": ""}
+    return Explained(**(nothing | {"algorithm": [], "algorithm_words": reason} | facts))
+
+
 def explain_connection(connection: TapConnection) -> Explained | None:
     """None where nothing acknowledges data."""
     seen = look(connection)
@@ -127,94 +146,66 @@ def explain_connection(connection: TapConnection) -> Explained | None:
         seen = look(connection, int(trips.base_ns.value)) or seen
         trips = round_trips(seen)
     way = course(seen, trips)
-    name = f"{connection.ends[0]} > {connection.ends[1]}"
     first, last = int(seen.sent.time_ns[0]), int(seen.acks.time_ns[-1])
     begin = next((stamp for stamp in seen.syn_ns if stamp is not None), first)
     finished = seen.closed and seen.acks.una[-1] > seen.sent.top[-1]  # a FIN has a number, and is no data
     acked = int(seen.acks.una[-1] - finished - min(seen.acks.una[0], seen.sent.begin[0]))
-    if way is None or len(way) < 2:
-        return _without_course(connection, seen, trips, name, (last - begin) / 1e9, acked)
-    start, path = start_up(seen, way, trips), path_of(seen, way, trips)
-    holding = holding_of(seen, way, trips, start, path)
+    duration_s = (last - begin) / 1e9
     windows = seen.acks.window_bytes
     known = bool(windows.size) and windows.min() >= 0
-    algorithm, words = fit(way, start, trips)
-    found = Explained(
-        name=name,
+    found = bare(
+        trips.base_ns.reason or "too few ACKs",
+        name=f"{connection.ends[0]} > {connection.ends[1]}",
         file=connection.file,
         source="capture",
         at=trips.at,
-        duration_s=(last - begin) / 1e9,
+        duration_s=duration_s,
         data_bytes=acked,
         opener=seen.opener,
         options=connection.options,
         mss_bytes=seen.mss_bytes,
-        initial_window_packets=start.initial_window_packets,
         base_rtt_us=_scaled(trips.base_ns, 1e-3),
-        handshake_rtt_us=trips.handshake_ns / 1e3 if trips.handshake_ns is not None else None,
-        rate_bits_per_second=path.rate,
-        sender_interface_bits_per_second=path.sender_interface,
-        buffer_bytes=path.buffer,
-        delay_variation_us=_scaled(path.delay_variation_ns, 1e-3),
-        goodput_bits_per_second=acked * 8e9 / max(last - begin, 1),
-        growth=start.growth,
-        round_flights_packets=[each.flight_bytes / way.mss_bytes for each in start.rounds[:40]],
-        exit=_exit(way, start, trips, begin),
-        why_no_exit=start.why_not,
-        limit=start.limit,
-        peak_packets=_peak(way, start),
-        overshoot_packets=_overshoot(way, path, trips, start),
+        goodput_bits_per_second=acked * 8 / max(duration_s, 1e-9),
         retransmitted_packets=seen.sent_again,
         spurious_packets=seen.spurious,
         late_packets=int((seen.sent.kind == LATE).sum()),
         lost_before_packets=int((seen.sent.kind == FILLS).sum()),
-        loss_by=path.loss_by,
-        loss_words=path.loss_words,
-        policer=path.policer,
-        timeouts=None,
-        receive_window_least_bytes=int(windows[1:].min()) if known and windows.size > 1 else None,
+        receive_window_least_bytes=int(windows.min()) if known else None,
         receive_window_most_bytes=int(windows.max()) if known else None,
         segments_per_ack=_segments_per_ack(seen),
-        paced=start.paced,
-        algorithm=algorithm,
-        algorithm_words=words,
-        holding=holding,
-        hosts=(_host(connection.ends[0]), _host(connection.ends[1])),
-        begins_s=begin / 1e9,
-        parts=(seen, trips, way, start),
     )
+    if way is not None and len(way) >= 2:
+        found.goodput_bits_per_second = acked * 8e9 / max(last - begin, 1)
+        found.receive_window_least_bytes = int(windows[1:].min()) if known and windows.size > 1 else None
+        found.hosts = (_host(connection.ends[0]), _host(connection.ends[1]))
+        found.begins_s = begin / 1e9
+        _add_course(found, seen, trips, way, begin)
     _say(found, connection, seen, trips)
-    if holding is not None:
-        found.timeouts = _timeouts(way, trips)
     return found
+
+
+def _add_course(found: Explained, seen: Seen, trips: RoundTrips, way: SenderCourse, begin: int) -> None:
+    """What takes the sender's course to know: the start-up, the path, what held the flow back."""
+    start, path = start_up(seen, way, trips), path_of(seen, way, trips)
+    found.parts = (seen, trips, way, start)
+    found.initial_window_packets, found.growth = start.initial_window_packets, start.growth
+    found.handshake_rtt_us = trips.handshake_ns / 1e3 if trips.handshake_ns is not None else None
+    found.round_flights_packets = [each.flight_bytes / way.mss_bytes for each in start.rounds[:40]]
+    found.exit, found.why_no_exit, found.limit = _exit(way, start, trips, begin), start.why_not, start.limit
+    found.peak_packets, found.overshoot_packets = _peak(way, start), _overshoot(way, path, trips, start)
+    found.rate_bits_per_second, found.buffer_bytes = path.rate, path.buffer
+    found.sender_interface_bits_per_second = path.sender_interface
+    found.delay_variation_us = _scaled(path.delay_variation_ns, 1e-3)
+    found.loss_by, found.loss_words, found.policer = path.loss_by, path.loss_words, path.policer
+    found.paced = start.paced
+    found.algorithm, found.algorithm_words = fit(way, start, trips)
+    found.holding = holding_of(seen, way, trips, start, path)
+    found.timeouts = _timeouts(way, trips) if found.holding is not None else None
 
 
 def _host(end: str) -> str:
     """Without the port."""
     return end.rpartition(":")[0]
-
-
-def _without_course(
-    connection: TapConnection, seen: Seen, trips: RoundTrips, name: str, duration_s: float, acked: int
-) -> Explained:
-    reason = trips.base_ns.reason or "too few ACKs"
-    windows = seen.acks.window_bytes
-    found = Explained(
-        name=name, file=connection.file, source="capture", at=trips.at, duration_s=duration_s, data_bytes=acked,
-        opener=seen.opener, options=connection.options, mss_bytes=seen.mss_bytes, initial_window_packets=None,
-        base_rtt_us=_scaled(trips.base_ns, 1e-3), handshake_rtt_us=None, rate_bits_per_second=absent(reason),
-        sender_interface_bits_per_second=absent(reason), buffer_bytes=absent(reason), delay_variation_us=absent(reason),
-        goodput_bits_per_second=acked * 8 / max(duration_s, 1e-9), growth=None, round_flights_packets=[], exit=None,
-        why_no_exit=reason, limit=None, peak_packets=absent(reason), overshoot_packets=absent(reason),
-        retransmitted_packets=seen.sent_again,
-        spurious_packets=seen.spurious, late_packets=int((seen.sent.kind == LATE).sum()),
-        lost_before_packets=int((seen.sent.kind == FILLS).sum()), loss_by=None, loss_words="", timeouts=None,
-        receive_window_least_bytes=int(windows.min()) if windows.size and windows.min() >= 0 else None,
-        receive_window_most_bytes=int(windows.max()) if windows.size and windows.min() >= 0 else None,
-        segments_per_ack=_segments_per_ack(seen), paced=None, algorithm=[], algorithm_words=reason, holding=None,
-    )  # fmt: skip
-    _say(found, connection, seen, trips)
-    return found
 
 
 def _scaled(found: Estimate, by: float) -> Estimate:

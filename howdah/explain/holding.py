@@ -12,7 +12,7 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse, repairs
 from howdah.explain.delay import RoundTrips
-from howdah.explain.dry import drained, fed
+from howdah.explain.pacing import drained, fed
 from howdah.explain.path import SeenPath
 from howdah.explain.rate import busy_ns
 from howdah.explain.seen import Flags, Seen

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from howdah.explain.explained import Explained
 from howdah.explain.sender_log import SenderLog, explain_log
 from howdah.record.raw import raw_value
 
-SOURCE = "iperf3"
+SOURCE: Final = "iperf3"
 
 
 def is_iperf3(document: Any) -> bool:

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
+from howdah.explain.course import FlowPoints, of_run, of_section
 from howdah.explain.delay import Reals
-from howdah.explain.picture import keys
-from howdah.explain.points import FlowPoints, of_run, of_section
+from howdah.explain.picture import ShownPicture, shown
 from howdah.foreign import visible
 from howdah.held import HeldBy
 from howdah.measure.measured import load
@@ -27,7 +26,9 @@ from howdah.place import REPORTS
 from howdah.profile.experiment import RecordedSection
 from howdah.record.result import Run
 from howdah.report.page import write
-from howdah.report.plot.canvas import Canvas, Size
+from howdah.report.plot.canvas import Size
+from howdah.report.plot.model import Panel, PlotAxis, PlotLine
+from howdah.report.plot.style import token
 from howdah.report.table import cause_text
 from howdah.report.template import framed, templates_of
 
@@ -187,15 +188,6 @@ _SIZES = (Size(1160, 260, "wide"), Size(400, 260, "narrow"))
 _SCALES = {"in_flight_packets": (1.0, "packets"), "acknowledged_bytes": (1e-6, "MB"), "rtt_s": (1e3, "ms")}
 
 
-@dataclass(frozen=True)
-class OverlayPicture:
-    """``keys`` are samples of what is drawn, with their names."""
-
-    title: str
-    drawing: Markup
-    keys: list[tuple[Markup, str]]
-
-
 @cache
 def _template() -> Any:
     return templates_of(_PLACE / "templates").get_template("overlay.html.j2")
@@ -222,29 +214,28 @@ def _cells(overlay: Overlay) -> Iterator[str]:
         yield "–" if share is None else f"{significant(100 * share, 2)} %"
 
 
-def _pictures(overlay: Overlay) -> Iterator[OverlayPicture]:
+def _pictures(overlay: Overlay) -> Iterator[ShownPicture]:
     mine, theirs = overlay.recorded, overlay.reproduced
     if mine is None:
         return
+    both = [("recorded", token("ink"), mine)]
+    if theirs is not None:
+        both.append(("reproduced by the twin", token("focus", 6, 3), theirs))
+    end = float(mine.time_s.max())
     for title, field in CURVES:
         factor, unit = _SCALES[field]
-        curves = [("recorded", mine.time_s, getattr(mine, field) * factor)]
-        if theirs is not None:
-            curves.append(("reproduced", theirs.time_s, getattr(theirs, field) * factor))
-        drawing = "".join(_drawn(title, unit, curves, size) for size in _SIZES)
-        shown = [(Markup(key), name) for key, name in keys(drawing)]
-        yield OverlayPicture(f"{title[0].upper()}{title[1:]}", Markup(drawing), shown)
-
-
-def _drawn(label: str, unit: str, curves: list[tuple[str, Reals, Reals]], size: Size) -> str:
-    end = float(curves[0][1].max())
-    most = 1.05 * max(float(value.max()) for _, _, value in curves if value.size) or 1.0
-    titles = ("seconds since it began to connect", unit)
-    canvas = Canvas(size, (0.0, end, False), (0.0, most, False), titles)
-    canvas.ground()
-    for css, times, values in curves:
-        places = zip(times.tolist(), values.tolist(), strict=True)
-        pairs = [f"{canvas.x.at(time):.1f} {canvas.y.at(value):.1f}" for time, value in places if time <= end]
-        if pairs:
-            canvas.parts.append(f'<path d="M{"L".join(pairs)}" class="{css}"/>')
-    return canvas.svg(f"{label}: recorded and reproduced over time", f"{label} in {unit}")
+        lines = []
+        for label, style, points in both:
+            inside = points.time_s <= end
+            values = getattr(points, field)[inside] * factor
+            lines.append(PlotLine(label, style, points.time_s[inside].tolist(), values.tolist(), said=label))
+        most = 1.05 * max(each for line in lines for each in line.y) or 1.0
+        panel = Panel(
+            f"{title}: recorded and reproduced over time",
+            PlotAxis("seconds since it began to connect", (0.0, end)),
+            PlotAxis(unit, (0.0, most)),
+            lines,
+            "time",
+            words=f"{title} in {unit}",
+        )
+        yield shown(f"{title[0].upper()}{title[1:]}", panel, _SIZES)

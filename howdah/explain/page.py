@@ -13,7 +13,17 @@ from markupsafe import Markup
 
 from howdah.explain.explained import Explained
 from howdah.explain.joined import Joined, Leg, leg_rows, leg_sentence
-from howdah.explain.picture import LEAST_MS, LEG_SIZES, SIZES, START_UP, WHOLE, keys, leg_pictures, time_sequence
+from howdah.explain.picture import (
+    LEAST_MS,
+    LEG_SIZES,
+    SIZES,
+    START_UP,
+    WHOLE,
+    ShownPicture,
+    leg_pictures,
+    shown,
+    time_sequence,
+)
 from howdah.explain.words import rows, sentence
 from howdah.foreign import visible
 from howdah.place import REPORTS
@@ -28,15 +38,6 @@ _STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/explain.
 
 
 @dataclass(frozen=True)
-class Picture:
-    """``keys`` are samples of what is drawn, with their names."""
-
-    title: str
-    drawing: Markup
-    keys: list[tuple[Markup, str]]
-
-
-@dataclass(frozen=True)
 class FlowView:
     """One flow of the page; ``strip`` and ``narrow`` are empty where it has no exit in shares of the BDP."""
 
@@ -44,7 +45,7 @@ class FlowView:
     sentence: str
     strip: Markup
     narrow: Markup
-    pictures: list[Picture]
+    pictures: list[ShownPicture]
     rows: list[tuple[str, str]]
 
 
@@ -54,7 +55,7 @@ class LegView:
 
     name: str
     sentence: str
-    pictures: list[Picture]
+    pictures: list[ShownPicture]
     flat: list[str]
     rows: list[tuple[str, str]]
 
@@ -89,9 +90,8 @@ def _view(flow: Explained, *, tell_file: bool) -> FlowView:
     wide, narrow = (Markup(_strip(flow, narrow=each)) for each in (False, True))
     pictures = []
     for title, part in (("Start-up", START_UP), ("The whole flow", WHOLE)):
-        drawing = "".join(time_sequence(flow, part, size) for size in SIZES)
-        if drawing:
-            pictures.append(Picture(title, Markup(drawing), [(Markup(key), name) for key, name in keys(drawing)]))
+        if panel := time_sequence(flow, part):
+            pictures.append(shown(title, panel, SIZES))
     return FlowView(
         visible(f"{flow.name}, in {flow.file}" if tell_file else flow.name),
         visible(sentence(flow)),
@@ -103,16 +103,13 @@ def _view(flow: Explained, *, tell_file: bool) -> FlowView:
 
 
 def _leg(name: str, leg: Leg) -> LegView:
-    drawn = [leg_pictures(leg, size) for size in LEG_SIZES]
     titles = (f"Delay there, from {leg.near} to {leg.far}", f"Delay back, from {leg.far} to {leg.near}")
     pictures, flat = [], list[str]()
-    for title, *each in zip(titles, *drawn, strict=False):
-        drawing = "".join(each)
-        if not drawing:
+    for title, panel in zip(titles, leg_pictures(leg), strict=False):
+        if panel is None:
             flat.append(visible(title[0].lower() + title[1:]))
-            continue
-        shown = [(Markup(key), name) for key, name in keys(drawing)]
-        pictures.append(Picture(visible(title), Markup(drawing), shown))
+        else:
+            pictures.append(shown(visible(title), panel, LEG_SIZES))
     return LegView(
         visible(f"{name}, from {leg.near} to {leg.far}"),
         visible(leg_sentence(leg)),

@@ -15,8 +15,8 @@ from howdah.explain.course import SenderCourse
 from howdah.explain.delay import RECEIVER, SENDER, Reals, RoundTrips, upstream
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.rate import SeenRate, frame_share, of_frames, rate_of
+from howdah.explain.repairs import thrown_away
 from howdah.explain.seen import AGAIN, NEW, Seen
-from howdah.explain.thrown import thrown_away
 from howdah.ingest.source import Integers
 from howdah.number import counted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace
 from howdah.record.schema import INFINITE_SSTHRESH
 
-SOURCE = "tcp_probe"
+SOURCE: Final = "tcp_probe"
 _LINE = re.compile(r"\s(\d{1,12}\.\d{1,9}): (?:\w+:)?tcp_probe: (.{1,600})$")
 _FIELD = re.compile(r"(\w{1,16})=(\S{1,64})")
 _OLD = re.compile(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -143,7 +144,7 @@ def _unknown(path: Path, head: str = "") -> RecordError:
     )
 
 
-SOURCE = "qlog"
+SOURCE: Final = "qlog"
 
 
 def explain_qlog(data: bytes, file: str) -> tuple[list[Explained], list[str]]:

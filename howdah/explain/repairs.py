@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a sender reduces its window when it repairs losses, by what is in flight: cubic keeps 0.7 of it, reno 0.5."""
+"""What a sender sent again: how far it reduces its window for that, by what is in flight (cubic keeps 0.7 of it, reno
+0.5); and what the receiver had, and threw away, so that it was sent again without a loss.
+
+The receiver's own ACKs show the latter. One that reports bytes by SACK and later asks for them has reneged (RFC 2018,
+section 8). One that answers what came out of order by duplicate ACKs, and then moves on only by what is sent again,
+keeps none of that.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,9 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import Reals, RoundTrips
+from howdah.explain.seen import AGAIN, FILLS, Seen
+from howdah.ingest.source import Integers
+from howdah.number import counted
 
 CUBIC, RENO = "cubic", "reno"
 _KEEPS = {CUBIC: (0.6, 0.77), RENO: (0.42, 0.56)}
@@ -47,3 +56,60 @@ def repairs_of(way: SenderCourse, trips: RoundTrips) -> Repairs:
     votes = {name: int(((kept >= low) & (kept <= high)).sum()) for name, (low, high) in _KEEPS.items()}
     like = max(votes, key=lambda name: votes[name])
     return Repairs(kept, like if len(set(votes.values())) > 1 else None)
+
+
+_FEW, _SHARE = 4, 0.2  # of what was sent again: duplicates of another origin are fewer
+_STEP = 2  # segments: an ACK of what a receiver kept goes further
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """How many segments were sent again that the receiver had had; ``words`` say how that shows, empty where none."""
+
+    segments: int
+    words: str
+
+
+def thrown_away(seen: Seen) -> Thrown:
+    if seen.reneged_bytes.size:
+        count = _within(seen, seen.reneged_bytes)
+        what = f"the receiver reported by SACK what it later threw away: {counted(count, 'segment')} were sent again"
+        return Thrown(count, f"{what} that had arrived")
+    if seen.connection.sack.size:
+        return Thrown(0, "")
+    count = _unkept(seen)
+    if not count:
+        return Thrown(0, "")
+    what = f"duplicate ACKs answered {counted(count, 'segment')} of those sent again"
+    return Thrown(count, f"{what}: they had arrived, and the receiver kept none of them")
+
+
+def _within(seen: Seen, blocks: Integers) -> int:
+    """Segments sent again that are in such blocks, which are sorted and apart."""
+    again = np.flatnonzero(np.isin(seen.sent.kind, (AGAIN, FILLS)))
+    at = np.searchsorted(blocks[:, 0], seen.sent.begin[again], side="right") - 1
+    inside = (at >= 0) & (seen.sent.end[again] <= blocks[np.maximum(at, 0), 1])
+    return int(inside.sum())
+
+
+def _unkept(seen: Seen) -> int:
+    """Of a receiver without SACK: segments of each repair that duplicates answered, where no ACK of it went further
+    than what was sent again; else a hole that was filled would have let it go on to what it kept."""
+    sent, acks = seen.sent, seen.acks
+    again = np.flatnonzero(sent.kind == AGAIN)
+    found, done = 0, 0
+    for first in again.tolist():
+        if sent.begin[first] < done:
+            continue
+        edge = done = int(sent.top[first])
+        mine = again[(again >= first) & (sent.begin[again] < edge)]
+        begin = int(np.searchsorted(acks.una, sent.begin[first]))
+        end = int(np.searchsorted(acks.una, edge))
+        repeats = int(acks.repeats[begin : end + 1].sum())
+        outstanding = (edge - int(sent.begin[first])) / seen.mss_bytes
+        steps = np.diff(acks.una[begin : end + 1])
+        kept = bool(steps.size) and int(steps.max()) > _STEP * seen.mss_bytes
+        had = round(mine.size - max(outstanding - repeats, 0))
+        if not kept and had >= max(_FEW, _SHARE * mine.size):
+            found += min(had, int(mine.size))
+    return found

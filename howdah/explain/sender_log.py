@@ -12,7 +12,7 @@ import numpy as np
 
 from howdah.algorithm import ALGORITHMS
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.explained import Explained, ExplainedExit
+from howdah.explain.explained import Explained, ExplainedExit, Source, bare
 from howdah.ingest.source import Integers
 from howdah.measure.cause import LOSS
 from howdah.measure.held import Holding
@@ -33,7 +33,7 @@ class SenderLog:
 
     name: str
     file: str
-    source: str
+    source: Source
     time_ns: Integers
     cwnd: Integers
     ssthresh: Integers
@@ -77,26 +77,34 @@ def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) 
         most = max(shares, key=lambda kind: shares[kind], default=None)
         limit = {"receive-buffer": RECEIVE_WINDOW, "application": APPLICATION}.get(str(most)) if most else None
     algorithm, words = _algorithm(log.algorithm)
-    return Explained(
-        name=log.name, file=log.file, source=log.source, at="sender", duration_s=duration, data_bytes=log.bytes_acked,
-        opener=None, options={}, mss_bytes=log.mss_bytes,
+    return bare(
+        no_packets,
+        name=log.name,
+        file=log.file,
+        source=log.source,
+        at="sender",
+        duration_s=duration,
+        data_bytes=log.bytes_acked,
+        options={},
+        mss_bytes=log.mss_bytes,
         initial_window_packets=int(known[0]) if known.size and log.every_ack else None,
-        base_rtt_us=_base(log), handshake_rtt_us=None,
+        base_rtt_us=_base(log),
         rate_bits_per_second=absent(no_packets, log.fastest_bits_per_second),
-        sender_interface_bits_per_second=absent(no_packets),
-        buffer_bytes=_buffer(log, no_packets), delay_variation_us=absent(no_packets),
-        goodput_bits_per_second=log.bytes_acked * 8 / duration if duration > 0 else 0.0, growth=None,
-        round_flights_packets=[], exit=leaves, why_no_exit=why_no_exit, limit=limit,
+        buffer_bytes=_buffer(log, no_packets),
+        goodput_bits_per_second=log.bytes_acked * 8 / duration if duration > 0 else 0.0,
+        exit=leaves,
+        why_no_exit=why_no_exit,
+        limit=limit,
         peak_packets=Estimate(peak, peak, None, "the largest reading") if peak is not None else absent(no_packets),
-        overshoot_packets=absent(no_packets),
-        retransmitted_packets=int(again.max()) if again.size else None, spurious_packets=None, late_packets=None,
-        lost_before_packets=None,
-        loss_by=None, loss_words="", timeouts=None,
+        retransmitted_packets=int(again.max()) if again.size else None,
         receive_window_least_bytes=int(windows.min()) if windows.size else None,
-        receive_window_most_bytes=int(windows.max()) if windows.size else None, segments_per_ack=None, paced=None,
-        algorithm=algorithm, algorithm_words=words, holding=log.holding, notes=log.notes,
+        receive_window_most_bytes=int(windows.max()) if windows.size else None,
+        algorithm=algorithm,
+        algorithm_words=words,
+        holding=log.holding,
+        notes=log.notes,
         unknown={} if log.timed else {"time": NO_TIMES},
-    )  # fmt: skip
+    )
 
 
 def _algorithm(said: str | None) -> tuple[list[str], str]:

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from howdah.explain.bucket import Bucket
 from howdah.explain.connection import Options
 from howdah.explain.estimate import Estimate
-from howdah.explain.explained import Explained, ExplainedExit
+from howdah.explain.explained import Explained, FlowFacts
 from howdah.explain.joined import Joined, Leg
 from howdah.explain.path import LossBy
 from howdah.record.model import FilePart
@@ -37,39 +35,9 @@ class PolicerShape(FilePart):
     burst_bytes: float
 
 
-class ExplainedFlow(FilePart):
+class ExplainedFlow(FlowFacts):
     """One flow of a recording; docs/explain.md."""
 
-    name: str
-    file: str
-    source: Literal["capture", "tcp_probe", "ss", "iperf3", "qlog"]
-    at: Literal["sender", "middle", "receiver"] | None
-    duration_s: float
-    data_bytes: int
-    opener: str | None
-    mss_bytes: int | None
-    initial_window_packets: int | None
-    handshake_rtt_us: float | None
-    goodput_bits_per_second: float
-    growth: float | None
-    round_flights_packets: list[float]
-    why_no_exit: str
-    limit: str | None = Field(description="what ended the growth without an exit: receive-window, application")
-    retransmitted_packets: int | None
-    spurious_packets: int | None
-    late_packets: int | None
-    lost_before_packets: int | None
-    loss_by: LossBy | None
-    loss_words: str
-    timeouts: int | None
-    receive_window_least_bytes: int | None
-    receive_window_most_bytes: int | None
-    segments_per_ack: float | None
-    paced: bool | None
-    algorithm: list[str] = Field(description="those that fit, the likeliest first")
-    algorithm_words: str
-    notes: list[str]
-    unknown: dict[str, str] = Field(description="what the recording cannot tell, and why")
     base_rtt_us: EstimateShape
     rate_bits_per_second: EstimateShape
     sender_interface_bits_per_second: EstimateShape
@@ -113,35 +81,17 @@ class JoinedShape(FilePart):
     legs: list[LegShape]
 
 
-class Explain(FilePart):
-    found: list[str] = Field(description="a sentence for each flow")
-    flows: list[ExplainedFlow]
-    joined: list[JoinedShape]
-    problems: list[str] = Field(description="what is wrong with the files")
-    others: int = Field(description="connections that are not shown")
-    page: str | None
-
-
 def shown_flow(flow: Explained) -> ExplainedFlow:
-    own = {name: getattr(flow, name) for name in ExplainedFlow.model_fields if hasattr(flow, name)}
-    estimates = {name: _estimate(value) for name, value in own.items() if isinstance(value, Estimate)}
     holding, held_by = flow.holding, flow.held_back_by
-    others = {
-        "policer": _policer(flow.policer),
-        "exit": _exit(flow.exit),
-        "held": None if holding is None else {kind.metric: holding.share(kind) for kind in holding.seconds},
-        "held_back_by": None if held_by is None else held_by.value,
-        "held_window_bytes": None if holding is None else holding.window_bytes,
-    }
-    return ExplainedFlow(**(own | estimates | others))
-
-
-def _exit(left: ExplainedExit | None) -> ExplainedExitShape | None:
-    if left is None:
-        return None
-    packets = _estimate(left.packets)
-    return ExplainedExitShape(
-        time_s=left.time_s, packets=packets, round=left.round, cause=left.cause, evidence=left.evidence
+    found = {name: getattr(flow, name) for name in ExplainedFlow.model_fields if hasattr(flow, name)}
+    return ExplainedFlow.made_of(
+        flow,
+        **{name: _estimate(value) for name, value in found.items() if isinstance(value, Estimate)},
+        policer=_policer(flow.policer),
+        exit=None if flow.exit is None else ExplainedExitShape.made_of(flow.exit, packets=_estimate(flow.exit.packets)),
+        held=None if holding is None else {kind.metric: holding.share(kind) for kind in holding.seconds},
+        held_back_by=None if held_by is None else held_by.value,
+        held_window_bytes=None if holding is None else holding.window_bytes,
     )
 
 
@@ -152,21 +102,18 @@ def _estimate(found: Estimate, per: float = 1.0) -> EstimateShape:
 
 def shown_joined(joined: Joined) -> JoinedShape:
     """One connection that several taps saw."""
-    return JoinedShape(name=joined.name, files=joined.files, legs=[_leg(leg) for leg in joined.legs])
+    return JoinedShape.made_of(joined, legs=[_leg(leg) for leg in joined.legs])
 
 
 def _leg(leg: Leg) -> LegShape:
     clocks = leg.clocks
-    return LegShape(
-        near=leg.near,
-        far=leg.far,
+    return LegShape.made_of(
+        leg,
         packets=int(leg.data.near_ns.size),
         lost_packets=leg.lost,
         unseen_packets=leg.data.unseen,
         acks=int(leg.acks.near_ns.size) if leg.acks is not None else None,
         lost_acks=leg.acks_lost,
-        loss_by=leg.loss_by,
-        loss_words=leg.loss_words,
         policer=_policer(leg.bucket),
         queue_most_us=float(clocks.data_ns.max()) / 1e3,
         queue_back_most_us=float(clocks.ack_ns.max()) / 1e3 if clocks.ack_ns.size else None,
@@ -177,6 +124,4 @@ def _leg(leg: Leg) -> LegShape:
 
 
 def _policer(bucket: Bucket | None) -> PolicerShape | None:
-    if bucket is None:
-        return None
-    return PolicerShape(rate_bits_per_second=bucket.rate_bits_per_second, burst_bytes=bucket.burst_bytes)
+    return None if bucket is None else PolicerShape.made_of(bucket)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from howdah.explain.sender_log import SenderLog, exit_between, explain_log
 from howdah.held import HeldBy
 from howdah.measure.held import Holding
 
-SOURCE = "ss"
+SOURCE: Final = "ss"
 _STATE = r"(?:ESTAB|CLOSE-WAIT|FIN-WAIT-[12]|LAST-ACK|CLOSING|TIME-WAIT|SYN-SENT|SYN-RECV)"
 _SOCKET = re.compile(rf"^(?:tcp\s+)?{_STATE}\s+\d+\s+\d+\s+(\S{{3,80}})\s+(\S{{3,80}})(.*)$")
 _INFO = re.compile(r"\bcwnd:\d")

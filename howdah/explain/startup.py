@@ -14,9 +14,8 @@ import numpy as np
 
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
-from howdah.explain.dry import fed, ran_dry
 from howdah.explain.hystart import Detections, detections
-from howdah.explain.pacing import drain_begin, is_paced, rate_stood, stays_empty
+from howdah.explain.pacing import drain_begin, fed, is_paced, ran_dry, rate_stood, stays_empty
 from howdah.explain.repairs import RENO, repairs_of
 from howdah.explain.seen import AGAIN, FILLS, Seen
 from howdah.ingest.capture import CWR, ECE

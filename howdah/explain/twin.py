@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from howdah.errors import HowdahError
+from howdah.explain.course import of_capture
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.overlay import ALIKE
 from howdah.explain.path import RANDOM
-from howdah.explain.points import of_capture
 from howdah.explain.startup import GROWING
 from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy

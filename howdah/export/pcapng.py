@@ -25,9 +25,8 @@ from howdah.frame import ETHERNET_BYTES, IPV4_BYTES
 from howdah.ingest.capture import CaptureClock, read_clock
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import writing_name
-from howdah.record.raw import open_raw, raw_exists, read_raw_json
+from howdah.record.raw import agent_or_empty, open_raw, raw_exists, read_raw_json
 from howdah.record.result import Run
-from howdah.record.told import agent_or_empty
 
 SUFFIX = ".pcapng"
 _PCAP = struct.Struct("<IHHiIII")

@@ -14,11 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.ingest.source import Context, SourceReport, texts
-from howdah.record import cpu_profile
 from howdah.record import table as store
-from howdah.record.cpu_profile import PROFILE_FILE, CpuProfile
 from howdah.record.model import checked
-from howdah.record.raw import open_raw, raw_value, read_raw_bytes, read_raw_text
+from howdah.record.raw import (
+    PROFILE_FILE,
+    PROFILE_SAMPLES,
+    CpuProfile,
+    open_raw,
+    raw_value,
+    read_raw_bytes,
+    read_raw_text,
+)
 
 Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 
@@ -42,7 +48,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
         if account.why is None:
             period_ns = int(account.period_ns)
             stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in account.stamps]
-            outside = _count(read_raw_text(raw / cpu_profile.SAMPLES_FILE), stamps, counted)
+            outside = _count(read_raw_text(raw / PROFILE_SAMPLES), stamps, counted)
             report.counts["outside"] = outside
             if account.lost:
                 report.counts["why"] = f"perf lost {account.lost} samples"

@@ -25,9 +25,8 @@ from howdah.plan.line import WIRE_HANDLE, delay_lines
 from howdah.plan.plan import Plan, collect_of
 from howdah.record.clock import ClockRecord, Correction
 from howdah.record.directory import RunDirectory
-from howdah.record.raw import raw_value, read_raw_bytes
+from howdah.record.raw import raw_value, read_agent, read_raw_bytes
 from howdah.record.schema import TABLES
-from howdah.record.told import read_agent
 
 _U32 = 2**32
 _KEYS = {

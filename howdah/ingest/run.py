@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/ to tables/: every source of one run, in one pass."""
+"""raw/ to tables/: every source of one run, in one pass; what became of each flow of the plan (agent.json), and what
+kernels said of themselves during the run, with their alarms."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.codec import encoded
@@ -13,26 +16,26 @@ from howdah.foreign import read_foreign
 from howdah.ingest import quic
 from howdah.ingest.capture import CAPTURES, ingest_captures
 from howdah.ingest.cpu import ingest_cpu, ingest_finite_processor
-from howdah.ingest.flow import ingest_flow
-from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
 from howdah.ingest.qdisc import ingest_two_queues
 from howdah.ingest.quic import add_quic
 from howdah.ingest.segment import add_own_stacks, ingest_segments
 from howdah.ingest.siftr import add_siftr
-from howdah.ingest.source import Context, IngestReport, Made
+from howdah.ingest.source import Context, IngestReport, Made, SourceReport
 from howdah.ingest.tracepoint import ingest_slow_start, ingest_tcp_probe
-from howdah.plan.plan import Plan
+from howdah.linux.kernelmessage import KernelMessage, parse
+from howdah.plan.plan import Flow, Plan
 from howdah.record import table as store
-from howdah.record.agent import AgentRecord
+from howdah.record.agent import AgentRecord, FlowRecord, KernelLogRecord
 from howdah.record.axis import axes_of
 from howdah.record.clock import ClockRecord, read_clocks
-from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.kernel_log import SOURCE as KERNEL_LOG
+from howdah.record.kernel_log import alarms, killed_for_memory
 from howdah.record.model import checked
-from howdah.record.told import read_agent
+from howdah.record.raw import read_agent, read_raw_text
+from howdah.record.schema import FLOW
 from howdah.registered import Registered, collector_named
 
 # There is a table of these in every run, empty where nothing was collected.
@@ -151,3 +154,109 @@ def _agent(directory: RunDirectory, report: IngestReport) -> AgentRecord:
     except HowdahError as error:
         report.problems.append(f"agent.json cannot be read: {error.what}")
     return AgentRecord()
+
+
+def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
+    """One row a flow of the plan, in its order; a flow the agent did not report has null times and is not complete.
+
+    Times of agent.json already count from the epoch.
+    """
+    report = SourceReport()
+    columns: dict[str, list[object]] = {name: [] for name in FLOW.names}
+    for flow in context.plan.flows:
+        record = context.agent.flow(flow.id)
+        if flow.id not in context.agent.by_id:
+            report.problems.append(f"{flow.title} is not in agent.json")
+        elif record.error:
+            report.problems.append(f"{flow.title}: {record.error}")
+        row = {
+            "flow": flow.id,
+            "flow_name": flow.name,
+            "sender_node": flow.sender,
+            "receiver_node": flow.receiver,
+            "algorithm": flow.algorithm,
+            "kernel_algorithm": flow.kernel_algorithm,
+            "start_ns": record.connected_ns if _begins_connected(flow) else record.start_ns,
+            "connected_ns": record.connected_ns,
+            "end_ns": record.end_ns,
+            "bytes_sent_bytes": record.bytes_sent,
+            "bytes_received_bytes": record.bytes_received,
+            "complete": record.complete and not _is_cut(flow, record),
+        }
+        for name, value in row.items():
+            columns[name].append(value)
+    table = store.table_of("flow", {name: pa.array(values, FLOW.field(name).type) for name, values in columns.items()})
+    report.rows = table.num_rows
+    return table, report
+
+
+def _begins_connected(flow: Flow) -> bool:
+    """Of a transfer by iperf3: its processes talk on a control connection first, and wait a round trip for the server's
+    word on it where other sources wait for the handshake."""
+    return flow.kind.control_connection and flow.size_bytes is not None
+
+
+def _is_cut(flow: Flow, record: FlowRecord) -> bool:
+    """Whether the end of the run cut a transfer short: what had been written by then arrived, and no more."""
+    return flow.size_bytes is not None and (record.bytes_received or 0) < flow.size_bytes
+
+
+_FILE = "kernel.log"
+_MOST_ALARMS = 20
+_MOST_SAID = 40
+_MOST_CHARACTERS = 300  # of a line
+# What each kernel says of every run, or of each module that was not built with it.
+_USUAL = re.compile(
+    r"loading out-of-tree module taints kernel|module verification failed|module license .* taints kernel"
+    r"|^netem: version|^GACT probability|^Mirror/redirect action on|quantum of class .* is (?:big|small)"
+    r"|^random: |renamed from|entered (?:promiscuous|allmulticast) mode|left (?:promiscuous|allmulticast) mode"
+    r"|link becomes ready|entered (?:blocking|forwarding|disabled|learning|listening) state|link is not ready"
+    r"|^bridge: filtering|^Fair server disabled"
+)
+
+
+def ingest_kernel_log(context: Context) -> SourceReport | None:
+    """None where the agent kept no log. A file that lacks messages is for the judge, who has the agent's account.
+
+    ``counts`` has ``kept`` (messages in the files), ``alarms`` and the first lines that are not usual ones
+    (``said``, of ``said_total``). With several kernels each has its ``machine``.
+    """
+    kept = _accounts(context.agent)
+    if not kept:
+        return None
+    report = SourceReport(counts={"kept": 0, "alarms": [], "alarms_total": 0, "said": [], "said_total": 0})
+    for machine, account in kept.items():
+        place = {"machine": machine} if machine else {}
+        path = context.directory.raw / machine / _FILE
+        try:
+            text = read_raw_text(path, errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            report.problems.append(f"{path.name} cannot be read: {error}")
+            continue
+        parsed = [parse(line) for line in text.splitlines()]
+        messages = [message for message in parsed if message is not None]
+        report.counts["kept"] += len(messages)
+        first = account.first or 0
+        _tell(report, [each for each in messages if each.number >= first], place)
+    report.rows = report.counts["kept"]
+    return report
+
+
+def _accounts(agent: AgentRecord) -> dict[str, KernelLogRecord]:
+    """By the machine, "" where there is only one."""
+    kernels = agent.machines or {}
+    found = {name: kernel.kernel_log for name, kernel in kernels.items() if kernel.kernel_log is not None}
+    return found or ({"": agent.kernel_log} if agent.kernel_log else {})
+
+
+def _tell(report: SourceReport, messages: list[KernelMessage], place: dict[str, str]) -> None:
+    counts = report.counts
+    found = [encoded(alarm) | place for alarm in alarms([(each.time_us, each.text) for each in messages])]
+    counts["alarms_total"] += len(found)
+    counts["alarms"] += found[: _MOST_ALARMS - len(counts["alarms"])]
+    said = [each for each in messages if not _USUAL.search(each.text)]
+    counts["said_total"] += len(said)
+    for each in said[: _MOST_SAID - len(counts["said"])]:
+        counts["said"].append({"time_us": each.time_us, "text": each.text[:_MOST_CHARACTERS], **place})

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.judge.burst import allowed_losses
-from howdah.judge.check import none_of
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.check import Tolerance, none_of
+from howdah.judge.loss import allowed_losses
 from howdah.linux.accounting import CounterState, Queue
 from howdah.linux.netlink.discipline.clsact import Clsact
 from howdah.linux.netlink.discipline.howdah_hop import MiddleHop
@@ -218,7 +217,7 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
     for node, interface, handle in (queue.place for queue in plan.queues if queue.kind == Netem.kind):
         loss = plan.path.losses(ahead=(node, interface) in forward)
         if loss.steps or (plan.path.delay_limit_packets is not None and (node, interface) in forward):
-            continue  # judged by its schedule or its limit, howdah/judge/schedule.py and delay_limit.py
+            continue  # judged by its schedule or its limit, howdah/judge/loss.py and delay_limit.py
         for item in state.qdiscs(node, interface):
             if item["handle"] != handle:
                 continue
@@ -239,7 +238,7 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
 
 def _sender_queues(plan: Plan, state: Snapshots) -> Check:
     """A drop in the sender's own queue is congestion the path did not make. Those that the plan has are judged apart
-    (howdah/judge/host_queue.py)."""
+    (howdah/judge/room.py)."""
     apart = {(each.node, each.interface) for each in host_queues(plan)}
     dropped = {
         f"{hops[0].node}:{hops[0].interface}": state.queue_drops(hops[0].node, hops[0].interface)

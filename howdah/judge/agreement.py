@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
-from howdah.measure.counters import CounterSeries
 from howdah.measure.measured import Measured
-from howdah.measure.sampled import MISSING, Samples
+from howdah.measure.sampled import MISSING, CounterSeries, Samples
 from howdah.measure.trace import FlowTrace, Integers
 from howdah.plan.plan import Flow
 from howdah.record.verdict import COLLECTION, Check

@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 
 from howdah.agent.calibration.train import SHORTEST_TRAIN_PACKETS, train_packets, unsteady_packets
-from howdah.judge.burst import allowed_losses
-from howdah.judge.check import within
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.check import Tolerance, within
+from howdah.judge.loss import allowed_losses
 from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 from howdah.record.calibration import CalibrationRecord, TargetDelays
 from howdah.record.verdict import Check

@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the guest did what the plan says, when the plan says."""
+"""Whether the guest did what the plan says, when the plan says, with the profile's own modules; and whether its kernel
+said that something in it is wrong.
+
+A program is late on a machine of declared, finite speed either because it was not run, for the processor was busy
+without a pause, which is what such a run is there to show; or because the machine waited, and its clock is not to be
+trusted. The counter outside the machine tells them apart: it knows how long the processor was idle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from howdah.judge.busy import WHY, Idle, excused
-from howdah.judge.check import told_of_many
-from howdah.judge.tolerance import Tolerance
+import numpy as np
+
+from howdah.codec import decoded
+from howdah.ingest.source import IngestReport
+from howdah.judge.check import Tolerance, told_of_many
 from howdah.linux.netlink.discipline.netem import Netem
+from howdah.measure.processor import course_of
 from howdah.plan.plan import Flow, Plan
-from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord
+from howdah.record import table as store
+from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord, KernelLogRecord, ModuleRecord
+from howdah.record.directory import RunDirectory, read_json
+from howdah.record.kernel_log import SOURCE, KernelAlarm, in_use
 from howdah.record.verdict import ENGINE, Check
 
 
 def engine_checks(plan: Plan, agent: AgentRecord | None, tolerance: Tolerance, idle: Idle | None = None) -> list[Check]:
-    """``agent`` is agent.json, None if it is missing; ``idle`` is howdah/judge/busy.py's, where there is one."""
+    """``agent`` is agent.json, None if it is missing; ``idle`` is howdah/judge/engine.py's, where there is one."""
     if agent is None:
         return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not finish")]
     checks = [_status(agent), *_clock(plan, agent, tolerance, idle), _epoch(plan, agent)]
@@ -177,3 +189,114 @@ def placement(plan: Plan, agent: AgentRecord) -> Check:
         else f"netem sits on a host ({', '.join(found)}): delay belongs on a router"
     )
     return Check("netem placement", ENGINE, ok, message, 0, len(found), 0, "qdiscs")
+
+
+_PAUSE = 0.05  # of the time for which something was late; the rest of it, no less than 95 %, the processor was busy
+WHY = ", because the processor was busy without a pause"
+Idle = Callable[[int, int], int]  # ns from the epoch: from, to; idle ns between them, or more
+
+
+def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
+    """None where no exact account of the processor was kept: then nothing that is late is excused.
+
+    Intervals count as a whole, so the answer is an upper bound.
+    """
+    if not (plan.traits.finite_processor and plan.collect.cpu):
+        return None
+    try:
+        ingested = read_json(directory.ingested)
+        source = ingested["sources"]["cpu"]["counts"].get("source")
+    except (OSError, ValueError, KeyError):
+        return None
+    if source != "counter":
+        return None
+    course = course_of(store.read(directory, "cpu"))
+    idle_ns = np.maximum(course.duration_ns - course.busy_ns, 0)
+
+    def idle(begin_ns: int, end_ns: int) -> int:
+        if not course.begin_ns.size or begin_ns < course.begin_ns[0] or end_ns > course.end_ns[-1]:
+            return end_ns - begin_ns  # not seen
+        within = (course.end_ns > begin_ns) & (course.begin_ns < end_ns)
+        return int(min(idle_ns[within].sum(), end_ns - begin_ns))
+
+    return idle
+
+
+def excused(idle: Idle | None, due_ns: int, at_ns: int) -> bool:
+    """Whether what was due at one instant and came at another was late because the processor had no time for it."""
+    return idle is not None and at_ns > due_ns and idle(due_ns, at_ns) <= _PAUSE * (at_ns - due_ns)
+
+
+_CHECK = "kernel log"
+_MOST_CHARACTERS = 400
+
+
+def kernel_log_checks(report: IngestReport, agent: AgentRecord | None) -> list[Check]:
+    """``agent`` is agent.json, whose account the log must match.
+
+    A kernel that warns goes on, but of what it does then nobody knows whether it is what it should do.
+    """
+    accounts = _accounts(agent or AgentRecord())
+    found = report.sources.get(SOURCE)
+    if not accounts:
+        return [Check(_CHECK, ENGINE, None, "what the kernel said was not kept")]
+    unread = [account.why for account in accounts if account.why]
+    if unread:
+        return [Check(_CHECK, ENGINE, None, f"nobody could read what the kernel said ({unread[0]})")]
+    written = sum(account.records for account in accounts)
+    counts = found.counts if found is not None else {}
+    kept = int(counts.get("kept", 0))
+    if kept != written:
+        what = f"kernel.log has {kept} of the kernel's {written} messages: the others may tell that it was ill"
+        return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
+    total = int(counts["alarms_total"])
+    if total:
+        said = _said(decoded(KernelAlarm, counts["alarms"][0]), total, _own_modules(agent or AgentRecord()))
+        return [Check(_CHECK, ENGINE, False, said, 0, total, 0, "alarms")]
+    lost = sum(account.lost for account in accounts)
+    if lost:
+        what = f"{lost} messages of the kernel were overwritten before they were read; the other {kept} hold no alarm"
+        return [Check(_CHECK, ENGINE, None, what, 0, None, 0, "alarms")]
+    return [Check(_CHECK, ENGINE, True, f"the kernel's {kept} messages hold no alarm", 0, 0, 0, "alarms")]
+
+
+def _accounts(agent: AgentRecord) -> list[KernelLogRecord]:
+    machines = [kernel.kernel_log for kernel in (agent.machines or {}).values() if kernel.kernel_log]
+    return machines or [account for account in [agent.kernel_log] if account]
+
+
+def _own_modules(agent: AgentRecord) -> list[str]:
+    """The profile's, of which alone the agent records what they register."""
+    return [name for name, value in (agent.modules or {}).items() if value and value.algorithms is not None]
+
+
+def _said(alarm: KernelAlarm, total: int, own_modules: list[str]) -> str:
+    where = f" on {alarm.machine}" if alarm.machine else ""
+    more = f"; and {total - 1} more" if total > 1 else ""
+    whose = "" if alarm.module else in_use(own_modules)
+    return f"the kernel says{where}: {alarm.described[:_MOST_CHARACTERS]}{whose}{more}"
+
+
+def own_module_checks(plan: Plan, agent: AgentRecord | None) -> list[Check]:
+    """One check for each algorithm that must come from a module of the profile; ``agent`` is agent.json."""
+    modules = (agent.modules if agent else None) or {}
+    return [_check(name, module, modules.get(module) or ModuleRecord()) for name, module in plan.own_algorithms.items()]
+
+
+def _check(name: str, module: str, record: ModuleRecord) -> Check:
+    """More held the module while the flows ran than before, by the kernel's count; of BPF: had its algorithm."""
+    label = f"module of {name}"
+    registered = record.algorithms
+    before, most = record.uses_before, record.uses_most
+    if registered is None or before is None or most is None:
+        return Check(label, ENGINE, False, f"it was not checked whether the flows use the profile's module {module}")
+    if name not in registered:
+        found = ", ".join(registered) or "nothing"
+        message = f"the algorithm {name} is not the profile's: its module {module} registered {found}"
+        return Check(label, ENGINE, False, message, name, found)
+    if most <= before:
+        return Check(label, ENGINE, False, f"no connection used the profile's module {module}", before + 1, most)
+    programs = record.programs
+    what = f"{len(programs)} programs in BPF" if programs else f"srcversion {record.srcversion}"
+    message = f"connections used the profile's module {module} for {name} ({what})"
+    return Check(label, ENGINE, True, message, before + 1, most, None, "uses")

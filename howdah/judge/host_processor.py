@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.check import Tolerance
 from howdah.measure.host_processor import processors
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import Samples

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.check import Tolerance
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.jitter import drawn_us, jitter_events
 from howdah.plan.plan import Plan

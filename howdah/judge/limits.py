@@ -1,17 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether sender or receiver held a flow back by a window or buffer nobody asked to be small."""
+"""Whether a window, a buffer or the application held a flow back that nobody asked to be small, or to stop.
+
+Where a profile says nothing, the plan makes every buffer so large that none limits a flow (howdah/plan/memory.py). A
+flow that such a buffer limits breaks the promise. What the profile sets, what a program sets for itself, and what
+receivers and algorithms do by their nature breaks none. The kernel's own count of a send buffer that is too small does
+not see a recovery (howdah/measure/limit.py says why), and nothing counts an application that stops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from howdah.held import HeldBy
-from howdah.judge.promise import receive_window_reason, send_buffer_reason
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.check import Tolerance
+from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.measure.interval import receive_kinds
+from howdah.measure.limit import Nothing, nothing_to_send, promises_data
 from howdah.measure.measured import Measured
-from howdah.plan.plan import Flow
+from howdah.plan.memory import LEAST_BUFFER_MAXIMUM_BYTES
+from howdah.plan.plan import Flow, Plan
+from howdah.receiver import RECEIVERS
 from howdah.record.verdict import DURING, Check
+
+RECEIVE_BUFFER, SEND_BUFFER = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+_SACK = "net.ipv4.tcp_sack"
+# A buffer holds truesize, about twice the payload, of everything the path can hold.
+_NEEDED = 2
+# Settings that only a profile makes, and that bound what a buffer can do.
+_BOUNDS = {
+    RECEIVE_BUFFER: ("window_scaling", "moderate_rcvbuf", "adv_win_scale", "shrink_window", "app_win"),
+    SEND_BUFFER: ("notsent_lowat", "limit_output_bytes"),
+}
+
+
+def is_set_by_profile(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
+    """Whether the plan has another largest buffer than where a profile says nothing, or one that cannot hold what the
+    path holds, or another setting that bounds it."""
+    holds = plan.path.held_bytes(flow.rtt_us)
+    least = max(LEAST_BUFFER_MAXIMUM_BYTES, _NEEDED * holds)
+    bounds = {f"net.ipv4.tcp_{name}" for name in _BOUNDS[sysctl]}
+    for operation in plan.operations:
+        arguments = operation.arguments
+        if operation.op != "sysctl" or arguments["node"] not in (host, None):
+            continue
+        if arguments["name"] in bounds:
+            return True
+        if arguments["name"] == sysctl and int(str(arguments["value"]).split()[-1]) < least:
+            return True
+    return False
+
+
+def is_set_by_program(flow: Flow) -> bool:
+    """Whether programs of the profile hold the flow's sockets: their buffers and their pauses are their own."""
+    return flow.kind.holds_sockets
+
+
+def has_sack(plan: Plan, flow: Flow) -> bool:
+    """Whether both ends may report what lies beyond a gap."""
+    off = any(
+        operation.op == "sysctl"
+        and operation.arguments["name"] == _SACK
+        and operation.arguments["node"] in (flow.sender, flow.receiver, None)
+        and str(operation.arguments["value"]).strip() == "0"
+        for operation in plan.operations
+    )
+    return RECEIVERS[flow.receiver_behaviour].sack and not off and not _strips(plan, "sack")
+
+
+def _strips(plan: Plan, option: str) -> bool:
+    """Whether a middlebox takes the option away."""
+    return plan.path.middlebox is not None and OPTIONS[option] in plan.path.middlebox.strips
+
+
+def receive_window_reason(plan: Plan, flow: Flow) -> str | None:
+    """Why the receiver's buffer is as it was asked for; None where it is the plan's own."""
+    if flow.receiver_stack is not None:
+        return f"the stack {flow.receiver_name} offers no more"
+    if RECEIVERS[flow.receiver_behaviour].tuning is not None:
+        return f"the receiver {flow.receiver_behaviour} offers no more"
+    if is_set_by_profile(plan, flow.receiver, RECEIVE_BUFFER, flow):
+        return "the profile sets the receiver's buffer"
+    if is_set_by_program(flow):
+        return "its program sets the receiver's buffer"
+    if _strips(plan, "window-scale"):
+        return "without window scale, which a middlebox strips, no window is larger than 64 KiB"
+    if not RECEIVERS[flow.receiver_behaviour].sack or _strips(plan, "sack"):
+        return "without SACK, Linux offers no more for what lies beyond a gap"
+    return None
+
+
+def send_buffer_reason(plan: Plan, flow: Flow) -> str | None:
+    """The same of the sender's buffer."""
+    if is_set_by_profile(plan, flow.sender, SEND_BUFFER, flow):
+        return "the profile sets the sender's buffer"
+    if is_set_by_program(flow):
+        return "its program sets the sender's buffer"
+    return None
+
 
 _RECEIVE, _SEND = "receive window", "send buffer"
 _COLUMNS = {_RECEIVE: "rwnd_limited_us", _SEND: "sndbuf_limited_us"}
@@ -28,7 +112,7 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
     group: of the busy time of all its connections that were there when tcp_info was read.
 
     The kernel has no such counts of datagrams and of QUIC. Only a buffer that the plan promises to be large enough
-    makes a run invalid (:mod:`howdah.judge.promise`); a receive window that was small before it grew is none.
+    makes a run invalid; a receive window that was small before it grew is none.
     """
     groups: dict[str, list[Flow]] = {}
     single: list[Flow] = []
@@ -92,3 +176,60 @@ def _buffers(data: Measured, flow: Flow) -> tuple[float, list[str]]:
         return 1.0, []
     late = [words for kind, words in _LATE.items() if kinds.get(kind)]
     return kinds.get(HeldBy.RECEIVE_BUFFER, 0.0) / total, late
+
+
+def sending_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
+    """The time with nothing to send as a share of the time in which the flow was to send, of each TCP flow of no group.
+
+    Of datagrams and of QUIC the kernel does not know what is left to send.
+    A flow fails whose traffic promises data all the time. Where the profile sets the send buffer, where the traffic is
+    requests and answers or a program's, and without SACK, the check says how much it was.
+    """
+    return [_nothing_check(data, flow, tolerance) for flow in data.plan.flows if flow.group is None and flow.is_tcp]
+
+
+def _nothing_check(data: Measured, flow: Flow, tolerance: Tolerance) -> Check:
+    name = f"nothing to send flow {flow.id}"
+    if flow.sender_stack is not None:
+        why = f"{flow.title} is sent by the stack {flow.sender_stack.name}, which does not tell what is left to send"
+        return Check(name, DURING, None, why, unit="ratio")
+    found = nothing_to_send(data.trace(flow), data.info[flow.id])
+    if found is None:
+        why = f"tcp_info of {flow.title} was not read twice while the flow was to send"
+        return Check(name, DURING, None, why, unit="ratio")
+    much = found.share > tolerance.limited_share
+    excuse = _sending_excuse(data.plan, flow)
+    message = f"{flow.title} had nothing to send for {found.share:.1%} of its time while its window had room"
+    if much:
+        message += _where(found) + (f": {excuse}" if excuse else _blame(found))
+    return Check(
+        name, DURING, not much or excuse is not None, message, 0.0, found.share, tolerance.limited_share, "ratio"
+    )
+
+
+def _where(found: Nothing) -> str:
+    if not found.recovery_s:
+        return f" ({found.time_s:.3g} s)"
+    return f" ({found.time_s:.3g} s, {found.recovery_s:.3g} s of it in recoveries)"
+
+
+def _blame(found: Nothing) -> str:
+    if found.recovery_s > found.time_s / 2:
+        return ": its application stalled, or what lies beyond a gap filled its send buffer"
+    return ": its application stalled, or its send buffer is too small"
+
+
+def _sending_excuse(plan: Plan, flow: Flow) -> str | None:
+    """Why that is what was asked for; None if it is not."""
+    if not promises_data(flow):
+        return "its traffic is requests and answers"
+    if is_set_by_program(flow):
+        return "its programs decide what they send, and when"
+    reason = send_buffer_reason(plan, flow)
+    if reason is not None:
+        return reason
+    if flow.receiver_stack is not None:
+        return f"the send buffer holds what the stack {flow.receiver_name} does not acknowledge"
+    if not has_sack(plan, flow):
+        return "without SACK, what lies beyond a gap fills the send buffer until the gap is closed"
+    return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from howdah.judge.check import Tolerance
 from howdah.judge.during import backlogged, dropping
-from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples, node_samples
 from howdah.measure.trace import SECOND_NS

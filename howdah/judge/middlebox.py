@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from howdah.frame import STAMPED_TCP_BYTES
 from howdah.judge.accounting import Snapshots
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.check import Tolerance
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS, MiddleHop
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import qdisc_samples

@@ -7,13 +7,11 @@ from collections.abc import Iterable
 
 from howdah.ingest.ns2 import read_links
 from howdah.ingest.source import IngestReport
-from howdah.judge.burst import allowed_losses
-from howdah.judge.check import none_of
-from howdah.judge.collection import raw_files, reading_gaps
-from howdah.judge.coverage import readings, trace_to_the_end
+from howdah.judge.check import Tolerance, none_of
+from howdah.judge.collection import raw_files, reading_gaps, readings, trace_to_the_end
 from howdah.judge.during import during_checks
 from howdah.judge.engine import flow_checks
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.loss import allowed_losses
 from howdah.measure.measured import Measured
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord

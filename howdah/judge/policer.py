@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.judge.check import within
-from howdah.judge.tolerance import Tolerance
+from howdah.judge.check import Tolerance, within
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS

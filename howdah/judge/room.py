@@ -1,12 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues that may be full: none holds more than its limit, and it drops only what finds no room."""
+"""Queues that have little room on purpose, delay lines and queues of senders' interfaces: they hold no more than that,
+and drop only what finds no room. Of a sender's queue the kernel tells kind and limits, and two counters its drops.
+
+What a sender's queue refuses was never on the path. TCP hears of it at once and slows down (tcp_enter_cwr), and the
+packet stays where it was.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from howdah.judge.accounting import Snapshots
+from howdah.judge.loss import delay_lines
+from howdah.linux.netlink.discipline.fq import Fq
+from howdah.measure.measured import Measured
 from howdah.measure.sampled import Samples
-from howdah.record.verdict import DURING, Check
+from howdah.plan.host_queue import HOST_HANDLE, PlannedQueue, host_queues, queue_words
+from howdah.plan.plan import Plan
+from howdah.plan.qdisc import ROOT_HANDLE
+from howdah.plan.route import way
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from howdah.record.verdict import ACCOUNTING, DURING, Check
 
 _MANY = 20  # drops, after which one of the readings that saw some drops finds the queue full, or one packet short
 _READ = ("sent_packets", "drops_packets", "backlog_packets")
@@ -38,3 +53,67 @@ def room_check(name: str, what: str, samples: Samples, room: tuple[int, int], en
         wrong = "its limit is smaller"
     message += f"; {wrong}" if wrong else ""
     return Check(name, DURING, not wrong, message, limit, peak, 0, "packets")
+
+
+def host_queue_checks(data: Measured, state: Snapshots | None) -> list[Check]:
+    """Two checks of each queue that the plan gives a sender; ``state`` is accounting.json, None if it is missing."""
+    checks = []
+    for each in host_queues(data.plan):
+        place = f"{each.node}:{each.interface}"
+        name, what = f"host queue {place}", f"the queue of {place}"
+        if state is not None:
+            checks.append(_account(name, what, each, state))
+        samples = data.host_queues[each.node, each.interface]
+        end_ns = data.plan.duration_us * 1000
+        checks.append(room_check(name, what, samples, room_of(data.plan, each), end_ns))
+    return checks
+
+
+def room_of(plan: Plan, each: PlannedQueue) -> tuple[int, int]:
+    """The least that it holds when it drops, and the most that it ever holds, in packets.
+
+    A program may set a DSCP (IP_TOS), and so a priority, which has a queue of its own in some kinds.
+    """
+    least, most = each.queue.room_packets
+    free = any(flow.program is not None and each.node == flow.sender for flow in plan.flows)
+    return least, most * each.queue.priorities if free else most
+
+
+def _account(name: str, what: str, each: PlannedQueue, state: Snapshots) -> Check:
+    """That it was there, with the limits of the plan, and that the rate limit above it counted the same drops."""
+    queues = {item["handle"]: item for item in state.qdiscs(each.node, each.interface)}
+    own = queues.get(HOST_HANDLE)
+    if own is None or own["kind"] != each.queue.kind:
+        message = f"{what} is {'missing' if own is None else own['kind']}, the plan says {queue_words(each.queue)}"
+        return Check(name, ACCOUNTING, False, message)
+    told = each.queue.limits(each.queue.encode())  # what the kernel tells of this kind
+    wrong = [
+        f"its {limit.removesuffix('_packets')} is {own.get(limit)}, the plan says {value}"
+        for limit, value in told.items()
+        if own.get(limit) != value
+    ]
+    above = queues[ROOT_HANDLE]["drops"]
+    if own["drops"] != above:
+        wrong.append(f"the rate limit above it counted {above}")
+    message = f"{what} is {queue_words(each.queue)}, and dropped {own['drops']} packets"
+    if isinstance(each.queue, Fq):
+        message += f", {own['of_one_flow']} of them at the limit of a flow; flows waited {own['throttled']} times"
+        if own["of_one_flow"] > own["drops"]:
+            wrong.append("it dropped fewer packets than at the limits of flows")
+    message = "; ".join([message, *wrong])
+    return Check(name, ACCOUNTING, not wrong, message, above, own["drops"], 0, "packets")
+
+
+def delay_limit_checks(directory: RunDirectory, plan: Plan) -> list[Check]:
+    """One check of each delay line towards a receiver; nothing where the plan gives them no limit."""
+    limit = plan.path.delay_limit_packets
+    if limit is None:
+        return []
+    table = store.read(directory, "qdisc")
+    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    lines = [(":".join(place), samples) for place, samples in delay_lines(table, plan) if place in forward]
+    end_ns, room = plan.duration_us * 1000, (limit, limit)
+    return [
+        room_check(f"delay limit {place}", f"the delay line at {place}", samples, room, end_ns)
+        for place, samples in lines
+    ]

@@ -7,45 +7,36 @@ from pathlib import Path
 from typing import TypeVar
 
 from howdah.errors import HowdahError
+from howdah.extension import extensions
+from howdah.hooks import CheckRun
 from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks, read_snapshots
 from howdah.judge.active_queue import active_queue_checks
 from howdah.judge.agreement import agreement_checks
-from howdah.judge.burst import burst_checks
-from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
-from howdah.judge.collection import collection_checks, reading_gaps
+from howdah.judge.check import Tolerance, tolerance_of
+from howdah.judge.collection import collection_checks, coverage_checks, reading_gaps
 from howdah.judge.connections import connection_checks
-from howdah.judge.coverage import coverage_checks
-from howdah.judge.delay_limit import delay_limit_checks
-from howdah.judge.during import during_checks
-from howdah.judge.engine import engine_checks
-from howdah.judge.extension import extension_checks
+from howdah.judge.during import during_checks, tick_checks
+from howdah.judge.engine import Idle, engine_checks, idle_of, kernel_log_checks, own_module_checks
 from howdah.judge.host_processor import processor_checks
-from howdah.judge.host_queue import host_queue_checks
 from howdah.judge.jitter import jitter_checks, order_checks
-from howdah.judge.kernel_log import kernel_log_checks
-from howdah.judge.limits import limit_checks
+from howdah.judge.limits import limit_checks, sending_checks
 from howdah.judge.link import link_checks
-from howdah.judge.machines import machine_checks, processor, round_trip_checks
+from howdah.judge.loss import burst_checks, loss_schedule_checks
+from howdah.judge.machines import machine_checks, processor, round_trip_checks, wire_checks
 from howdah.judge.middlebox import middlebox_checks
 from howdah.judge.model import model_checks
-from howdah.judge.own import own_module_checks
 from howdah.judge.policer import bucket_check, train_checks
-from howdah.judge.schedule import loss_schedule_checks
-from howdah.judge.sending import sending_checks
+from howdah.judge.room import delay_limit_checks, host_queue_checks
 from howdah.judge.settings import settings_checks
-from howdah.judge.tick import tick_checks
-from howdah.judge.tolerance import Tolerance, tolerance_of
-from howdah.judge.wires import wire_checks
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord
 from howdah.record.clock import CLOCK_FILE, ClockRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.model import checked
-from howdah.record.raw import read_raw_json
-from howdah.record.told import read_agent, read_calibration
+from howdah.record.raw import read_agent, read_calibration, read_raw_json
 from howdah.record.trace import TraceAccount
 from howdah.record.verdict import AFTER, BEFORE, Check, Verdict, write_verdict
 from howdah.record.wire import WIRE_FILE, WireRecord
@@ -144,3 +135,16 @@ def _told(kind: type[_Kind], path: Path) -> _Kind | None:
         return checked(kind, read_raw_json(path), path)
     except (OSError, ValueError):
         return None
+
+
+def extension_checks(directory: RunDirectory, data: Measured) -> list[Check]:
+    """Raises HowdahError, which names the package, for a check that does not work."""
+    checks: list[Check] = []
+    for each in extensions("checks").values():
+        check: CheckRun = each.load()
+        checks += each.guarded(_made, check, directory, data)
+    return checks
+
+
+def _made(check: CheckRun, directory: RunDirectory, data: Measured) -> list[Check]:
+    return list(check(directory, data))

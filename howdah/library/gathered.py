@@ -16,9 +16,9 @@ from howdah.errors import HowdahError
 from howdah.library.axis import EXPERIMENT, own_axes, types_in
 from howdah.library.index import FILE, Index, Known, UnusableError, write_index
 from howdah.library.result import ROWS, RUN, Types, exit_measures, of_runs, positions, stacked
+from howdah.record.directory import is_settled
 from howdah.record.model import Scalar
 from howdah.record.result import Run
-from howdah.record.state import is_settled
 from howdah.work.results import Others, read_others, read_results
 from howdah.work.stage import is_current
 

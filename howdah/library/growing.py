@@ -20,7 +20,7 @@ from howdah.library.axis import own_axes, types_in
 from howdah.library.gathered import can_be_known, rows_of
 from howdah.library.index import Known, part_of, write_index
 from howdah.library.result import ROWS, stacked
-from howdah.record.state import states_of
+from howdah.record.directory import states_of
 from howdah.work.batch import Listener, Outcome, Rest, Work
 from howdah.work.results import read_ended
 

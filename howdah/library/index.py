@@ -26,10 +26,9 @@ from howdah.errors import HowdahError
 from howdah.library.axis import types_in
 from howdah.library.result import ROWS, Types, of_runs, stacked
 from howdah.metric import known_metrics
-from howdah.record.directory import writing_name
+from howdah.record.directory import STATE_BYTES, writing_name
 from howdah.record.model import Scalar
 from howdah.record.provenance import analysis_sha256
-from howdah.record.state import STATE_BYTES
 
 FILE = ".tables.zip"  # of Parquet files; hidden, as what belongs to no run is
 _PART, _PARTS = ".tables-{:020d}.zip", ".tables-*.zip"  # by the time at which it was made

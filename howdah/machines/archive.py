@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hosts of several machines get of howdah: programs of the standard library alone, and the modules' sources.
+"""What the hosts of several machines get of howdah: programs, which need the standard library alone beside what is in
+their archive, and the modules' sources.
 
 The same sources make the same bytes, so that a playbook that is run again finds nothing to copy.
 """
@@ -21,12 +22,7 @@ _PROGRAMS = (
     "howdah/linux/**/*.py",
     *PLAN_FILES,
     "howdah/publish/__init__.py",
-    "howdah/publish/exporter.py",
-    "howdah/publish/exposition.py",
-    "howdah/publish/guard.py",
-    "howdah/publish/machine.py",
-    "howdah/publish/metric.py",
-    "howdah/publish/page.py",
+    *(f"howdah/publish/{name}.py" for name in ("endpoint", "exporter", "guard", "machine", "metric")),
     "collectors/**/*.py",
 )
 _MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")
@@ -42,10 +38,15 @@ def _files(patterns: tuple[str, ...], root: Path | None = None) -> Iterator[Path
 
 def programs() -> bytes:
     """A zip file that Python imports from."""
+    import prometheus_client  # pure Python
+
+    client = Path(prometheus_client.__file__).parent
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(_files(_PROGRAMS), key=name_of):
-            entry = zipfile.ZipInfo(name_of(path).as_posix(), _EPOCH)
+        own = {name_of(path): path for path in _files(_PROGRAMS)}
+        others = {path.relative_to(client.parent): path for path in _files(("*.py", "openmetrics/*.py"), client)}
+        for name, path in sorted((own | others).items()):
+            entry = zipfile.ZipInfo(name.as_posix(), _EPOCH)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return stream.getvalue()

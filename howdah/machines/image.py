@@ -16,12 +16,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from howdah.build.archive import configured_mirror
+from howdah.build.archive import SUITE, bootstrap, listed_packages
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.cpio import Writer
 from howdah.build.kernel_image import unpack_kernel
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.build.tools import build_tools, compiler_version
+from howdah.build.tools import build_tools, compile_c, compiler_version
 from howdah.distribution import installing
 from howdah.errors import HowdahError
 from howdah.extra import install_extra
@@ -29,7 +29,6 @@ from howdah.machines.archive import modules
 from howdah.machines.kernel import MachineKernel, first_modules
 from howdah.place import MODULES, OWN_PYTHON, PACKAGE, PLAYBOOKS, name_of
 
-SUITE = "trixie"
 PACKAGES = Path(__file__).with_name("image-packages.txt")
 TREE = Path(__file__).with_name("tree")
 _FIRST = Path(__file__).with_name("first.c")
@@ -69,11 +68,6 @@ class MachineImage:
     modules_left_out: dict[str, str]
 
 
-def package_names() -> list[str]:
-    lines = (line.strip() for line in PACKAGES.read_text(encoding="utf-8").splitlines())
-    return sorted(line for line in lines if line and not line.startswith("#"))
-
-
 def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progress) -> MachineImage:
     """The image with that kernel's modules; minutes the first time, nothing afterwards.
 
@@ -104,7 +98,7 @@ def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progres
 
 def sources_key() -> str:
     """Of what an image is made of here, its kernel left out: everything on a machine of another one is set up again."""
-    return content_key(_LAYOUT, SUITE, *package_names(), *_sources())
+    return content_key(_LAYOUT, SUITE, *listed_packages(PACKAGES), *_sources())
 
 
 def _sources() -> list[bytes]:
@@ -129,7 +123,7 @@ def _module_names() -> list[str]:
 
 
 def _provide_base(cache: Cache, progress: Progress) -> Path:
-    key = content_key(_LAYOUT, SUITE, *package_names())
+    key = content_key(_LAYOUT, SUITE, *listed_packages(PACKAGES))
 
     def install(directory: Path, log: Path) -> None:
         def follow(line: str) -> None:
@@ -137,9 +131,7 @@ def _provide_base(cache: Cache, progress: Progress) -> Path:
             if step is not None:
                 progress(f"packages of the image: {list(_STEPS.values())[step]}", step, len(_STEPS))
 
-        mirror = configured_mirror()
-        command = [
-            "mmdebstrap",
+        options = (
             f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
             "--variant=minbase",
             "--skip=output/dev",
@@ -147,21 +139,12 @@ def _provide_base(cache: Cache, progress: Progress) -> Path:
             '--aptopt=Acquire::Languages "none"',
             "--dpkgopt=force-unsafe-io",
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale", "info")),
-            f"--include={','.join(package_names())}",
-            SUITE,
-            str(directory / "base.tar"),
-            *([mirror] if mirror else []),
-        ]
-        try:
-            run_logged(command, log, launcher=build_tools(cache).launch, on_line=follow)
-        except CommandFailedError as error:
-            said = [line for line in error.tail if line.startswith("E:") or "rror" in line] or error.tail
-            missing = error.status in (126, 127)
-            raise HowdahError(
-                "mmdebstrap is not installed" if missing else "the packages of the image: " + " / ".join(said[-3:]),
-                where=mirror or "Debian's default mirror",
-                hint=installing("mmdebstrap", "uidmap") if missing else f"Is the mirror reachable? All it said: {log}",
-            ) from error
+        )
+        bootstrap(
+            *(directory / "base.tar", options, listed_packages(PACKAGES), log, build_tools(cache).launch, follow),
+            failing="the packages of the image",
+            needs=("mmdebstrap", "uidmap"),
+        )
 
     return cache.build(
         "machine-base",
@@ -241,14 +224,7 @@ def _first_sources() -> list[str]:
 def _first_maker(kernel: MachineKernel) -> Callable[[Path, Path], None]:
     def make(directory: Path, log: Path) -> None:
         program = directory / "first"
-        try:
-            run_logged(
-                ["gcc", "-O2", "-Wall", "-static", "-o", str(program), str(_FIRST)],
-                log,
-                environment={"TMPDIR": str(directory)},
-            )
-        except CommandFailedError as error:
-            raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(_FIRST)) from error
+        compile_c(_FIRST, program, log, "-static")
         with (directory / "first.cpio").open("wb") as file:
             archive = Writer(file)
             archive.directory("modules")

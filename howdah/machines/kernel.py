@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.archive import unpack_package
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.kernel_package import provide_header_tree, provide_image
-from howdah.build.stock_kernel import module_name, unpacked
-from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.stock_kernel import modules_by_name, with_needed
 from howdah.errors import HowdahError
 from howdah.machines.machine_set import STOCK_KERNEL
 
@@ -61,14 +61,8 @@ def _of_package(written: str, path: Path, cache: Cache) -> MachineKernel:
     digest = file_sha256(path)
 
     def unpack(directory: Path, log: Path) -> None:
-        try:
-            run_logged(["dpkg-deb", "-x", str(path), str(directory)], log)
-        except CommandFailedError as error:
-            raise HowdahError(
-                "this is not a Debian package: " + " / ".join(error.tail[-2:]),
-                where=str(path),
-                hint="'kernel:' takes debian-VERSION, a kernel package (.deb), or a directory with boot/ and lib/.",
-            ) from error
+        hint = "'kernel:' takes debian-VERSION, a kernel package (.deb), or a directory with boot/ and lib/."
+        unpack_package(path, directory, log, "this is not a Debian package", str(path), hint)
 
     root = cache.build("image", content_key(digest), unpack, needs_bytes=_LARGEST_BYTES)
     return _found(written, root, f"the package {path.name}", digest)
@@ -101,28 +95,4 @@ def first_modules(kernel: MachineKernel) -> list[tuple[str, bytes]]:
 
     What is built into the kernel is left out. There need be no modules.dep, which depmod(8) makes at installation.
     """
-    there = {module_name(file): file for file in kernel.modules.rglob("*.ko*")}
-    chosen: dict[str, bytes] = {}
-
-    def choose(name: str) -> None:
-        if name in chosen or name not in there:
-            return
-        content = unpacked(there[name])
-        for one in _depends(content):
-            choose(one)
-        chosen[name] = content
-
-    for wanted in _FIRST_MODULES:
-        choose(wanted)
-    return list(chosen.items())
-
-
-def _depends(content: bytes) -> list[str]:
-    """The module's own ``depends=`` (its section .modinfo: texts that end with a zero byte)."""
-    mark = b"\0depends="
-    start = content.find(mark)
-    if start < 0:
-        return []
-    start += len(mark)
-    listed = content[start : content.index(b"\0", start)].decode()
-    return [name.replace("-", "_") for name in listed.split(",") if name]
+    return list(with_needed(_FIRST_MODULES, modules_by_name(kernel.modules)).items())

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.build.accelerator import QEMU, why_no_kvm
-from howdah.build.cache import Cache, content_key
+from howdah.build.accelerator import QEMU, tried
+from howdah.build.cache import Cache
 from howdah.build.tools import build_tools
 from howdah.distribution import installing
 from howdah.errors import EngineUnavailableError, HowdahError
@@ -366,12 +366,6 @@ def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | 
         raise EngineUnavailableError(f"{QEMU} is not installed", hint=installing("qemu-system-x86", "qemu-utils"))
     if image is None:
         return "tcg", "KVM is only tried with howdah's kernels"
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
-    starts = image.starts
-
-    def look(directory: Path, _log: Path) -> None:
-        how.progress("try KVM", 0, 0)
-        (directory / "why").write_text(why_no_kvm(starts) or "")
-
-    why = (how.cache.build("accelerator", content_key(boot, image.kernel.key, starts.name), look) / "why").read_text()
+    how.progress("try KVM", 0, 0)
+    why = tried(image.starts, how.cache)
     return ("tcg", why) if why else ("kvm", None)

@@ -19,7 +19,7 @@ from pathlib import Path
 from howdah.distribution import installing
 from howdah.errors import HowdahError, RunFailedError
 from howdah.machines.state import Remembered
-from howdah.record.console import console_tail
+from howdah.record.kernel_log import console_tail
 
 _CONNECT_S = 30
 _FAILED = 255  # ssh's own status; a program's is passed on

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from howdah.measure import bbr
-from howdah.measure.control import VEGAS, name_of
-from howdah.measure.counters import Counters
+from howdah.measure.control import LOST, MARKED, RATE, VEGAS, name_of, rate_stopped, startup_end
 from howdah.measure.cut import CWR, Cut, cut_at
 from howdah.measure.exit import Exit
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER, limit_before
-from howdah.measure.sampled import Samples
+from howdah.measure.sampled import Counters, Samples
 from howdah.measure.trace import FlowTrace
 
 ACK_TRAIN = "ack-train"
@@ -84,7 +82,7 @@ def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Cou
     A threshold that was reached: ``initial-ssthresh`` if the connection began with it (but a signal, if TCP was seen
     reducing its window before: the sender's own queue dropped some of its first packets), else ``own-threshold``. A
     window that was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate`` that of
-    Vegas and of what the profile calls like it. A start-up like BBR's: see :mod:`howdah.measure.bbr`; ``probe-rtt``
+    Vegas and of what the profile calls like it. A start-up like BBR's: see :mod:`howdah.measure.control`; ``probe-rtt``
     where it was left through ProbeRTT and its rate does not say why. A threshold set to the window: HyStart's own
     counters, ``ack-train`` or ``delay``. Where none of these speaks, what held the flow back in the three round trips
     before.
@@ -123,9 +121,9 @@ def _of_bbr(trace: FlowTrace, found: Exit, counters: Counters, info: Samples) ->
     if limit is not None:
         return limit
     if found.fell:
-        return BBR_DRAIN if bbr.rate_stopped(trace, found.time_ns, info) else PROBE_RTT
-    reasons = {bbr.RATE: BBR_DRAIN, bbr.LOST: LOSS, bbr.MARKED: CONGESTION_SIGNAL}
-    return reasons.get(bbr.startup_end(trace, found.time_ns, counters, info) or "", UNKNOWN)
+        return BBR_DRAIN if rate_stopped(trace, found.time_ns, info) else PROBE_RTT
+    reasons = {RATE: BBR_DRAIN, LOST: LOSS, MARKED: CONGESTION_SIGNAL}
+    return reasons.get(startup_end(trace, found.time_ns, counters, info) or "", UNKNOWN)
 
 
 def _by_hystart(found: Exit, detected: Detection) -> str | None:

@@ -6,8 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from howdah.measure.capacity import FairCapacity, share_of_bdp
-from howdah.measure.decision import Decision
-from howdah.measure.exit import Exit
+from howdah.measure.exit import Decision, Exit
 from howdah.measure.exit_rows import NO_ACKS, Startup
 from howdah.measure.measured import Measured
 from howdah.measure.queue import backlog_bytes

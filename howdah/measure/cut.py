@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howdah.measure.counters import Counters
-from howdah.measure.sampled import Samples
+from howdah.measure.sampled import Counters, Samples
 from howdah.measure.trace import FlowTrace
 
 _TIMEOUTS = "TcpExtTCPTimeouts"

@@ -18,9 +18,8 @@ from howdah.algorithm import ALGORITHMS, HYSTART, THRESHOLD_TELLS
 from howdah.measure.capacity import share_of_bdp
 from howdah.measure.cause import ACK_TRAIN, DELAY, OWN_CUT, UNKNOWN, Detection, detection, exit_cause
 from howdah.measure.control import gains_of, is_bbr, name_of
-from howdah.measure.decision import Decision, decision_of
 from howdah.measure.event import SlowStartEvent, count, is_plug_in, tells, told_cause, told_exit
-from howdah.measure.exit import Exit, exit_of_event, find_exit
+from howdah.measure.exit import Decision, Exit, decision_of, exit_of_event, find_exit
 from howdah.measure.growth import STILL_GROWS
 from howdah.measure.limit import limit_before
 from howdah.measure.measured import Measured

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.measure.capacity import FairCapacity, LinkCapacity, Stairs, Steps
-from howdah.measure.counters import Counters
 from howdah.measure.event import SlowStartEvent, events_of
 from howdah.measure.role import forward
 from howdah.measure.sampled import (
     NEVER,
     Busy,
+    Counters,
     Samples,
     busy_of,
     interface_samples,

@@ -16,15 +16,14 @@ from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, detector_rows, exit_rows, find_startup
 from howdah.measure.growth import growth_end_rows
-from howdah.measure.held_rows import Together, collect, held_rows, is_told, together_rows
+from howdah.measure.held import Together, collect, held_rows, is_told, together_rows
 from howdah.measure.host_processor import processor_host_rows
-from howdah.measure.jump import jump_rows
 from howdah.measure.limit import limit_rows
-from howdah.measure.link import link_rows
 from howdah.measure.measured import Measured, load
-from howdah.measure.opening import extreme_rows, opening_rows, reach_rows
+from howdah.measure.opening import extreme_rows, jump_rows, opening_rows, reach_rows
 from howdah.measure.own_stack import own_stack_rows, unseen
 from howdah.measure.processor import processor_rows
+from howdah.measure.queue import link_rows
 from howdah.measure.receiver import receiver_rows
 from howdah.measure.recovery import early_loss_rows, recovery_rows
 from howdah.measure.role import background_rows, forward, role_rows
@@ -36,7 +35,7 @@ from howdah.plan.plan import BACKGROUND, Plan
 from howdah.record.agent import AgentRecord
 from howdah.record.connections import Connections, write_connections
 from howdah.record.directory import RunDirectory, write_json
-from howdah.record.told import agent_or_empty
+from howdah.record.raw import agent_or_empty
 
 _FIFO = ("bfifo", "pfifo")
 _NOT_CONNECTED = "when the flow could send is not known"

@@ -22,8 +22,7 @@ from howdah.build.cache import Cache, alone, content_key
 from howdah.build.uml_kernel import forget_kernels
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import HowdahError
-from howdah.nightly.claims import compare_claims
-from howdah.nightly.comparison import compare_sheets
+from howdah.nightly.comparison import compare_claims, compare_sheets
 from howdah.nightly.night import JudgedCommit, Night, NightCommit, NightRange
 from howdah.nightly.sheet import NightSheet, empty_sheet
 from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of

@@ -13,8 +13,7 @@ from typing import Protocol
 from pydantic import Field
 
 from howdah.errors import HowdahError
-from howdah.nightly.cell import FAILING, CellResult, label
-from howdah.nightly.change import LEAST_PAIRS, Comparison, change_text
+from howdah.nightly.change import FAILING, LEAST_PAIRS, CellResult, Comparison, change_text, label
 from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, can_prove, holm, pairs_to_prove
 from howdah.nightly.suite import Suite
 from howdah.number import counted, delay, rate, size
@@ -235,48 +234,30 @@ class Night:
         return shlex.join(series.command) if series else ""
 
     def file(self) -> NightFile:
-        return NightFile(
+        return NightFile.made_of(
+            self,
             format=FORMAT,
             suite=self.suite.name,
-            started=self.started,
-            ended=self.ended,
-            wall_s=self.wall_s,
             howdah=software(),
             host=machine(),
             baseline=self.baseline_name,
             alpha={"all": ALPHA, "primary": PRIMARY_ALPHA, "other": OTHER_ALPHA},
             tests={"primary": self.primary_tests, "other": self.tests - self.primary_tests},
-            allow_unproven=self.allow_unproven,
-            require_baseline=self.require_baseline,
             runs={"made": self.runs_made, "found": self.runs_found},
             states=dict(self.states),
-            problems=self.problems,
             cells=[self._cell(cell) for cell in self.cells],
             **({"range": self.span.file()} if self.span is not None else {}),
         )
 
     def _cell(self, cell: CellResult) -> NightCell:
-        return NightCell(
-            id=cell.id,
-            state=cell.state,
-            experiment=cell.experiment,
-            item=cell.item,
-            kernel=cell.kernel,
-            algorithm=cell.algorithm,
-            receiver=cell.receiver,
-            axes=cell.axes,
+        return NightCell.made_of(
+            cell,
             fails=self.fails(cell),
             reasons=self.reasons(cell),
-            regressions=cell.regressions,
-            differences=cell.differences,
-            unproven=cell.unproven,
             improvements=[change_text(each) for each in cell.of("improvement")],
-            problem=cell.problem,
             notes=cell.hints,
-            pairs=cell.pairs,
             wall_s=round(cell.wall_s, 3),
             reproduce=self.command(cell) if self.fails(cell) else None,
-            comparisons=cell.comparisons,
         )
 
     def text(self) -> str:

@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from howdah.nightly.cell import CellResult, label
-from howdah.nightly.change import Comparison
+from howdah.nightly.change import CellResult, Comparison, label
 from howdah.nightly.night import Night, largest
 from howdah.nightly.significance import ALPHA
 from howdah.number import significant

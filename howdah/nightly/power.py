@@ -12,14 +12,19 @@ from typing import Literal
 
 from howdah.errors import HowdahError, ProfileError
 from howdah.layout import headed
-from howdah.nightly.cell import CellResult
-from howdah.nightly.change import Comparison
+from howdah.nightly.change import CellResult, Comparison
 from howdah.nightly.comparison import compare_sheets
-from howdah.nightly.effect import effect_of
 from howdah.nightly.night import Night
-from howdah.nightly.primary import Measures
 from howdah.nightly.sheet import Baseline, CellSheet, NightSheet, Repetition, Value
-from howdah.nightly.significance import PRIMARY_ALPHA, can_prove, comparisons_provable, least_p, pairs_to_prove
+from howdah.nightly.significance import (
+    PRIMARY_ALPHA,
+    Measures,
+    can_prove,
+    comparisons_provable,
+    effect_of,
+    least_p,
+    pairs_to_prove,
+)
 from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of
 
 REPETITIONS = (3, 5, 10, 20)

@@ -7,22 +7,25 @@ import hashlib
 import json
 import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, WithJsonSchema, model_validator
 
+from howdah.compact import compact_json
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError, UsageError, nearest
+from howdah.generated import docs_of, keep_current
 from howdah.metric import known_metrics
-from howdah.nightly.effect import is_left_out
-from howdah.nightly.primary import Measures
-from howdah.nightly.significance import MOST_REPETITIONS
-from howdah.place import PROFILES
+from howdah.nightly.significance import MOST_REPETITIONS, Measures, is_left_out
+from howdah.place import DOCS, PROFILES
 from howdah.profile import Profile, load
 from howdah.profile.field import FieldError, Section
+from howdah.profile.model import Scenario
 from howdah.profile.report import profile_error
+from howdah.profile.schema import listed_names, plain_schema
 from howdah.profile.source import Document, read_document
 from howdah.profile.written import written_path
 from howdah.work.catalogue import shipped_profiles
@@ -34,7 +37,7 @@ Wanted = dict[str, set[str] | None]  # experiment -> slugs of cells, None for al
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 Several = Annotated[list[str], Field(min_length=1, max_length=100)]
 
-# howdah/nightly/schema.py puts the lists of names in the place of ``x-names``.
+# howdah/nightly/suite.py puts the lists of names in the place of ``x-names``.
 Algorithm = Annotated[str, WithJsonSchema({"x-names": "AlgorithmName"})]
 Kernel = Annotated[str, WithJsonSchema({"x-names": "KernelName"})]
 Measure = Annotated[str, WithJsonSchema({"x-names": "MetricName"})]
@@ -319,3 +322,30 @@ def slugs_of(series: SuiteExperiment) -> list[str]:
 def slug_of(run: str) -> str:
     """The name of the cell that a run is a repetition of."""
     return run.rpartition("-r")[0]
+
+
+SUITE_SCHEMA_NAME = "suite.schema.json"
+SUITE_SCHEMA = DOCS / SUITE_SCHEMA_NAME  # in a checkout and in a wheel
+
+
+def suite_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a suite. Whether its profiles and their claims exist, and which of the
+    measures can be compared, is left to ``howdah nightly``."""
+    schema = plain_schema(SuiteSection.model_json_schema(), {})
+    item = schema["$defs"]["ItemSection"]["properties"]
+    item["set"]["propertyNames"] = {"pattern": rf"^({'|'.join(Scenario.model_fields)})(\.[^.]+)*$"}
+    names = {name: value for name, value in listed_names().items() if name != "AtlasEntry"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "howdah suite",
+        "$defs": {**schema["$defs"], **names},
+    }
+
+
+def main(arguments: list[str]) -> int:
+    return keep_current({docs_of(arguments) / SUITE_SCHEMA_NAME: compact_json(suite_schema())}, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from howdah.errors import EngineUnavailableError, HowdahError
-from howdah.nightly.claims import read_claims
+from howdah.nightly.comparison import read_claims
 from howdah.nightly.sheet import CellSheet, NightSheet, Repetition, empty_sheet, read_experiment
 from howdah.nightly.suite import SuiteExperiment, Wanted, slug_of, slugs_of
 from howdah.number import counted

@@ -27,8 +27,7 @@ from howdah.pack.shape import Kind
 from howdah.place import PROJECT
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
-from howdah.record.drawn import DRAWN_NAME
-from howdah.record.index import read_index
+from howdah.record.index import DRAWN_NAME, read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
 from howdah.record.run import read_record
 

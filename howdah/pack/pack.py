@@ -16,7 +16,7 @@ from howdah.pack.archive import INDEX, SUFFIX, extract, write_archive
 from howdah.pack.content import Content, Held, PackedFile, Paths, add_experiment, add_run, local_paths
 from howdah.pack.shape import Kind, PackIndex
 from howdah.record.directory import RunDirectory, read_object
-from howdah.record.drawn import drawn
+from howdah.record.index import drawn
 from howdah.record.result import Experiment
 from howdah.record.schema import SCHEMA_VERSION, TABLES
 from howdah.record.table import written_unit

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from howdah.foreign import is_plain
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
-from howdah.record.drawn import DRAWN_NAME
+from howdah.record.index import DRAWN_NAME
 from howdah.record.model import FilePart
 
 Kind = Literal["everything", "tables", "results"]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from howdah.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, Brought, from_modules, table_with
-from howdah.errors import ProfileError, nearest
+from howdah.errors import ProfileError, meant, nearest
 from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.module import all_brought, check_modules, declared_module, declared_modules, defects
 from howdah.profile.override import dotted
@@ -150,8 +150,7 @@ def _alike(
     """A known algorithm, or one declared before, under a name of its own and with other parameters."""
     known = table.get(str(section.like))
     if known is None:
-        close = nearest(str(section.like), table)
-        hint = f"did you mean {close}? {_WHERE_LISTED}" if close else _WHERE_LISTED
+        hint = meant(str(section.like), table, _WHERE_LISTED, both=True)
         raise ProfileError(f"algorithms.{name} is like {section.like!r}, which is not known", where=where, hint=hint)
     module = declared_module(section) or known.module
     if section.parameters and module is None:

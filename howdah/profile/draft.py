@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from howdah.algorithm import ALGORITHMS
-from howdah.errors import HowdahError, ProfileError, explain, nearest
+from howdah.errors import HowdahError, ProfileError, explain, meant
 from howdah.place import CHECKOUT
 from howdah.profile.field import Buffer, Bytes, PositiveDuration, Rate, Ratio
 from howdah.profile.load import load
@@ -30,6 +30,8 @@ _PLAIN = re.compile(r"[^\s%#?]+")
 _NAME = re.compile(r"[\w./-]+")  # needs no quotes in YAML
 _OF_OTHERS = "cubic"  # algorithm of the background
 _SHARE_OF_DURATION = 3  # the last flow starts when a third of the run has passed
+_DRAWN = f"or a .csv of sizes, or one of {', '.join(PUBLISHED_SIZES)}"
+_LISTED = "'howdah list algorithms' shows them"
 _CONNECTIONS, _PAIRS = 200, 10  # of a group whose sizes are drawn
 
 
@@ -97,23 +99,17 @@ def check_sizes(text: str) -> str:
     try:
         return _check_listed(text)
     except ProfileError as error:
-        close = nearest(text, PUBLISHED_SIZES)
-        hint = f"did you mean {close}?" if close else f"or a .csv of sizes, or one of {', '.join(PUBLISHED_SIZES)}"
-        raise ProfileError(error.what, hint=hint) from None
+        raise ProfileError(error.what, hint=meant(text, PUBLISHED_SIZES, _DRAWN)) from None
 
 
 def check_algorithms(text: str) -> tuple[str, ...]:
     """Names with commas between them. Raises ProfileError for one that is not known, or comes twice."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise ProfileError("expected the name of an algorithm", hint="'howdah list algorithms' shows them")
+        raise ProfileError("expected the name of an algorithm", hint=_LISTED)
     for index, name in enumerate(names):
         if name not in ALGORITHMS:
-            close = nearest(name, ALGORITHMS)
-            listed = "'howdah list algorithms' shows them"
-            raise ProfileError(
-                f"there is no algorithm {name!r}", hint=f"did you mean {close}? {listed}" if close else listed
-            )
+            raise ProfileError(f"there is no algorithm {name!r}", hint=meant(name, ALGORITHMS, _LISTED, both=True))
         if name in names[:index]:
             raise ProfileError(f"{name} is given twice")
     return names
@@ -143,9 +139,7 @@ def check_background(text: str) -> str:
     try:
         return str(check_count(text, MOST_FLOWS))
     except ProfileError as error:
-        close = nearest(text, PUBLISHED_SIZES)
-        hint = f"did you mean {close}?" if close else f"or a .csv of sizes, or one of {', '.join(PUBLISHED_SIZES)}"
-        raise ProfileError(error.what, hint=hint) from None
+        raise ProfileError(error.what, hint=meant(text, PUBLISHED_SIZES, _DRAWN)) from None
 
 
 def check_flows(text: str) -> int:

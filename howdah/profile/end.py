@@ -16,12 +16,10 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from howdah.errors import nearest
-from howdah.profile.field import KernelName, Section, ShortSection, Text
+from howdah.profile.field import KernelName, Section, ShortSection, Text, one_of
 from howdah.profile.processor import ProcessorSection
 from howdah.profile.queue import AnyHostQueue, host_queue_field
 from howdah.profile.source import Document
-from howdah.quantity import QuantityError
 from howdah.receiver import LINUX, MOST_BACKLOG_BLOCKS, RECEIVERS
 
 TODAY: Final = "linux"  # the run's kernel as it is
@@ -148,18 +146,9 @@ def _steps(field: str) -> list[str]:
     return [*first.split("."), "sysctls", name] if sysctls else field.split(".")
 
 
-def _known_name(value: object) -> str:
-    """Raises QuantityError, which names the nearest behaviour there is."""
-    if isinstance(value, str) and value in RECEIVERS:
-        return value
-    close = nearest(str(value), RECEIVERS)
-    hint = f"did you mean {close}?" if close else f"known: {', '.join(RECEIVERS)}"
-    raise QuantityError(f"there is no receiver behaviour {value!r}; {hint}")
-
-
 ReceiverName = Annotated[
     str,
-    BeforeValidator(_known_name),
+    BeforeValidator(lambda value: one_of("receiver behaviour", RECEIVERS, value)),
     WithJsonSchema({"enum": list(RECEIVERS), "x-shared": "ReceiverName"}),
 ]
 

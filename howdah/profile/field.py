@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
+from howdah.errors import meant
 from howdah.quantity import (
     BUFFER_EXPECTED,
     DURATION_EXPECTED,
@@ -188,6 +190,14 @@ KernelName = Annotated[
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"), BeforeValidator(_written_text)]
 
 
+def one_of(what: str, names: Collection[str], value: object) -> str:
+    """A name that is among these. Raises QuantityError, which names the nearest one."""
+    if isinstance(value, str) and value in names:
+        return value
+    hint = meant(str(value), names, f"known: {', '.join(names)}")
+    raise QuantityError(f"there is no {what} {value!r}; {hint}")
+
+
 class FieldError(ValueError):
     """A rule that joins several fields is broken; ``path`` says at which field to point."""
 
@@ -199,6 +209,14 @@ class FieldError(ValueError):
 def fixed(default: Any = ..., **arguments: Any) -> Any:
     """A field that belongs to the whole profile and cannot be swept."""
     return Field(default, json_schema_extra={"x-fixed": True}, **arguments)
+
+
+def preset(kind: Any, default: str, **arguments: Any) -> Any:
+    """A field of a quantity; its default is as a profile would write it."""
+    (read,) = (each.func for each in get_args(kind) if isinstance(each, BeforeValidator))
+    return Field(
+        default=cast(Callable[[str], Any], read)(default), json_schema_extra={"x-default": default}, **arguments
+    )
 
 
 class Section(BaseModel):

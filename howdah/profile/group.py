@@ -18,6 +18,7 @@ from howdah.profile.field import (
     Rate,
     Section,
     fixed,
+    preset,
 )
 from howdah.profile.sizes import SizesSection
 
@@ -64,9 +65,7 @@ class DatagramSection(Section):
     """UDP at a constant rate, as background."""
 
     rate: Rate = Field(description="on the wire, frames counted as path.rate does")
-    packet: Bytes = Field(
-        default=1000, description="IP packet with its headers", json_schema_extra={"x-default": "1000 B"}
-    )
+    packet: Bytes = preset(Bytes, "1000 B", description="IP packet with its headers")
     on_off: OnOffSection | None = Field(default=None, description="on and off times; always on by default")
 
     @model_validator(mode="after")
@@ -88,27 +87,19 @@ class WebSection(Section):
     object Pareto of the second kind, rounded, at least 1."""
 
     sessions: int = Field(default=50, ge=1, le=1000, description="how many")
-    between_sessions: PositiveDuration = Field(
-        default=5_000, description="mean time between their starts", json_schema_extra={"x-default": "5 ms"}
-    )
+    between_sessions: PositiveDuration = preset(PositiveDuration, "5 ms", description="mean time between their starts")
     pages: int = Field(default=5, ge=1, le=1000, description="mean of a session")
-    between_pages: PositiveDuration = Field(
-        default=500_000,
-        description="mean time from the start of a page to that of the next",
-        json_schema_extra={"x-default": "500 ms"},
+    between_pages: PositiveDuration = preset(
+        PositiveDuration, "500 ms", description="mean time from the start of a page to that of the next"
     )
     objects: int = Field(default=4, ge=1, le=1000, description="mean of a page")
     objects_shape: float = Field(default=1.5, ge=1, le=100, description="shape of their number")
-    between_objects: PositiveDuration = Field(
-        default=50_000,
-        description="mean time from the request of an object to the next",
-        json_schema_extra={"x-default": "50 ms"},
+    between_objects: PositiveDuration = preset(
+        PositiveDuration, "50 ms", description="mean time from the request of an object to the next"
     )
     object_packets: int = Field(default=4, ge=1, le=100_000, description="mean size of an object in full segments")
     object_shape: float = Field(default=1.2, ge=1, le=100, description="shape of its size")
-    largest: Bytes = Field(
-        default=10_000_000, description="larger objects are cut to this", json_schema_extra={"x-default": "10 MB"}
-    )
+    largest: Bytes = preset(Bytes, "10 MB", description="larger objects are cut to this")
 
     @model_validator(mode="after")
     def _finite_means(self) -> WebSection:
@@ -125,8 +116,8 @@ class MixSection(Section):
     """
 
     rate: Rate = Field(description="mean load on the wire, from which the time between arrivals follows")
-    least: Bytes = Field(default=50_000, description="smallest transfer", json_schema_extra={"x-default": "50 kB"})
-    most: Bytes = Field(default=5_000_000, description="largest transfer", json_schema_extra={"x-default": "5 MB"})
+    least: Bytes = preset(Bytes, "50 kB", description="smallest transfer")
+    most: Bytes = preset(Bytes, "5 MB", description="largest transfer")
 
     @model_validator(mode="after")
     def _range(self) -> MixSection:
@@ -146,7 +137,7 @@ class GroupSection(Section):
         default="forward", description="of background: reverse if the receivers' hosts send"
     )
     connections: int | None = Field(default=None, ge=1, le=MOST_CONNECTIONS, description="how many")
-    start: Duration = Field(default=0, description="when the first may start", json_schema_extra={"x-default": "0 s"})
+    start: Duration = preset(Duration, "0 s", description="when the first may start")
     interval: PositiveDuration | None = Field(
         default=None, description="between two starts, or the mean of what is drawn; all at once by default"
     )
@@ -173,11 +164,7 @@ class GroupSection(Section):
         description="requests on each connection, each answered with size bytes, or with the size drawn for the "
         "connection; above 1 by processes",
     )
-    think: Duration = Field(
-        default=0,
-        description="time between an answer's end and the next request",
-        json_schema_extra={"x-default": "0 s"},
-    )
+    think: Duration = preset(Duration, "0 s", description="time between an answer's end and the next request")
     pairs: int = Field(default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs that its connections use in turn")
     alternate: bool = Field(
         default=False,

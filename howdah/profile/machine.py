@@ -13,10 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from howdah.errors import nearest
-from howdah.profile.field import FieldError, Section, Text, fixed
+from howdah.profile.field import FieldError, Section, Text, fixed, one_of
 from howdah.profile.source import parse_yaml
-from howdah.quantity import QuantityError
 
 
 class MachineSection(Section):
@@ -123,22 +121,14 @@ def declared() -> Declared:
     )
 
 
-def _one_of(what: str, names: tuple[str, ...], value: object) -> str:
-    if isinstance(value, str) and value in names:
-        return value
-    close = nearest(str(value), names)
-    hint = f"did you mean {close}?" if close else f"known: {', '.join(names)}"
-    raise QuantityError(f"there is no {what} {value!r}; {hint}")
-
-
 SetName = Annotated[
     str,
-    BeforeValidator(lambda value: _one_of("set of parameters", tuple(declared().sets), value)),
+    BeforeValidator(lambda value: one_of("set of parameters", tuple(declared().sets), value)),
     WithJsonSchema({"enum": list(declared().sets)}),
 ]
 AgentName = Annotated[
     str,
-    BeforeValidator(lambda value: _one_of("TCP of ns-2", tuple(declared().agents), value)),
+    BeforeValidator(lambda value: one_of("TCP of ns-2", tuple(declared().agents), value)),
     WithJsonSchema({"enum": list(declared().agents)}),
 ]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from howdah.errors import ProfileError, nearest
+from howdah.errors import ProfileError, meant
 from howdah.quantity import QuantityError, parse_duration, parse_rate
 
 COLUMNS = (
@@ -113,8 +113,7 @@ def _header(cells: list[str], line: str, column: str | None) -> _CsvHeader:
         raise ProfileError("there is no column of time", where=line, hint=f"a trace has {COLUMNS}")
     if column is not None:
         if column.lower() not in names:
-            close = nearest(column.lower(), names)
-            hint = f"did you mean {close}?" if close else f"the columns are {', '.join(cells)}"
+            hint = meant(column.lower(), names, f"the columns are {', '.join(cells)}")
             raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
         number = names.index(column.lower())
         return _CsvHeader(names, len(names), *times[0], number, _rate_factor(names[number]))

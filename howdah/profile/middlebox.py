@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
-from howdah.profile.field import FieldError, Ratio, Section, Text
+from howdah.profile.field import FieldError, Ratio, Section, Text, preset
 from howdah.quantity import QuantityError
 
 LEAST_MTU_BYTES = 68  # RFC 791: what every hop forwards
@@ -70,13 +70,9 @@ class MiddleboxSection(Section):
         description="packets that are lost, by their numbers towards the receiver from 1: 20, 30-35, or a file with "
         "one of these on each line",
     )
-    duplicate: Ratio = Field(
-        default=Fraction(0), description="share of packets that arrive twice", json_schema_extra={"x-default": "0 %"}
-    )
-    corrupt: Ratio = Field(
-        default=Fraction(0),
-        description="share of packets in which a bit is turned over, so that their checksum is wrong",
-        json_schema_extra={"x-default": "0 %"},
+    duplicate: Ratio = preset(Ratio, "0 %", description="share of packets that arrive twice")
+    corrupt: Ratio = preset(
+        Ratio, "0 %", description="share of packets in which a bit is turned over, so that their checksum is wrong"
     )
 
     @model_validator(mode="after")

@@ -29,13 +29,13 @@ from howdah.profile.field import (
     SpanField,
     Text,
     fixed,
+    preset,
 )
 from howdah.profile.group import GroupSection
 from howdah.profile.machine import MachineSection, MachinesSection, Ns2Section
 from howdah.profile.override import Cases
 from howdah.profile.path import PathSection
 from howdah.profile.traffic import TrafficSection
-from howdah.quantity import Span
 
 
 class ModuleSection(ShortSection):
@@ -91,9 +91,7 @@ class FlowSection(Section):
     """One TCP connection carrying bulk data from a sender to a receiver."""
 
     name: Name | None = fixed(None, description="flow1, flow2, … by default")
-    start: Duration = Field(
-        default=0, description="when the connection is opened", json_schema_extra={"x-default": "0 s"}
-    )
+    start: Duration = preset(Duration, "0 s", description="when the connection is opened")
     stop: PositiveDuration | None = Field(default=None, description="when sending ends; the end of the run by default")
     size: Bytes | None = Field(default=None, description="bytes to transfer; the flow then ends by itself")
     algorithm: AlgorithmName | None = Field(default=None, description="instead of the profile's algorithm")
@@ -177,20 +175,12 @@ class AlgorithmSection(Section):
 class PerturbationSection(Section):
     """How repetitions differ from one another. With ``repetitions: 1`` nothing is perturbed."""
 
-    rtt: Ratio = Field(
-        default=Fraction(1, 200),
-        description="the path's delay is scaled by 1 ± up to this",
-        json_schema_extra={"x-default": "0.5 %"},
-    )
-    start: SpanField = Field(
-        default=Span(Fraction(1), "rtt"),
-        description="each flow starts up to this much later",
-        json_schema_extra={"x-default": "1 rtt"},
-    )
-    jitter: SpanField = Field(
-        default=Span(Fraction(0), "us"),
+    rtt: Ratio = preset(Ratio, "0.5 %", description="the path's delay is scaled by 1 ± up to this")
+    start: SpanField = preset(SpanField, "1 rtt", description="each flow starts up to this much later")
+    jitter: SpanField = preset(
+        SpanField,
+        "0",
         description="order-preserving forward delay added, uniform between 0 and this, correlated over one RTT",
-        json_schema_extra={"x-default": "0"},
     )
 
     @model_validator(mode="after")
@@ -210,7 +200,7 @@ class CrossCheckSection(Section):
 class WindowSection(Section):
     """The time over which utilisation and fairness are measured."""
 
-    start: Duration = Field(default=0, description="begin", json_schema_extra={"x-default": "0 s"})
+    start: Duration = preset(Duration, "0 s", description="begin")
     stop: PositiveDuration | None = Field(default=None, description="end; the end of the run by default")
 
 

@@ -22,6 +22,7 @@ from howdah.profile.field import (
     Section,
     Text,
     fixed,
+    preset,
 )
 from howdah.profile.link import LinkSection
 from howdah.profile.middlebox import MiddleboxSection
@@ -34,7 +35,7 @@ from howdah.profile.varying import (
     TraceSection,
     check_steps,
 )
-from howdah.quantity import BufferSize, exact_bdp, format_duration, format_rate, format_size
+from howdah.quantity import exact_bdp, format_duration, format_rate, format_size
 
 _LONGEST_US = 270_000_000  # of a burst: the kernel counts it in 32 bits of 64 ns
 
@@ -96,9 +97,7 @@ class DelayVariation(Section):
         default=None,
         description="time in which the autocorrelation falls to 1/e; 0: independent values; needed where order is kept",
     )
-    interval: PositiveDuration = Field(
-        default=20_000, description="time between changes", json_schema_extra={"x-default": "20 ms"}
-    )
+    interval: PositiveDuration = preset(PositiveDuration, "20 ms", description="time between changes")
     limit: PositiveDuration | None = Field(
         default=None, description="largest added delay; default 6 standard deviations, or the amplitude"
     )
@@ -142,11 +141,7 @@ class HopSection(Section):
     """A further hop in series with the bottleneck, with a queue of its own; never slower than the bottleneck."""
 
     rate: Rate = Field(description="at least the path's rate")
-    buffer: Buffer = Field(
-        default=BufferSize(Fraction(1), "bdp"),
-        description="1 bdp = the hop's rate x rtt",
-        json_schema_extra={"x-default": "1 bdp"},
-    )
+    buffer: Buffer = preset(Buffer, "1 bdp", description="1 bdp = the hop's rate x rtt")
     queue: AnyQueue = queue_field("of this hop")
     place: Literal["before", "after"] = Field(
         default="after", description="the bottleneck, for packets from sender to receiver"
@@ -179,17 +174,17 @@ class PathSection(Section):
     reverse_link: LinkSection | None = Field(default=None, description="instead of reverse_rate: as link, the way back")
     rtt: PositiveDuration | None = Field(default=None, description="round-trip propagation delay, half of it each way")
     one_way_delay: OneWayDelay | None = Field(default=None, description="instead of rtt: each direction's delay")
-    buffer: Buffer = Field(
-        default=BufferSize(Fraction(1), "bdp"),
+    buffer: Buffer = preset(
+        Buffer,
+        "1 bdp",
         description="buffer of the bottleneck; 1 bdp = rate x rtt (unperturbed); exact in bytes; "
         "a packet is a full frame",
-        json_schema_extra={"x-default": "1 bdp"},
     )
-    reverse_buffer: Buffer = Field(
-        default=BufferSize(Fraction(1), "bdp"),
+    reverse_buffer: Buffer = preset(
+        Buffer,
+        "1 bdp",
         description="buffer of the way back, where reverse_rate is set; 1 bdp = reverse_rate x rtt; "
         "packets are counted, whatever their size",
-        json_schema_extra={"x-default": "1 bdp"},
     )
     queue: AnyQueue = queue_field("of the bottleneck, forward")
     reverse_queue: AnyQueue = queue_field("of the way back, where reverse_rate is set")
@@ -204,10 +199,10 @@ class PathSection(Section):
         default_factory=list, max_length=8, description="further hops in series; the topology is then a chain"
     )
     mtu: int = Field(default=1500, ge=576, le=9000, description="bytes of an IP packet on every link")
-    sender_interface: RateOrUnlimited = Field(
-        default=1_000_000_000,
+    sender_interface: RateOrUnlimited = preset(
+        RateOrUnlimited,
+        "1 Gbit/s",
         description="rate of each sender's interface; unlimited: a bare veth, which is infinitely fast",
-        json_schema_extra={"x-default": "1 Gbit/s"},
     )
     burst: Literal["frame", "none"] = Field(
         default="frame",
@@ -230,11 +225,7 @@ class PathSection(Section):
         default=1,
         description="most segments TCP puts into one packet (1: packet-exact); kernel: leave the kernel's default",
     )
-    loss: Ratio = Field(
-        default=Fraction(0),
-        description="random loss after the bottleneck, forward",
-        json_schema_extra={"x-default": "0 %"},
-    )
+    loss: Ratio = preset(Ratio, "0 %", description="random loss after the bottleneck, forward")
     loss_burst: float | None = Field(
         default=None,
         ge=1,
@@ -242,11 +233,7 @@ class PathSection(Section):
         description="packets that the random loss takes in a row, on average (Gilbert's model); by default each packet "
         "is lost or not whatever became of the one before",
     )
-    reverse_loss: Ratio = Field(
-        default=Fraction(0),
-        description="random loss of the way back, behind its rate limit",
-        json_schema_extra={"x-default": "0 %"},
-    )
+    reverse_loss: Ratio = preset(Ratio, "0 %", description="random loss of the way back, behind its rate limit")
     reverse_loss_burst: float | None = Field(
         default=None, ge=1, le=1000, description="as loss_burst, of the way back's random loss"
     )

@@ -9,7 +9,6 @@ before such a one in the module's data are a name.
 from __future__ import annotations
 
 import platform
-import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,11 +98,3 @@ def _body(content: bytes, section: tuple[int, ...]) -> bytes:
 
 def _text(content: bytes, offset: int) -> str:
     return content[offset : content.index(b"\0", offset)].decode()
-
-
-def module_information(module: Path) -> dict[str, str]:
-    """The ``.modinfo`` strings of a .ko (name=value, zero-terminated); the first of each name."""
-    found: dict[str, str] = {}
-    for match in re.finditer(rb"(?<=\0)([a-z_]+)=([^\0]*)\0", module.read_bytes()):
-        found.setdefault(match[1].decode(), match[2].decode(errors="replace"))
-    return found

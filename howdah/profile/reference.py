@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
-from howdah.algorithm import ALGORITHMS, PLUG_INS, Algorithm
 from howdah.compact import compact_json
 from howdah.generated import docs_of, keep_current
 from howdah.profile.field import QUANTITIES
@@ -64,7 +62,7 @@ def page() -> str:
     """The reference page, Markdown."""
     lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
-    lines += ["", *_Sections().lines(), *_names()]
+    lines += ["", *_Sections().lines(), *_NAMES.splitlines(), ""]
     lines += [f"## {TITLE}", "The message about a profile that asks for one of these names what comes nearest.", ""]
     lines += ["| there is no | nearest |", "|---|---|"]
     lines += [f"| {row.what} | {row.nearest} |" for row in unsayable_table()]
@@ -72,45 +70,19 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _names() -> list[str]:
-    """Algorithms with the kernel's name and parameters where these differ, and receivers; their own pages describe
-    them."""
-    over_reno = [one for plug_in in PLUG_INS for one in plug_in.algorithms() if one.base == "reno"]
-    own = {one.name for plug_in in PLUG_INS for one in plug_in.algorithms()}
-    tree = [one for one in ALGORITHMS.values() if one.name not in own]
-    return [
-        "## Algorithms and receivers",
-        "The kernel's own algorithms are:",
-        *_wrapped(map(_named, tree)),
-        "",
-        "[Those of this project](algorithms.md) are, with the kernel's name and their parameters:",
-        *_wrapped(map(_named, over_reno)),
-        "",
-        "These are over Reno's congestion avoidance, and each with `-cubic` behind its name is over CUBIC's.",
-        "The kernel's name then ends in `_cubic`.",
-        "Any other name must be declared under `algorithms`, or be what a `modules` entry registers.",
-        "A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cubic` is that file's.",
-        "",
-        "[Receivers](receivers.md) are:",
-        *_wrapped(f"`{receiver.name}`" for receiver in RECEIVERS.values()),
-        "",
-    ]
-
-
-def _named(algorithm: Algorithm) -> str:
-    parts = [] if algorithm.kernel == algorithm.name else [algorithm.kernel]
-    parts += [f"{algorithm.module}.{key}={value}" for key, value in algorithm.parameters.items()]
-    return f"`{algorithm.name}`" + (f" ({', '.join(f'`{part}`' for part in parts)})" if parts else "")
-
-
-def _wrapped(names: Iterable[str]) -> list[str]:
-    return textwrap.wrap(", ".join(names) + ".", _COLUMNS, break_on_hyphens=False, break_long_words=False)
-
-
-_COLUMNS = 120
+_NAMES = """\
+## Algorithms and receivers
+`howdah list algorithms` names [all algorithms](algorithms.md), with `--json` also their kernel names, modules and
+parameters.
+Those of this project are over Reno's congestion avoidance, and each with `-cubic` behind its name is over CUBIC's.
+The kernel's name then ends in `_cubic`.
+Any other name must be declared under `algorithms`, or be what a `modules` entry registers.
+A `modules` entry takes the place of what is named here: with `tcp_cubic.c`, `cubic` is that file's.
+`howdah list receivers` names the [receivers](receivers.md).
+"""
 _HEADER = ["| field | value | default | meaning |", "|---|---|---|---|"]
-_SMALL = 5  # the most fields of a section that is told in the table of the one that has it
-_SHORT = 250  # the most characters of its text
+_SMALL = 12  # the most fields of a section that is told in the table of the one that has it
+_SHORT = 520  # the most characters of its text, and of its fields where these are told in its row
 _PLACES = 4  # the most places of a section that its title has
 _ALIKE = 3  # the fewest rows of another section that are worth a reference
 
@@ -148,8 +120,7 @@ class _Sections:
         return (
             len({path.rpartition(".")[0] for path in places}) == 1
             and len(places) * len(fields := fields_of(model, whole=True)) <= _SMALL
-            and len(text := _text(model)) <= _SHORT
-            and "\n\n" not in text
+            and len(_text(model)) <= _SHORT
             and all(inner is None or self._is_small(inner) for inner in (_inner(info)[1] for _, info in fields))
         )
 
@@ -160,9 +131,11 @@ class _Sections:
             small = inner is not None and self._is_small(inner)
             further = _further(inner) if small and inner else ""
             schema = self._definitions[model.__name__]["properties"][name]
-            rows.append(_row(f"{prefix}{name}", info, schema, further))
-            if small and inner:
-                rows += self._rows(inner, f"{prefix}{name}{suffix}.")
+            told = self._rows(inner, f"{prefix}{name}{suffix}.") if small and inner else []
+            short = " ".join(_in_words(row) for row in told)
+            if told and len(f"{further} {short}") <= _SHORT:
+                further, told = f"{further} {short}".lstrip(), []
+            rows += [_row(f"{prefix}{name}", info, schema, further), *told]
         return rows
 
     def _unlike(self, path: str, rows: list[str]) -> tuple[str, list[str]]:
@@ -224,7 +197,7 @@ def _inner(info: Any) -> tuple[str, type[BaseModel] | None]:
 def _further(model: type[BaseModel]) -> str:
     """What a section's text says beyond the meaning of its field: of a line, what follows the first sentence."""
     text = _text(model)
-    return text.replace("\n", " ") if "\n" in text else text.partition(". ")[2]
+    return " ".join(text.split()) if "\n" in text else text.partition(". ")[2]
 
 
 def _text(model: type[BaseModel]) -> str:
@@ -235,6 +208,14 @@ def _row(name: str, info: Any, schema: dict[str, Any], further: str = "") -> str
     fixed = " *(fixed)*" if is_fixed(info) and shape_of(info.annotation)[0] == "value" else ""
     meaning = f"{info.description}. {further}" if further else info.description
     return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {meaning} |"
+
+
+def _in_words(row: str) -> str:
+    """A field in the row of the section that has it: its name, what it takes, its default and its meaning."""
+    name, value, default, meaning = (cell.strip() for cell in row.removeprefix("| ").removesuffix(" |").split(" | "))
+    otherwise = "required" if "**" in default else default and f"by default {default}"
+    takes = "; ".join(filter(None, [value, otherwise]))
+    return f"{name} ({takes}): {meaning.rstrip('.')}."
 
 
 def _default(info: Any) -> str:

@@ -23,7 +23,7 @@ from typing import Literal, Protocol, TypeVar
 from pydantic import Field, model_validator
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.field import Bytes, FieldError, Section, Text, fixed
+from howdah.profile.field import Bytes, FieldError, Section, Text, fixed, preset
 from howdah.profile.varying import what_it_is
 from howdah.quantity import QuantityError, parse_ratio, parse_size
 
@@ -310,14 +310,8 @@ class SizesSection(Section):
     published: Literal["web-search", "data-mining", "facebook-hadoop"] | None = Field(
         default=None, description="a distribution that others have published (docs/traffic.md has the sources)"
     )
-    least: Bytes = Field(
-        default=1, ge=1, description="smallest size of a distribution", json_schema_extra={"x-default": "1 B"}
-    )
-    most: Bytes = Field(
-        default=1_000_000_000,
-        description="largest size of a distribution",
-        json_schema_extra={"x-default": "1 GB"},
-    )
+    least: Bytes = preset(Bytes, "1 B", ge=1, description="smallest size of a distribution")
+    most: Bytes = preset(Bytes, "1 GB", description="largest size of a distribution")
     source: Text | None = fixed(None, description="where the numbers come from: a publication, a measurement, a choice")
 
     @model_validator(mode="after")

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError, model_validator
 
-from howdah.errors import ProfileError, nearest
-from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, Ratio, Section, Text, fixed
+from howdah.errors import ProfileError, meant
+from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, Ratio, Section, Text, fixed, preset
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
 SHORTEST_STEP_US = 1000
@@ -75,10 +75,8 @@ class TraceSection(Section):
     milliseconds."""
 
     file: Text = fixed(description="relative to the profile; .csv, or anything else for Mahimahi's format")
-    interval: PositiveDuration = Field(
-        default=100_000,
-        description="Mahimahi: the rate is the mean over this time",
-        json_schema_extra={"x-default": "100 ms"},
+    interval: PositiveDuration = preset(
+        PositiveDuration, "100 ms", description="Mahimahi: the rate is the mean over this time"
     )
     repeat: PositiveDuration | None = Field(
         default=None, description="repeat the trace after this time; by default the last value stays"
@@ -92,9 +90,7 @@ class RateVariationSection(Section):
 
     least: Rate = Field(description="lowest rate; the path's rate is the highest")
     correlation_time: Duration = Field(description="time in which the autocorrelation falls to 1/e; 0: independent")
-    interval: PositiveDuration = Field(
-        default=100_000, description="time between changes", json_schema_extra={"x-default": "100 ms"}
-    )
+    interval: PositiveDuration = preset(PositiveDuration, "100 ms", description="time between changes")
     source: Text = fixed(description="where the numbers come from: a publication, a measurement, a choice")
 
     @model_validator(mode="after")
@@ -111,7 +107,7 @@ class HandoverSection(Section):
     every: PositiveDuration = Field(description="time between hand-overs")
     first: PositiveDuration | None = Field(default=None, description="time of the first one; every by default")
     delay: Duration = Field(description="largest round trip added")
-    outage: Duration = Field(default=0, description="time without any delivery", json_schema_extra={"x-default": "0"})
+    outage: Duration = preset(Duration, "0", description="time without any delivery")
     source: Text = fixed(description="where the numbers come from: a publication, a measurement, a choice")
 
     @model_validator(mode="after")
@@ -257,8 +253,7 @@ def _csv(text: str, name: str) -> list[StepSection]:
 def _header(cells: list[str], line: str) -> list[str]:
     for column in cells:
         if column not in COLUMNS:
-            close = nearest(column, COLUMNS)
-            hint = f"did you mean {close}?" if close else f"the columns are {', '.join(COLUMNS)}"
+            hint = meant(column, COLUMNS, f"the columns are {', '.join(COLUMNS)}")
             raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
         if cells.count(column) > 1:
             raise ProfileError(f"the column {column} is given twice", where=line)

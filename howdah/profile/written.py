@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from howdah.default import DEFAULT_KERNEL, KERNEL_FORM
-from howdah.errors import ProfileError, nearest
+from howdah.errors import ProfileError, meant
 
 PATHS_START = "paths start at the profile's directory; with --set, those that begin with ./ or ../ start here"
 SET = "--set "  # begins the place of what is written on the command line
@@ -57,7 +57,5 @@ def check_kernel_name(name: str, where: str) -> None:
     """Raises ProfileError for what is neither a version nor the path of something; the nearest name is in it."""
     if re.fullmatch(KERNEL_FORM, name, re.ASCII) or "/" in name or is_there(Path(name)):
         return
-    close = nearest(name, _USUAL)
     forms = "a kernel is debian-VERSION (debian-6.12), debian-newest, or a path with a / in it (./linux)"
-    hint = f"did you mean {close}? {forms}" if close else forms
-    raise ProfileError(f"there is no kernel {name!r}", where=where, hint=hint)
+    raise ProfileError(f"there is no kernel {name!r}", where=where, hint=meant(name, _USUAL, forms, both=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of metrics on loopback for a Prometheus of the same command to scrape, served from a thread.
+"""A page of metrics for a Prometheus to scrape: of the same command, from a thread, or of a live machine.
 
 ``prometheus_client`` writes the page: it negotiates the format (text or OpenMetrics) and compresses.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import socketserver
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +21,7 @@ from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
 from prometheus_client.registry import Collector
 
 from howdah.publish.guard import LOOPBACK, FewAtOnce, refusal
-from howdah.publish.openmetrics import Families, unit_of
+from howdah.publish.metric import Families, unit_of
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_LIMIT_S = 10.0
@@ -57,6 +58,7 @@ def registry(read: Callable[[], Families]) -> CollectorRegistry:
 
 class _ScrapeHandler(WSGIRequestHandler):
     timeout = _REQUEST_LIMIT_S
+    server_version, sys_version = "howdah", ""
 
     def handle(self) -> None:
         """Handle one request. A client that disconnects early is not an error."""
@@ -70,14 +72,18 @@ class _ScrapeHandler(WSGIRequestHandler):
 class ScrapeEndpoint(FewAtOnce, WSGIServer):
     """Calls ``read`` at every scrape; with ``stamp`` only when what that returns is another object than before."""
 
-    def __init__(self, read: Callable[[], Families], stamp: Callable[[], object] = object) -> None:
-        super().__init__((LOOPBACK, 0), _ScrapeHandler)
+    def __init__(
+        self, read: Callable[[], Families], stamp: Callable[[], object] = object, address: str = LOOPBACK, port: int = 0
+    ) -> None:
+        if ":" in address:
+            self.address_family = socket.AF_INET6
+        super().__init__((address, port), _ScrapeHandler)
         self.set_app(self._guarded(_application(_remembering(make_wsgi_app(registry(read)), stamp))))
 
     def _guarded(self, application: WSGIApplication) -> WSGIApplication:
         def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
             headers = {"Host": environ.get("HTTP_HOST"), "Origin": environ.get("HTTP_ORIGIN")}
-            refused = refusal(headers, LOOPBACK, self.server_port)
+            refused = refusal(headers, self.server_name, self.server_port)
             if refused is None:
                 return application(environ, start)
             return _text(start, f"{refused[0]} {HTTPStatus(refused[0]).phrase}", f"{refused[1]}\n")
@@ -87,18 +93,21 @@ class ScrapeEndpoint(FewAtOnce, WSGIServer):
     def server_bind(self) -> None:
         """Bind without the look-up of its own name in http.server, which may wait for a name server."""
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
+        self.server_name, self.server_port = self.socket.getsockname()[:2]
         self.setup_environ()
 
     @property
     def address(self) -> str:
-        return f"{LOOPBACK}:{self.server_port}"
+        host = f"[{self.server_name}]" if ":" in self.server_name else self.server_name
+        return f"{host}:{self.server_port}"
 
 
 def _application(metrics: WSGIApplication) -> WSGIApplication:
     """Only /metrics, HEAD as well as GET, and status 500 with the reason where nothing can be read."""
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/":
+            return _text(start, "200 OK", "see /metrics\n")
         if environ["PATH_INFO"] != "/metrics":
             return _text(start, "404 Not Found", "there is only /metrics\n")
         if environ["REQUEST_METHOD"] != "HEAD":

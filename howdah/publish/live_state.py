@@ -15,9 +15,8 @@ from howdah.errors import HowdahError
 from howdah.measure.trace import Reals
 from howdah.plan.path import Path as PlannedPath
 from howdah.publish.acktrace import AckTrace, FlowSoFar, GroupSoFar
-from howdah.publish.phase import PHASES, held_experiments
+from howdah.publish.phase import PHASES, Queue, Queues, held_experiments
 from howdah.publish.underway import LiveRun, Watch
-from howdah.publish.waiting import Queue, Queues
 from howdah.record.directory import PARTIAL, RunDirectory, write_whole
 from howdah.record.metrics import MetricRow
 from howdah.work.results import read_results

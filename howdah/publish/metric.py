@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PREFIX = "howdah_"
+LIVE_JOB, NODE_JOB, RESULTS_JOB = "howdah-live", "node", "howdah-results"  # of what a server scrapes
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,26 @@ class PublishedMetric:
     def family(self) -> str:
         """The name in OpenMetrics TYPE and HELP lines, without ``_total`` and ``_info``."""
         return self.name.removesuffix("_total").removesuffix("_info") if self.kind != "gauge" else self.name
+
+
+@dataclass(frozen=True)
+class MetricSamples:
+    """Samples of one label set of one metric. ``time_ms`` counts from 1970."""
+
+    labels: dict[str, str]
+    time_ms: list[int]
+    values: list[float]
+
+
+Families = dict[PublishedMetric, list[MetricSamples]]
+# OpenMetrics UNIT lines are allowed only when the family's name ends in the unit.
+_UNITS = ("seconds", "bytes", "packets", "ratio")
+
+
+def unit_of(metric: PublishedMetric) -> str:
+    """What a UNIT line says of the family; empty where there must be none."""
+    unit = next((unit for unit in _UNITS if metric.family.endswith("_" + unit)), "")
+    return "" if metric.kind == "info" else unit
 
 
 RUN_LABELS = ("experiment", "scenario", "point", "algorithm", "receiver", "repetition", "kernel")

@@ -10,31 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from howdah.errors import HowdahError
 from howdah.metric import UNITS, known_metrics, unit_by_suffix
 from howdah.plan.plan import Plan
-from howdah.publish.exposition import header, number, series
-from howdah.publish.metric import END, INFO, PATH, PREFIX, SERIES, PublishedMetric
+from howdah.publish.metric import END, INFO, PATH, PREFIX, SERIES, Families, MetricSamples, PublishedMetric, unit_of
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Run
 from howdah.record.sample import Float64, Int64, sample_run
 
-# OpenMetrics UNIT lines are allowed only when the family's name ends in the unit.
-_UNITS = ("seconds", "bytes", "packets", "ratio")
-
-
-@dataclass(frozen=True)
-class MetricSamples:
-    """Samples of one label set of one metric. ``time_ms`` counts from 1970."""
-
-    labels: dict[str, str]
-    time_ms: list[int]
-    values: list[float]
-
-
-Families = dict[PublishedMetric, list[MetricSamples]]
+_EXACT = 1e15  # below it every whole number is exact and is written as one
 
 
 def run_labels(run: Run) -> dict[str, str]:
@@ -149,22 +134,32 @@ def _of_row(run: Run, row: MetricRow) -> dict[str, str]:
     return {"flow": row.of} if row.of else {}
 
 
-def unit_of(metric: PublishedMetric) -> str:
-    """What a UNIT line says of the family; empty where there must be none."""
-    unit = next((unit for unit in _UNITS if metric.family.endswith("_" + unit)), "")
-    return "" if metric.kind == "info" else unit
+def _series(name: str, labels: dict[str, str]) -> str:
+    """A metric's name with its labels."""
+    inner = ",".join(f'{label}="{_escaped(value)}"' for label, value in sorted(labels.items()))
+    return f"{name}{{{inner}}}"
+
+
+def _number(value: float) -> str:
+    """Whole numbers without a decimal point, everything else so that it reads back equal."""
+    value = float(value)
+    return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 def openmetrics(found: Families) -> Iterator[str]:
     """Pieces of an OpenMetrics document with timestamps in seconds, ``# EOF`` at its end."""
     for metric in sorted(found, key=lambda each: each.name):
-        yield header(metric.family, metric.kind, metric.help)
+        yield f"# HELP {metric.family} {metric.help}\n# TYPE {metric.family} {metric.kind}\n"
         if unit := unit_of(metric):
             yield f"# UNIT {metric.family} {unit}\n"
         for samples in found[metric]:
-            prefix = series(metric.name, sorted(samples.labels.items())) + " "
+            prefix = _series(metric.name, samples.labels) + " "
             pairs = zip(samples.values, samples.time_ms, strict=True)
-            yield "".join(f"{prefix}{number(value)} {at // 1000}.{at % 1000:03d}\n" for value, at in pairs)
+            yield "".join(f"{prefix}{_number(value)} {at // 1000}.{at % 1000:03d}\n" for value, at in pairs)
     yield "# EOF\n"
 
 

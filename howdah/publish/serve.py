@@ -16,10 +16,9 @@ from howdah.errors import HowdahError
 from howdah.layout import write_stdout
 from howdah.number import counted
 from howdah.publish.blocks import build_experiment, build_night, link_blocks, nights
-from howdah.publish.dashboard import PAGE
-from howdah.publish.finished import Finished
+from howdah.publish.board import PAGE
 from howdah.publish.prometheus import Prometheus, fetch
-from howdah.publish.scrape import scrape, scrape_results
+from howdah.publish.scrape import Finished, scrape, scrape_results
 from howdah.publish.server import Server, require_port, running
 from howdah.record.directory import experiment_indexes
 from howdah.record.result import Run

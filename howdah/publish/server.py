@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus on loopback that ends with the process that started it, however that process ends.
+"""A real Prometheus on loopback that ends with the process that started it, however that process ends; a proxy between
+it and browsers, which refuses what guard.py refuses, and forwards the rest; and instant and range queries.
 
-It needs a password that only this process knows; ``running`` puts a proxy for browsers in front of it.
+The proxy is needed because Prometheus checks neither ``Host`` nor ``Origin``. Prometheus itself wants a password that
+only this process knows.
 """
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import http.server
+import json
 import os
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
+import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.publish.front import Front, fronted
-from howdah.publish.guard import LOOPBACK
+import numpy as np
+
+from howdah.errors import HowdahError
+from howdah.publish.guard import LOOPBACK, FewAtOnce, refusal
 from howdah.publish.prometheus import Password, Prometheus, PrometheusUnavailableError, complaint_of, new_password
-from howdah.publish.query import Client
+from howdah.record.sample import Float64, Int64
 
 # Blocks of old runs must survive: the default of 15 days would delete them at the first compaction.
 RETENTION = "20y"
@@ -187,3 +198,203 @@ def queried(prometheus: Prometheus, data: Path) -> Iterator[Client]:
         yield server.client()
     finally:
         server.stop()
+
+
+_REQUEST_LIMIT_S = 10.0
+_ANSWER_LIMIT_S = 150.0  # a query may take 120
+_MOST_BYTES = 2**20  # of a request's body: a query is a few lines
+_OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "authorization"}
+
+
+class Front(FewAtOnce, http.server.HTTPServer):
+    """``inner`` is the port of Prometheus, ``authorization`` the header it wants. Raises OSError."""
+
+    def __init__(self, port: int, inner: int, authorization: str) -> None:
+        self.inner, self.authorization = inner, authorization
+        super().__init__((LOOPBACK, port), _Passing)
+
+    def server_bind(self) -> None:
+        """Bind without the look-up of its own name in http.server, which may wait for a name server."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
+
+
+class _Passing(http.server.BaseHTTPRequestHandler):
+    timeout = _REQUEST_LIMIT_S
+    server: Front
+
+    def handle(self) -> None:
+        """Handle requests. A client that disconnects early is not an error."""
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
+    def do_GET(self) -> None:
+        if (refused := refusal(self.headers, LOOPBACK, self.server.server_port)) is not None:
+            self._say(*refused)
+            return
+        try:
+            length = int(self.headers.get("Content-Length") or 0)
+        except ValueError:
+            length = -1
+        if not 0 <= length <= _MOST_BYTES:
+            self._say(413, "this request is too large")
+            return
+        self._pass_on(self.rfile.read(length) if length else None)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def _pass_on(self, body: bytes | None) -> None:
+        sent = {name: value for name, value in self.headers.items() if name.lower() not in _OF_ONE_CONNECTION}
+        sent["Host"] = f"{LOOPBACK}:{self.server.inner}"
+        sent["Authorization"] = self.server.authorization
+        connection = http.client.HTTPConnection(LOOPBACK, self.server.inner, timeout=_ANSWER_LIMIT_S)
+        try:
+            connection.request(self.command, self.path, body, sent)
+            answer = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            self._say(502, f"prometheus does not answer: {error}")
+            return
+        with contextlib.closing(connection):
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in _OF_ONE_CONNECTION | {"date", "server"}:
+                    self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(http.client.HTTPException):
+                shutil.copyfileobj(answer, self.wfile)
+
+    def _say(self, status: int, text: str) -> None:
+        body = f"{text}\n".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Log nothing: a page asks every second."""
+
+
+@contextmanager
+def fronted(front: Front) -> Iterator[None]:
+    """Serve from a thread for the length of a ``with`` block."""
+    thread = threading.Thread(target=front.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        front.shutdown()
+        thread.join()
+        front.server_close()
+
+
+_LIMIT_S = 120
+
+
+@dataclass(frozen=True)
+class Value:
+    """One element of an instant vector. ``metric`` is its name, where the query keeps it."""
+
+    labels: dict[str, str]
+    value: float
+    metric: str = ""
+
+
+@dataclass(frozen=True)
+class RangeSeries:
+    """One series of a range query: ``time_ms`` since 1970, as asked for."""
+
+    labels: dict[str, str]
+    time_ms: Int64
+    value: Float64
+
+
+@dataclass(frozen=True)
+class _Series:
+    """One of an answer: each point is a time in seconds and a value."""
+
+    name: str
+    labels: dict[str, str]
+    points: list[tuple[float, float]]
+
+
+class Client:
+    """Speaks the HTTP API at ``url``; proxies are ignored, because the server is on loopback.
+
+    ``authorization`` is a header that the server wants to see.
+    """
+
+    def __init__(self, url: str, authorization: str | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        if authorization is not None:
+            self._opener.addheaders.append(("Authorization", authorization))
+
+    def instant(self, query: str, at_ms: int) -> list[Value]:
+        """The vector a query has at one time."""
+        result = self._call("query", {"query": query, "time": _seconds(at_ms)})
+        return [Value(each.labels, each.points[0][1], each.name) for each in result]
+
+    def range(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[RangeSeries]:
+        """Values of a query at ``start``, ``start + step`` … up to ``end``; instants without a value are left out."""
+        arguments = {
+            "query": query,
+            "start": _seconds(start_ms),
+            "end": _seconds(end_ms),
+            "step": _seconds(step_ms),
+        }
+        answers = []
+        for each in self._call("query_range", arguments):
+            times, values = np.array(each.points, dtype=np.float64).T
+            answers.append(RangeSeries(each.labels, np.rint(times * 1000).astype(np.int64), values))
+        return answers
+
+    def version(self) -> str:
+        """The server's version."""
+        try:
+            with self._opener.open(f"{self.url}/api/v1/status/buildinfo", timeout=_LIMIT_S) as answer:
+                return str(json.load(answer)["data"]["version"])
+        except (urllib.error.URLError, OSError, json.JSONDecodeError, KeyError) as error:
+            raise HowdahError(f"Prometheus does not answer: {error}", where=self.url) from error
+
+    def _call(self, endpoint: str, arguments: dict[str, str]) -> list[_Series]:
+        body = urllib.parse.urlencode(arguments).encode()
+        request = urllib.request.Request(f"{self.url}/api/v1/{endpoint}", data=body)
+        try:
+            with self._opener.open(request, timeout=_LIMIT_S) as answer:
+                found = json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise HowdahError(f"Prometheus refused the query: {_reason(error)}", where=arguments["query"]) from error
+        except (urllib.error.URLError, OSError, json.JSONDecodeError) as error:
+            raise HowdahError(f"Prometheus does not answer: {error}", where=self.url) from error
+        return [
+            _Series(
+                each["metric"].pop("__name__", ""),
+                each["metric"],
+                [(at_s, float(value)) for at_s, value in each.get("values") or [each["value"]]],
+            )
+            for each in found["data"]["result"]
+        ]
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.load(error)["error"])
+    except (json.JSONDecodeError, KeyError):
+        return f"HTTP status {error.code}"
+
+
+def matchers(labels: dict[str, str]) -> str:
+    """Labels as the inside of a PromQL selector: ``algorithm="cubic",flow="1"``."""
+    quoted = {
+        key: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for key, value in labels.items()
+    }
+    return ",".join(f'{key}="{value}"' for key, value in sorted(quoted.items()))

@@ -12,8 +12,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from howdah.publish.metric import PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples
+from howdah.publish.metric import Families, MetricSamples, PublishedMetric
 from howdah.record.directory import is_abandoned, read_json, write_whole
 
 _FILE = ".sweep-"

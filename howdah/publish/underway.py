@@ -22,8 +22,8 @@ from howdah.linux.netlink.message import NLMSG_DONE
 from howdah.linux.output import FRAME
 from howdah.plan.plan import Flow, Plan
 from howdah.publish.acktrace import AckTrace
-from howdah.publish.metric import PATH, SERIES, PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples, flow_labels, run_labels
+from howdah.publish.metric import PATH, SERIES, Families, MetricSamples, PublishedMetric
+from howdah.publish.openmetrics import flow_labels, run_labels
 from howdah.publish.phase import Position, position
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import PARTIAL

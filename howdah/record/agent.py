@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """agent.json: what the guest built, found and did. The agent writes these records, and every later stage reads them
-(``howdah/record/told.py``). Standard library only.
+(``howdah/record/reading.py``). Standard library only.
 
 A field that an agent left out, because its run ended earlier, is None here. docs/data-format.md has these descriptions.
 """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """calibration-before.json and calibration-after.json: the path, measured by the agent, which writes these records. The
-judge reads them (``howdah/record/told.py``). Standard library only. docs/data-format.md has these descriptions.
+judge reads them (``howdah/record/reading.py``). Standard library only. docs/data-format.md has these descriptions.
 """
 
 from __future__ import annotations

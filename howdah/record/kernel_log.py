@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel said of itself when something in it was wrong: whose code it was, and the calls that led there."""
+"""What a kernel said of itself when something in it was wrong: whose code it was, and the calls that led there; and the
+console of a guest, as its run's directory keeps it."""
 
 from __future__ import annotations
 
@@ -7,8 +8,11 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from howdah.codec import OCCASIONAL
+from howdah.errors import RecordError
+from howdah.foreign import open_foreign, read_foreign
 from howdah.linux.kernelmessage import is_alarm
 
 SOURCE = "kernel_log"  # in tables/ingest.json
@@ -92,3 +96,27 @@ def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
             name = function if is_instruction or int(offset, 16) else "?"
             found.setdefault((name, own_name(module) if module else None))
     return list(found)
+
+
+CONSOLE_LINES = 15
+_KILLED = re.compile(r"Out of memory: Killed process \d+ \(([^)]*)\)")  # mm/oom_kill.c
+
+
+def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
+    """The last lines of a console, without empty ones."""
+    try:
+        with open_foreign(console) as file:
+            file.seek(max(console.stat().st_size - 64 * 1024, 0))
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return []
+    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+
+
+def killed_for_memory(console: Path) -> list[str]:
+    """Names of the programs that the guest's kernel killed because its memory was full."""
+    try:
+        text = read_foreign(console).decode(errors="replace")
+    except (OSError, RecordError):
+        return []
+    return _KILLED.findall(text)

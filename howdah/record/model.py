@@ -7,7 +7,7 @@ import dataclasses
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -22,6 +22,12 @@ class FilePart(BaseModel):
     """Of a file. Fields that this version does not know are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+    @classmethod
+    def made_of(cls, source: object, **more: Any) -> Self:
+        """What the fields of ``source`` say that have the same names, and ``more``."""
+        own = {name: getattr(source, name) for name in cls.model_fields if name not in more and hasattr(source, name)}
+        return cls(**own, **more)
 
     def plain(self) -> dict[str, Any]:
         """As the file has it: without what was not set."""

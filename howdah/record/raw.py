@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of raw/, stored as they are or compressed: who reads them asks here, and gets what the guest wrote.
+And what the agent wrote of its run (agent.json) and of the path (calibration-*.json), and perf beside its samples.
 
 A compressed file is ``NAME.zst``, or ``NAME.xz`` where it has records of one length: xz has a filter for those.
 Digests are those of the files as they are stored, so that ``sha256sum`` checks them, and ``zstd -d`` and ``xz -d`` give
@@ -14,15 +15,20 @@ import json
 import lzma
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 import zstandard
 
-from howdah.errors import RecordError
+from howdah.codec import OCCASIONAL
+from howdah.errors import HowdahError, RecordError
 from howdah.foreign import LEAST_CONTENT_BYTES, MOST_EXPANSION, open_foreign
-from howdah.record.directory import parse_json, writing_name
+from howdah.record.agent import AgentRecord
+from howdah.record.calibration import CalibrationRecord
+from howdah.record.directory import RunDirectory, parse_json, writing_name
+from howdah.record.model import checked
 
 ZSTD, XZ = ".zst", ".xz"
 SUFFIXES = (ZSTD, XZ)
@@ -213,3 +219,44 @@ def record_bytes(file: Path, size: int) -> int | None:
     alike = {stride: float((sample[stride:] == sample[:-stride]).mean()) for stride in _STRIDES if stride < sample.size}
     best = max(alike, key=lambda stride: alike[stride], default=None)
     return best if best is not None and alike[best] >= _ALIKE else None
+
+
+def read_agent(directory: RunDirectory) -> AgentRecord:
+    """agent.json of a run. Raises FileNotFoundError without it, and RecordError for the place of what is wrong."""
+    path = directory.raw / "agent.json"
+    return checked(AgentRecord, read_raw_json(path), path)
+
+
+def agent_or_empty(directory: RunDirectory) -> AgentRecord:
+    """The same; a record that says nothing where the file is missing or wrong, which the report of ingest tells."""
+    try:
+        return read_agent(directory)
+    except (OSError, HowdahError):
+        return AgentRecord()
+
+
+def read_calibration(path: Path) -> CalibrationRecord | None:
+    """One of the files; None where it is missing, or no such record."""
+    try:
+        return checked(CalibrationRecord, read_raw_json(path), path)
+    except (OSError, ValueError, HowdahError):
+        return None
+
+
+PROFILE_FILE, PROFILE_SAMPLES = "cpu-profile.json", "cpu-profile.txt"
+
+
+@dataclass
+class CpuProfile:
+    """``why`` there are no samples, None where there are. ``stamps`` are the guest's CLOCK_MONOTONIC in ns and the
+    host's CLOCK_REALTIME in us at one instant. ``inlined_why`` nothing is known of inlined functions; "" until
+    somebody looked for their names."""
+
+    event: str
+    period_ns: int
+    format: int = 1
+    samples: int = 0
+    lost: int = 0
+    why: str | None = None
+    stamps: list[tuple[int, int]] = field(default_factory=list)
+    inlined_why: str | None = field(default="", metadata=OCCASIONAL)

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a run directory that may be somebody else's: damaged, cut off, or written by another version.
-
-Each function checks what it reads as far as the stages behind it rely on it, so that they meet no surprise, and raises
-RecordError, which names the file and the place in it. Fields that are not known are left alone.
-"""
+"""Reading a run directory that may be somebody else's: damaged, cut off, or written by another version."""
 
 from __future__ import annotations
 

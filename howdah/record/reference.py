@@ -91,6 +91,7 @@ _SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
 }
 
 
+_SHORT = 520  # the most characters of a record that is told in one row
 _HEADER = "\n| field | what it is |\n|---|---|\n"
 
 
@@ -105,14 +106,20 @@ def page(text: str) -> str:
 
 
 def _part(words: str, model: type) -> str:
-    """Rows of what a field of the file has, below a row that says which."""
-    return f"| | **{words.replace(chr(10), ' ')}** |\n{_rows(model)}"
+    """What a field of the file has: in one row where it is short, else below a row that says which field."""
+    words = words.replace("\n", " ")
+    short = " ".join(f"`{name}`: {text}" for name, text in _told(model).items())
+    return f"| **{words}** | {short} |\n" if len(short) <= _SHORT else f"| | **{words}** |\n{_rows(model)}"
 
 
 def _rows(model: type) -> str:
+    return "".join(f"| `{name}` | {text} |\n" for name, text in _told(model).items())
+
+
+def _told(model: type) -> dict[str, str | None]:
+    """What a model describes itself, without what it inherits."""
     inherited = {name for base in model.__bases__ for name in _descriptions(base)}
-    told = {name: text for name, text in _descriptions(model).items() if name not in inherited}
-    return "".join(f"| `{name}` | {text} |\n" for name, text in told.items())
+    return {name: text for name, text in _descriptions(model).items() if name not in inherited}
 
 
 def _descriptions(model: type) -> dict[str, str | None]:

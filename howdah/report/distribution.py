@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -14,9 +13,12 @@ from howdah.number import significant
 from howdah.plan.plan import BACKGROUND
 from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run
-from howdah.report.plot.canvas import Canvas, Size
-from howdah.report.plot.cdf import steps
+from howdah.report.plot.canvas import Size
+from howdah.report.plot.cdf import shares
+from howdah.report.plot.model import Panel, PlotAxis, PlotLine
 from howdah.report.plot.scale import bounds
+from howdah.report.plot.style import variant_styles
+from howdah.report.plot.svg import panel_svg
 from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 
@@ -99,26 +101,31 @@ def _ends(shown: Distribution) -> tuple[float, float]:
     return shown.ends or (min(curve[0] for curve in values), max(curve[-1] for curve in values))
 
 
-def is_logarithmic(shown: Distribution) -> bool:
+def _is_logarithmic(shown: Distribution) -> bool:
     """Whether its axis is: where that is wanted, and the values span a decade."""
     least, most = _ends(shown)
     return shown.logarithmic and most >= _LEAST_DECADE * max(least, 1e-6)
 
 
-def ends_of(shown: Distribution) -> tuple[float, float]:
-    """Where its axis begins and ends."""
-    return bounds(list(_ends(shown)), logarithmic=is_logarithmic(shown), zero=True)
-
-
-def distribution_drawing(shown: Distribution, narrow: bool) -> str:
+def distribution_panel(shown: Distribution, variants: Variants) -> Panel:
     """A step curve for each variant; its median is in the curve's title."""
-    logarithmic = is_logarithmic(shown)
-    titles = (f"{shown.words}{', logarithmic' if logarithmic else ''}", f"{shown.counted} (%)")
-    canvas = Canvas(_NARROW if narrow else _WIDE, (*ends_of(shown), logarithmic), (0.0, 100.0, False), titles)
-    canvas.ground()
-    said = []
+    logarithmic = _is_logarithmic(shown)
+    across = PlotAxis(
+        f"{shown.words}{', logarithmic' if logarithmic else ''}",
+        bounds(list(_ends(shown)), logarithmic=logarithmic, zero=True),
+        logarithmic,
+    )
+    looks = variant_styles(variants)
+    lines = []
     for index, label, curve in shown.curves:
-        said.append(f"{label}: {len(curve)} {shown.counted}, median {significant(curve[len(curve) // 2])}")
-        path = steps(canvas, curve, 100.0)
-        canvas.parts.append(f'<path d="{path}" class="curve variant-{index}"><title>{escape(said[-1])}</title></path>')
-    return canvas.svg(f"Distribution over the {shown.counted} of {shown.group}: {shown.words}", f"{'; '.join(said)}.")
+        said = f"{label}: {len(curve)} {shown.counted}, median {significant(curve[len(curve) // 2])}"
+        lines.append(PlotLine(label, looks[index], curve, shares(len(curve)), title=said, said=said))
+    title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted != "flows" else ""
+    up = PlotAxis(f"{shown.counted} (%)", (0.0, 100.0))
+    return Panel(title, across, up, lines, "steps", words=f"Distribution over the {shown.counted} of {shown.group}")
+
+
+def distribution_drawing(shown: Distribution, variants: Variants, *, narrow: bool) -> str:
+    """As inline SVG."""
+    panel = distribution_panel(shown, variants)
+    return panel_svg(panel, _NARROW if narrow else _WIDE, f"{panel.words}: {shown.words}")

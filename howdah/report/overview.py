@@ -76,7 +76,7 @@ def overview(experiments: list[Experiment], variants: Variants) -> Overview:
     present = {name for _, _, found in rows for name, value in found.items() if _is_number(value)}
     measures = [metric for name, metric in metrics.items() if name in present]
     lines = _statistics(rows, measures, variants)
-    exits = _drawn(exit_distribution(experiments, variants))
+    exits = _drawn(exit_distribution(experiments, variants), variants)
     broken = Counter(word for run in runs if not run.counts for word in _why(run))
     return Overview(
         len(runs), measures, lines, broken.most_common(), exits, script_json(_coded(rows, measures, variants))
@@ -133,10 +133,10 @@ def exit_distribution(experiments: list[Experiment], variants: Variants) -> Dist
     return Distribution("", "the runs that count", "exit cwnd / BDP", False, curves, "flows") if curves else None
 
 
-def _drawn(shown: Distribution | None) -> tuple[Markup, Markup] | None:
+def _drawn(shown: Distribution | None, variants: Variants) -> tuple[Markup, Markup] | None:
     if shown is None:
         return None
-    wide, narrow = (Markup(distribution_drawing(shown, narrow=each)) for each in (False, True))
+    wide, narrow = (Markup(distribution_drawing(shown, variants, narrow=each)) for each in (False, True))
     return wide, narrow
 
 

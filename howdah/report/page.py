@@ -167,7 +167,7 @@ def render(
 def _answer(plot: DotPlot | None) -> AnswerPicture | None:
     if plot is None:
         return None
-    legend = [(Markup(key(style, line=False, shape=True)), name) for style, name in plot.legend]
+    legend = [(Markup(key(style, "mark")), name) for style, name in plot.legend]
     return AnswerPicture(plot.title, plot.note, Markup(plot.wide), [Markup(each) for each in plot.narrow], legend)
 
 
@@ -217,7 +217,7 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
     """Distributions over the connections of groups; ``point`` is the heading."""
     found = []
     for shown in distributions(experiments, variants):
-        wide, narrow = (Markup(distribution_drawing(shown, narrow=each)) for each in (False, True))
+        wide, narrow = (Markup(distribution_drawing(shown, variants, narrow=each)) for each in (False, True))
         found.append(Strip(", ".join(filter(None, (shown.point, shown.group, shown.words))), wide, narrow))
     return found
 

@@ -21,7 +21,7 @@ from howdah.assets import data
 from howdah.measure.statistics import Statistic, statistic
 from howdah.publish.metric import INFO
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms, summary_metric
-from howdah.publish.query import Client, matchers
+from howdah.publish.server import Client, matchers
 from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, shown_flows, step_ms

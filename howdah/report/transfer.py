@@ -19,8 +19,8 @@ from howdah.plan.plan import Flow
 from howdah.record.axis import swept
 from howdah.record.digest import check
 from howdah.record.model import FilePart, Scalar
+from howdah.record.raw import read_agent
 from howdah.record.result import Experiment, Run, without_controls
-from howdah.record.told import read_agent
 from howdah.report.plot.swept import place_words
 from howdah.report.tabular import Tabular
 

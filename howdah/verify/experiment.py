@@ -13,8 +13,7 @@ from howdah.foreign import kind_of, read_foreign
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
 from howdah.record.directory import PARTIAL, RunDirectory, read_json
-from howdah.record.drawn import DRAWN_NAME
-from howdah.record.index import PENDING, ExperimentIndex, IndexedRun, read_index
+from howdah.record.index import DRAWN_NAME, PENDING, ExperimentIndex, IndexedRun, read_index
 from howdah.record.provenance import sha256_text
 from howdah.record.run import read_record, record_or_empty
 from howdah.record.verdict import read_verdict

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from howdah.errors import RecordError
 from howdah.foreign import read_foreign, too_dense
@@ -32,7 +32,11 @@ def repeated_names(path: Path) -> list[str]:
     return list(found)
 
 
-VERIFIED, DIGESTS_ONLY, DIFFERS, UNCHECKED = "verified", "digests only", "differs", "unchecked"
+State = Literal["verified", "digests only", "differs", "unchecked"]
+VERIFIED: State = "verified"
+DIGESTS_ONLY: State = "digests only"
+DIFFERS: State = "differs"
+UNCHECKED: State = "unchecked"
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,9 @@ class Report:
     computed: bool = True
 
     @property
-    def state(self) -> str:
+    def state(self) -> State:
         if self.findings:
             return DIFFERS
         if self.gaps:
             return UNCHECKED
         return VERIFIED if self.computed else DIGESTS_ONLY
-
-    def to_json(self) -> dict[str, Any]:
-        return {"path": self.path, "state": self.state, **{k: v for k, v in asdict(self).items() if k != "path"}}

@@ -16,15 +16,13 @@ from howdah.extension import extensions
 from howdah.foreign import kind_of, open_foreign, read_foreign
 from howdah.hooks import GROUPS
 from howdah.ingest.run import ingest
-from howdah.record.digest import mismatches
+from howdah.record.digest import has_data, mismatches
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.provenance import RESULTS, analysis_sha256, sha256_text
-from howdah.record.raw import content_name, raw_exists
-from howdah.record.retention import has_data
+from howdah.record.raw import agent_or_empty, content_name, raw_exists
 from howdah.record.run import RunRecord, read_record
 from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
-from howdah.record.told import agent_or_empty
 from howdah.record.verdict import read_verdict
 from howdah.scratch import scratch
 from howdah.trait import traits

@@ -17,9 +17,9 @@ from howdah.errors import HowdahError
 from howdah.foreign import read_foreign
 from howdah.plan.plan import Plan
 from howdah.record.connections import read_connections
+from howdah.record.digest import has_data
 from howdah.record.directory import PARTIAL, RunDirectory, read_object
 from howdah.record.provenance import first_record
-from howdah.record.retention import has_data
 from howdah.record.run import KernelOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
 from howdah.record.table import equal
 from howdah.record.verdict import Verdict, read_verdict

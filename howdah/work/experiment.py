@@ -14,6 +14,7 @@ from pathlib import Path
 
 from howdah.errors import HowdahError, RecordError, explain, nearest
 from howdah.plan.plan import Plan
+from howdah.record.digest import remove_data
 from howdah.record.directory import (
     PARTIAL,
     RunDirectory,
@@ -32,7 +33,6 @@ from howdah.record.index import (
     write_index,
 )
 from howdah.record.provenance import analysis_sha256, first_record, now, sha256_text
-from howdah.record.retention import remove_data
 from howdah.record.run import read_record, write_record
 from howdah.record.verdict import read_verdict
 from howdah.work.trust import signed
@@ -42,7 +42,7 @@ from howdah.work.trust import signed
 class PlannedRun:
     """One run that the profile asks for: its plan, its key and its directory.
 
-    Without ``keep_data`` only its results stay when it is done (``howdah/record/retention.py``). ``patience_s`` is
+    Without ``keep_data`` only its results stay when it is done (``howdah/record/digest.py``). ``patience_s`` is
     processor time that it may use without simulated time passing; None: what its engine allows.
     """
 

@@ -18,9 +18,9 @@ from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.profile.sweep import Computed
 from howdah.record.closure import remembered_sha256
+from howdah.record.digest import keeps_data
 from howdah.record.model import Scalar
 from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha256_text
-from howdah.record.retention import keeps_data
 from howdah.work.compiled import Plans, Wanted
 from howdah.work.cost import expected_core_s
 from howdah.work.experiment import ExperimentDirectory, PlannedRun

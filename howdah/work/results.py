@@ -18,11 +18,10 @@ from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
 from howdah.record.digest import MismatchError, check
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, states_of
 from howdah.record.index import PENDING, ExperimentIndex, read_index
 from howdah.record.result import Experiment, Run, load_experiment, load_run
 from howdah.record.run import read_record
-from howdah.record.state import states_of
 from howdah.record.verdict import read_verdict
 from howdah.work import experiment as run_experiment
 from howdah.work.pool import pool
@@ -198,6 +197,7 @@ def _runs_in(path: Path, index: ExperimentIndex) -> list[RunDirectory]:
 class Listed:
     """A run in a list. ``verdict`` is empty if it is missing or its file was ``changed``."""
 
+    experiment: str
     run: str
     status: str
     verdict: str
@@ -217,7 +217,7 @@ def listed(path: Path) -> list[Listed]:
     for cell in read_index(path / "experiment.json").cells:
         run = RunDirectory(path / cell.run)
         if not run.provenance.exists():
-            found.append(Listed(run.name, PENDING, ""))
+            found.append(Listed(path.name, run.name, PENDING, ""))
             continue
         record = read_record(run)
         verdict, changed = "", False
@@ -228,7 +228,7 @@ def listed(path: Path) -> list[Listed]:
             except MismatchError:
                 changed = True
         outdated_ = bool(verdict) and not is_current(record)
-        found.append(Listed(run.name, record.status, verdict, outdated_, changed))
+        found.append(Listed(path.name, run.name, record.status, verdict, outdated_, changed))
     return found
 
 

@@ -23,12 +23,11 @@ from howdah.engine.registry import engine as find_engine
 from howdah.engine.registry import kept
 from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.plan.plan import Plan
-from howdah.record.digest import is_source, mismatches, only, refusal, seal
+from howdah.record.digest import can_be_analysed, is_source, may_go, mismatches, only, refusal, seal, stays
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.provenance import analysis_sha256, extensions_of, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
 from howdah.record.reading import read_plan_file
-from howdah.record.retention import can_be_analysed, may_go, stays
 from howdah.record.run import RunRecord, StageTime, read_record, write_record
 from howdah.record.verdict import ENGINE, Check, read_verdict, write_verdict
 from howdah.registered import registered

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from howdah.atlas.record import read_record
+from howdah.atlas.work import read_sittings
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 
@@ -24,7 +24,7 @@ def quick_atlas(place: Path) -> None:
 
 def atlas_times(runs: Path) -> Iterator[Figure]:
     """Wall time of the quick and of the full atlas, as far as they were made there."""
-    record = read_record(runs / "atlas.json")
+    record = read_sittings(runs / "atlas.json")
     for quick, name in ((True, "quick atlas"), (False, "full atlas")):
         made = sum(sitting.made for sitting in record.of(quick=quick))
         if not made:

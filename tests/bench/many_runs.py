@@ -16,8 +16,7 @@ from playwright.sync_api import sync_playwright
 
 from howdah.library.index import FILE
 from howdah.record.digest import file_sha256
-from howdah.record.directory import RunDirectory, read_json, write_json
-from howdah.record.state import STEP_NS
+from howdah.record.directory import STEP_NS, RunDirectory, read_json, write_json
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 from tests.browser.conftest import ARGUMENTS, browser_program

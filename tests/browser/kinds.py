@@ -17,9 +17,9 @@ from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import published_of, read_chapters
 from howdah.atlas.finding import tell
 from howdah.atlas.published import kernel_of, rows_of
-from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
+from howdah.atlas.work import Record, Sitting
 from howdah.codec import encoded
 from howdah.counterexample.goal import CandidateScore
 from howdah.counterexample.page import write_page as write_search_page
@@ -27,15 +27,15 @@ from howdah.counterexample.session import SearchResult
 from howdah.counterexample.shrink import Simpler
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Tried
+from howdah.explain.course import of_section
 from howdah.explain.overlay import compared, write_overlay
 from howdah.explain.page import write_page as write_explained
-from howdah.explain.points import of_section
 from howdah.explain.read import read_files
 from howdah.nightly.page import write_page
 from howdah.nightly.sheet import Value
 from howdah.place import PROFILES
 from howdah.profile import load
-from howdah.publish.dashboard import write_page as write_live_page
+from howdah.publish.board import write_page as write_live_page
 from howdah.publish.live_state import LiveState, Transfers
 from howdah.publish.underway import Watch
 from howdah.record.run import Software

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
+from howdah.atlas.work import Record, Sitting
 from howdah.report.plot import draw
 from tests.atlas_factory import make_judged_atlas
 from tests.browser.conftest import Open

@@ -7,7 +7,9 @@ import fcntl
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -36,27 +38,36 @@ class Live:
     elsewhere: list[str] = field(default_factory=list)
 
 
-@pytest.fixture
-def virtual(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Live, Underway]]:
-    """The same with a run of the default engine, of which nothing is there yet."""
-    prometheus = prometheus_or_skip()
-    parent = tmp_path_factory.mktemp("virtual")
-    data = parent / "data"
-    data.mkdir()
-    underway = make_virtual(parent / "runs")
+@contextmanager
+def watched(browser: Browser, parent: Path) -> Iterator[Live]:
+    """The page of what is underway in ``runs`` of a directory, as one opens it."""
+    (parent / "data").mkdir()
     with (
         scrape(parent / "runs", parent, (), lambda _line: None) as scraping,
-        running(prometheus, data, live=scraping) as server,
+        running(prometheus_or_skip(), parent / "data", live=scraping) as server,
     ):
         context = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme="light")
         page = context.new_page()
-        found = Live(server, page)
+        found, own = Live(server, page), (server.url, "data:")
         page.on("console", lambda said: found.complaints.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: found.complaints.append(str(error)))
-        page.goto(f"{server.url}/user/live.html")
-        page.wait_for_selector("html[data-ready=true]")
+        page.on("request", lambda asked: None if asked.url.startswith(own) else found.elsewhere.append(asked.url))
+        try:
+            page.goto(f"{server.url}/user/live.html")
+            page.wait_for_selector("html[data-ready=true]")
+            yield found
+        finally:
+            context.close()
+    assert found.elsewhere == []
+
+
+@pytest.fixture
+def virtual(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Live, Underway]]:
+    """The same with a run of the default engine, of which nothing is there yet."""
+    parent = tmp_path_factory.mktemp("virtual")
+    underway = make_virtual(parent / "runs")
+    with watched(browser, parent) as found:
         yield found, underway
-        context.close()
 
 
 def test_the_page_shows_what_is_made_and_what_is_to_come(virtual: tuple[Live, Underway]) -> None:
@@ -106,10 +117,7 @@ def test_a_run_in_virtual_time_fills_the_page_as_its_trace_grows(virtual: tuple[
 
 @pytest.fixture
 def live(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    prometheus = prometheus_or_skip()
-    parent = tmp_path_factory.mktemp("live")
-    data, ended = parent / "data", threading.Event()
-    data.mkdir()
+    parent, ended = tmp_path_factory.mktemp("live"), threading.Event()
     underway = make_underway(parent / "runs")
 
     def grow() -> None:
@@ -122,27 +130,13 @@ def live(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
                 underway.repeat(16)
 
     growing = threading.Thread(target=grow)
-    with (
-        scrape(parent / "runs", parent, (), lambda _line: None) as scraping,
-        running(prometheus, data, live=scraping) as server,
-    ):
-        context = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme="light")
-        page = context.new_page()
-        found = Live(server, page)
-        page.on("console", lambda said: found.complaints.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: found.complaints.append(str(error)))
-        own = (server.url, "data:")
-        page.on("request", lambda asked: None if asked.url.startswith(own) else found.elsewhere.append(asked.url))
-        growing.start()
-        try:
-            page.goto(f"{server.url}/user/live.html")
-            page.wait_for_selector("html[data-ready=true]")
+    growing.start()
+    try:
+        with watched(browser, parent) as found:
             yield found
-        finally:
-            ended.set()
-            growing.join()
-            context.close()
-    assert found.elsewhere == []
+    finally:
+        ended.set()
+        growing.join()
 
 
 def test_panels_fill_as_the_run_goes_on(live: Live) -> None:

@@ -14,18 +14,17 @@ from pathlib import Path
 from howdah.publish.blocks import DIRECTORY
 from tests.faults.bounded import run_bounded
 from tests.faults.directories import NO_FILES, spoil
-from tests.faults.limited import Answer
 from tests.faults.mutation import Corpus, Mutator
 from tests.faults.processes import left_after
 from tests.faults.sandbox import NAME, Sandbox
-from tests.faults.trial import Case, Trials
+from tests.faults.trial import Case, CommandTrials
 
 COMMANDS = (["report", NAME], ["compare", NAME, NAME], ["pack", NAME, "--output", "{root}/blocks.howdah.tar.zst"])
 _DIRECTORIES = ("another's name", "no block", "many blocks", "gone")
 _SECRET = "a file of the user's"
 
 
-class Blocks(Trials):
+class Blocks(CommandTrials):
     """``make(n)`` is the same for ever but for the names of the blocks."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
@@ -84,7 +83,7 @@ class Blocks(Trials):
             spoil(file, kind, self.secret)
         return file.name
 
-    def meet(self, case: Case) -> None:
+    def tried(self, case: Case) -> tuple[bool, list[str]]:
         # Prometheus reserves more address space than it uses.
         status, faults = run_bounded(self.sandbox, case.request["arguments"], space_bytes=None)
         if self.secret.read_text() != _SECRET:
@@ -93,5 +92,4 @@ class Blocks(Trials):
         faults += self.sandbox.left()
         self.sandbox.clear_left()
         (self.sandbox.root / "blocks.howdah.tar.zst").unlink(missing_ok=True)
-        case.fault = "; ".join(faults) or None
-        case.answer = Answer("refused" if status else "accepted", "")
+        return status != 0, faults

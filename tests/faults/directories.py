@@ -10,11 +10,10 @@ import shutil
 from pathlib import Path
 
 from tests.faults.bounded import run_bounded
-from tests.faults.limited import Answer
 from tests.faults.pack_file import unpacked
 from tests.faults.processes import left_after
 from tests.faults.sandbox import NAME, Sandbox
-from tests.faults.trial import Case, Trials
+from tests.faults.trial import Case, CommandTrials
 
 NO_FILES = ("pipe", "device", "link", "circle", "sparse", "unreadable", "directory", "encoding", "socket link")
 COMMANDS = {
@@ -30,7 +29,7 @@ _SECRET = "the packer's private key"
 _SPARSE_BYTES = 1 << 40
 
 
-class Directories(Trials):
+class Directories(CommandTrials):
     """``make(n)`` is the same for ever, for one good experiment."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
@@ -54,7 +53,7 @@ class Directories(Trials):
         request = {"kind": "command", "arguments": [*words, "--runs", str(runs)]}
         return Case(number, command, f"{kind} for {name}", request, b"")
 
-    def meet(self, case: Case) -> None:
+    def tried(self, case: Case) -> tuple[bool, list[str]]:
         status, faults = run_bounded(self.sandbox, case.request["arguments"])
         pack = self.sandbox.runs / "hostile.howdah.tar.zst"
         if pack.is_file() and self._tells(pack):
@@ -65,8 +64,7 @@ class Directories(Trials):
             faults.append(f"a process is left: {process.words[:200]!r}")
         faults += self.sandbox.left()
         self.sandbox.clear_left()
-        case.fault = "; ".join(faults) or None
-        case.answer = Answer("refused" if status else "accepted", "")
+        return status != 0, faults
 
     def _tells(self, pack: Path) -> bool:
         return _SECRET.encode() in unpacked(pack.read_bytes())

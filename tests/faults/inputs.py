@@ -15,9 +15,9 @@ from typing import Any
 from howdah.profile.model import Scenario
 from howdah.profile.source import parse_yaml
 from howdah.profile.sweep import shape_of
-from tests.faults.limited import Answer, Limited
+from tests.faults.limited import Answer
 from tests.faults.mutation import Corpus, Mutator
-from tests.faults.trial import ROOT, Case, Trials
+from tests.faults.trial import ROOT, Case, LimitedTrials
 
 _SHARES = {"profile": 0.6, "override": 0.2, "suite": 0.1, "machines": 0.1}
 _PLACED = re.compile(r".+:\d+($|: )|--set ", re.DOTALL)  # after the line perhaps the other file it is about
@@ -41,7 +41,7 @@ def field_names(model: Any = Scenario, prefix: str = "", depth: int = 0) -> Iter
             yield from field_names(inner, f"{dotted}.", depth + 1)
 
 
-class Inputs(Trials):
+class Inputs(LimitedTrials):
     """A copy of what howdah ships with, in which inputs are written and read. ``make(n)`` is the same for ever."""
 
     def __init__(self, directory: Path, seed: int) -> None:
@@ -91,30 +91,23 @@ class Inputs(Trials):
         request = {"kind": read_as, "file": str(file), "overrides": overrides, "quick": chance.random() < 0.1}
         return Case(number, kind, base, request, content)
 
+    def warm_up(self) -> dict[str, Any]:
+        file = str(self.directory / "profiles/quick.yaml")
+        return {"kind": "profile", "file": file, "overrides": [], "quick": False}
+
     @contextlib.contextmanager
     def ready(self) -> Iterator[None]:
-        good = {"file": str(self.directory / "profiles/quick.yaml"), "overrides": [], "quick": False}
-        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
-        with Limited(self.directory, {"kind": "profile", **good}, environment) as self._worker:
-            self._worker.ask({"kind": "suite", "file": str(self.directory / "profiles/suites/nightly.yaml")}, 30)
-            self._worker.ask({"kind": "machines", "file": str(self.directory / "playbooks/machines/virtual.yaml")}, 30)
+        with super().ready():
+            self.worker.ask({"kind": "suite", "file": str(self.directory / "profiles/suites/nightly.yaml")}, 30)
+            self.worker.ask({"kind": "machines", "file": str(self.directory / "playbooks/machines/virtual.yaml")}, 30)
             yield
 
     def meet(self, case: Case) -> None:
-        case.answer = self._worker.ask(case.request)
-        case.fault = fault_of(case)
+        super().meet(case)
         Path(case.request["file"]).unlink()
 
-
-def fault_of(case: Case) -> str | None:
-    """What is wrong with how an input ended; None where nothing is."""
-    answer = case.answer
-    assert answer is not None
-    if answer.is_fault:
-        return f"{answer.outcome}: {answer.said}"
-    if answer.outcome == "refused" and not _placed(answer):
-        return f"refused without a place: {answer.where}: {answer.said}"
-    return None
+    def wrongly_refused(self, answer: Answer) -> str | None:
+        return None if _placed(answer) else f"refused without a place: {answer.where}: {answer.said}"
 
 
 def _placed(answer: Answer) -> bool:

@@ -23,11 +23,10 @@ from typing import Any
 import zstandard
 
 from tests.faults.bounded import run_bounded
-from tests.faults.limited import Answer
 from tests.faults.mutation import Corpus, Mutator
 from tests.faults.pack_file import INDEX, Members, members_of, packed
 from tests.faults.sandbox import NAME, Sandbox
-from tests.faults.trial import Case, Trials
+from tests.faults.trial import Case, CommandTrials
 
 _BOMB_BYTES = 1 << 30
 NAMES = (
@@ -39,7 +38,7 @@ ESCAPES = ("\x1b[2K\r✓ verified", "\x1b]0;title\x07", "\x9b31m", "\x1b[8m", "a
 _LIES = ("digest", "bomb", "plan", "extra", "name", "link", "twice", "missing")
 
 
-class Packs(Trials):
+class Packs(CommandTrials):
     """``make(n)`` is the same for ever, for one good pack."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
@@ -210,12 +209,7 @@ class Packs(Trials):
             self._listed(members, self._short(name), None, content), self._short(record_name), None, sealed
         )
 
-    def meet(self, case: Case) -> None:
-        faults, refused = self._tried(case)
-        case.fault = "; ".join(faults) or None
-        case.answer = Answer("refused" if refused else "accepted", "")
-
-    def _tried(self, case: Case) -> tuple[list[str], bool]:
+    def tried(self, case: Case) -> tuple[bool, list[str]]:
         there = self.sandbox.root / "unpacked"
         shutil.rmtree(there, ignore_errors=True)
         victim = self.sandbox.root / "victim"
@@ -245,7 +239,7 @@ class Packs(Trials):
             faults.append(f"written outside of where it was told to: {changed[:3]}")
         faults += [*self.sandbox.at_once(), *self.sandbox.left()]
         self.sandbox.clear_left()
-        return faults, status != 0
+        return status != 0, faults
 
     def _seen(self) -> dict[str, str]:
         """Files that no command may touch."""

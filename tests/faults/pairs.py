@@ -14,10 +14,9 @@ import time
 
 from howdah.build.seal import seal_of
 from tests.faults.bounded import LIMIT_S, NOTHING, Around, command_in, faults_in, other_user_missing
-from tests.faults.limited import Answer
 from tests.faults.sandbox import REBUILT, Sandbox
 from tests.faults.starter import Started
-from tests.faults.trial import Case, Trials
+from tests.faults.trial import Case, CommandTrials
 
 _READS = (
     *(["report", "{name}", "--reanalyse"], ["report", "{name}", "--without-prometheus"], ["verify", "{name}"]),
@@ -36,7 +35,7 @@ _OTHERS = (
 _OTHER_USER = 65534
 
 
-class Pairs(Trials):
+class Pairs(CommandTrials):
     """``make(n)`` is the same for ever. Without guests the commands are those that need none."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
@@ -73,7 +72,7 @@ class Pairs(Trials):
         with_runs = words[0] not in ("doctor", "plan", "build") and words[:2] != ["list", "kernels"]
         return [*words, *(["--runs", str(self.sandbox.runs)] if with_runs else [])]
 
-    def meet(self, case: Case) -> None:
+    def tried(self, case: Case) -> tuple[bool, list[str]]:
         arounds = [NOTHING, NOTHING]
         if case.kind == "another's cache":
             arounds[1] = self._other_user()
@@ -88,8 +87,7 @@ class Pairs(Trials):
         shutil.rmtree(self.theirs, ignore_errors=True)
         for pack in self.sandbox.root.glob("pack?.howdah.tar.zst"):
             pack.unlink()
-        case.fault = "; ".join(faults) or None
-        case.answer = Answer("refused" if refused else "accepted", "")
+        return refused, faults
 
     def _other_user(self) -> Around:
         """Who may look into the cache, but has directories of their own for the rest."""

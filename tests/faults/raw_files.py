@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tests.faults.limited import Limited
 from tests.faults.mutation import Corpus, Mutator
-from tests.faults.trial import ROOT, Case, Trials
+from tests.faults.trial import Case, LimitedTrials
 from tests.unit.recorded_run import make_recorded_run
 
-_LIMIT_S = 30.0
 
-
-class RawFiles(Trials):
+class RawFiles(LimitedTrials):
     """A recorded run, of which one or two raw files are changed; ``make(n)`` is the same for ever."""
+
+    limit_s, commands = 30.0, True
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.directory = directory
@@ -39,14 +37,5 @@ class RawFiles(Trials):
             changed.append(file.name)
         return Case(number, "raw", ", ".join(changed), {"kind": "ingest", "directory": str(run)}, b"")
 
-    @contextlib.contextmanager
-    def ready(self) -> Iterator[None]:
-        warm_up = {"kind": "ingest", "directory": str(self.good.path)}
-        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
-        with Limited(self.directory, warm_up, environment, commands=True) as self._worker:
-            yield
-
-    def meet(self, case: Case) -> None:
-        case.answer = self._worker.ask(case.request, _LIMIT_S)
-        if case.answer.is_fault:
-            case.fault = f"{case.answer.outcome}: {case.answer.said}"
+    def warm_up(self) -> dict[str, Any]:
+        return {"kind": "ingest", "directory": str(self.good.path)}

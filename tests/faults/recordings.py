@@ -4,23 +4,20 @@ small."""
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import random
 import struct
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.explain.damage import DAMAGES, Packet, pcap
 from tests.explain.logs import SS, iperf3, line, qlog, states
 from tests.explain.made import Path as Drawn
 from tests.explain.made import transfer
-from tests.faults.limited import Limited
 from tests.faults.mutation import Corpus, Mutator
-from tests.faults.trial import ROOT, Case, Trials
+from tests.faults.trial import Case, LimitedTrials
 
-_LIMIT_S = 5.0
 _EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 _LOGS = {
     "tcp_probe": "# tracer: nop\n" + "".join(line("ftrace", each) + "\n" for each in states()),
@@ -32,9 +29,11 @@ _LOGS = {
 }
 
 
-class Recordings(Trials):
+class Recordings(LimitedTrials):
     """Small recordings of every format, of which bytes, fields or packets are changed; ``make(n)`` is the same for
     ever."""
+
+    limit_s = 5.0
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.directory = directory
@@ -69,19 +68,10 @@ class Recordings(Trials):
         file.write_bytes(content)
         return Case(number, "recording", what, {"kind": "explain", "file": str(file)}, content)
 
-    @contextlib.contextmanager
-    def ready(self) -> Iterator[None]:
+    def warm_up(self) -> dict[str, Any]:
         good = self.directory / "good"
         good.write_bytes(pcap(self._captures[0]))
-        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
-        warm_up = {"kind": "explain", "file": str(good)}
-        with Limited(self.directory, warm_up, environment) as self._worker:
-            yield
-
-    def meet(self, case: Case) -> None:
-        case.answer = self._worker.ask(case.request, _LIMIT_S)
-        if case.answer.is_fault:
-            case.fault = f"{case.answer.outcome}: {case.answer.said}"
+        return {"kind": "explain", "file": str(good)}
 
 
 def _changed_packets(packets: list[Packet], chance: random.Random) -> list[Packet]:

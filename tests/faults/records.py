@@ -6,24 +6,20 @@ Each is given to the commands that read one. A command does its work, or says wh
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from tests.experiment_factory import Scenario, make_experiment, provenance
-from tests.faults.limited import Limited
 from tests.faults.mutation import Corpus, Mutator
-from tests.faults.trial import ROOT, Case, Trials
+from tests.faults.trial import Case, LimitedTrials
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 
 SYNTHETIC, RECORDED = "synthetic", "recorded"
-_LIMIT_S = 60.0
 _PROFILE = """\
 howdah: 1
 name: synthetic
@@ -53,11 +49,14 @@ _COMMANDS = {
 }
 
 
-class Records(Trials):
+class Records(LimitedTrials):
     """Good experiments, from which wrong ones are made in ``directory``; ``make(n)`` is the same for ever."""
+
+    limit_s, commands = 60.0, True
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.directory = directory
+        self.environment = {"HOWDAH_CACHE": str(directory / "cache")}
         self.seed = seed
         self.good = directory / "good"
         self.good.mkdir()
@@ -129,15 +128,5 @@ class Records(Trials):
         file.write_bytes(mutator.damaged(good.read_bytes()))
         return f"{name} damaged"
 
-    @contextlib.contextmanager
-    def ready(self) -> Iterator[None]:
-        warm_up = {"kind": "command", "arguments": ["list", "runs", "--runs", str(self.good)]}
-        cache = self.directory / "cache"
-        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory), "HOWDAH_CACHE": str(cache)}
-        with Limited(self.directory, warm_up, environment, commands=True) as self._worker:
-            yield
-
-    def meet(self, case: Case) -> None:
-        case.answer = self._worker.ask(case.request, _LIMIT_S)
-        if case.answer.is_fault:
-            case.fault = f"{case.answer.outcome}: {case.answer.said}"
+    def warm_up(self) -> dict[str, Any]:
+        return {"kind": "command", "arguments": ["list", "runs", "--runs", str(self.good)]}

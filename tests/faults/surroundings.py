@@ -13,9 +13,8 @@ import subprocess
 from pathlib import Path
 
 from tests.faults.bounded import PLAIN, Around, other_user_missing, run_bounded
-from tests.faults.limited import Answer
 from tests.faults.sandbox import NAME, Sandbox
-from tests.faults.trial import Case, Trials
+from tests.faults.trial import Case, CommandTrials
 
 COMMANDS = (
     *(["--help"], ["list", "runs"], ["list", "profiles"], ["list", "kernels", "--json"], ["plan", "quick"]),
@@ -66,7 +65,7 @@ _JUMPS_S = (-3600, 3600, -1_700_000_000, 3_000_000_000, -2_000_000_000, 250_000_
 _OLD_S = (0, 1, -1, 4_000_000_000, 2**33)  # mtimes
 
 
-class Surroundings(Trials):
+class Surroundings(CommandTrials):
     """``make(n)`` is the same for ever: every command meets every kind of surroundings in turn."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
@@ -221,7 +220,7 @@ class Surroundings(Trials):
     def canary(self) -> Path:
         return self.sandbox.root / "canary"
 
-    def meet(self, case: Case) -> None:
+    def tried(self, case: Case) -> tuple[bool, list[str]]:
         around: Around = case.request["around"]
         if around.other_user:
             for place in (self.sandbox.runs, self.out, self.sandbox.root, *self.sandbox.root.rglob("*")):
@@ -239,8 +238,7 @@ class Surroundings(Trials):
             faults.append(f"written outside of where it was told to: {new[:3]}")
         faults += [*self.sandbox.at_once(), *self.sandbox.left()]
         self.sandbox.clear_left()
-        case.fault = "; ".join(faults) or None
-        case.answer = Answer("refused" if status else "accepted", "")
+        return status != 0, faults
 
     def _seen(self) -> set[str]:
         return {str(entry) for entry in (*self.sandbox.root.iterdir(), *self.place.iterdir())} - {str(self.canary)}

@@ -17,12 +17,11 @@ from typing import Any
 
 from howdah.profile.source import parse_yaml
 from howdah.record.provenance import sha256_text
-from tests.faults.limited import Limited
+from tests.faults.limited import Answer
 from tests.faults.mutation import Corpus, Mutator
-from tests.faults.trial import ROOT, Case, Trials
+from tests.faults.trial import ROOT, Case, LimitedTrials
 from tests.nightly_factory import sheet
 
-_LIMIT_S = 5.0
 _SPARSE_BYTES = 1 << 40
 _ALIASES = "".join(f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9) if at else 'x'}]\n" for at in range(30))
 YAML_BOMBS = {
@@ -71,8 +70,10 @@ _ODD_FILES = ("pipe", "/dev/zero", "/dev/full", "directory", "circle", "sparse",
 _JSON = ("baseline", "qlog")
 
 
-class Texts(Trials):
+class Texts(LimitedTrials):
     """``make(n)`` is the same for ever."""
+
+    limit_s = 5.0
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.directory = directory
@@ -160,26 +161,27 @@ class Texts(Trials):
             case _:
                 file.symlink_to(what)
 
+    def warm_up(self) -> dict[str, Any]:
+        return {"kind": "profile", "file": str(ROOT / "profiles" / "quick.yaml"), "overrides": [], "quick": False}
+
     @contextlib.contextmanager
     def ready(self) -> Iterator[None]:
-        good = {"kind": "profile", "file": str(ROOT / "profiles" / "quick.yaml"), "overrides": [], "quick": False}
-        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
-        with Limited(self.directory, good, environment) as self._worker:
+        with super().ready():
             for number, (kind, (text, *_)) in enumerate(self.good.items()):  # so that each has loaded its libraries
                 file = self.directory / f"good{number}.yaml"
                 file.write_text(text)
-                self._worker.ask({**good, "kind": kind, "file": str(file)}, 60)
+                self.worker.ask({**self.warm_up(), "kind": kind, "file": str(file)}, 60)
             yield
 
     def meet(self, case: Case) -> None:
-        case.answer = answer = self._worker.ask(case.request, _LIMIT_S)
-        if answer.is_fault:
-            case.fault = f"{answer.outcome}: {answer.said}"
-        elif answer.outcome == "refused" and not (answer.where or "").startswith(str(self.directory)):
-            case.fault = f"refused without a place: {answer.where}: {answer.said}"
+        super().meet(case)
         if self.canary.exists():
             case.fault = f"code of the file ran; {case.fault or ''}"
             self.canary.unlink()
+
+    def wrongly_refused(self, answer: Answer) -> str | None:
+        placed = (answer.where or "").startswith(str(self.directory))
+        return None if placed else f"refused without a place: {answer.where}: {answer.said}"
 
 
 def _tree(text: str) -> Any:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.faults.limited import Answer
+from tests.faults.limited import LIMIT_S, Answer, Limited
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,3 +82,49 @@ class Trials(ABC):
                 tally.take(case)
                 told(case)
         return tally
+
+
+class LimitedTrials(Trials):
+    """Inputs in ``directory`` that a limited process reads: each is accepted or refused in words, soon and small."""
+
+    limit_s = LIMIT_S
+    commands = False
+    environment: Mapping[str, str] = {}
+    directory: Path
+
+    @abstractmethod
+    def warm_up(self) -> dict[str, Any]:
+        """A good input."""
+
+    @contextlib.contextmanager
+    def ready(self) -> Iterator[None]:
+        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory), **self.environment}
+        with Limited(self.directory, self.warm_up(), environment, commands=self.commands) as self.worker:
+            yield
+
+    def meet(self, case: Case) -> None:
+        case.answer = self.worker.ask(case.request, self.limit_s)
+        case.fault = self.fault_of(case.answer)
+
+    def fault_of(self, answer: Answer) -> str | None:
+        """What is wrong with how an input ended; None where nothing is."""
+        if answer.is_fault:
+            return f"{answer.outcome}: {answer.said}"
+        return self.wrongly_refused(answer) if answer.outcome == "refused" else None
+
+    def wrongly_refused(self, _answer: Answer) -> str | None:
+        """What is wrong with a refusal."""
+        return None
+
+
+class CommandTrials(Trials):
+    """Commands in a sandbox."""
+
+    @abstractmethod
+    def tried(self, case: Case) -> tuple[bool, list[str]]:
+        """Whether the command refused its input, and what is wrong."""
+
+    def meet(self, case: Case) -> None:
+        refused, faults = self.tried(case)
+        case.fault = "; ".join(faults) or None
+        case.answer = Answer("refused" if refused else "accepted", "")

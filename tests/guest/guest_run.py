@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +29,8 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.record.directory import RunDirectory
-from howdah.record.verdict import Verdict
+from howdah.record.metrics import read_metrics
+from howdah.record.verdict import Check, Verdict
 
 ROOT = Path(__file__).parents[2]
 QUICK = ROOT / "profiles" / "quick.yaml"
@@ -109,3 +113,20 @@ def agent_in(script: str, console: Path | None = None) -> Iterator[None]:
 def failures(verdict: Verdict) -> dict[tuple[str, str], str]:
     """Stage and name of every failed check, and its message."""
     return {(check.stage, check.name): check.message for check in verdict.broken}
+
+
+def checks_of(verdict: Verdict) -> dict[str, Check]:
+    """By stage and name."""
+    return {f"{check.stage} {check.name}": check for check in verdict.checks}
+
+
+def measures(directory: RunDirectory, *flows: int | None) -> dict[str, Any]:
+    """Values by the measure's name, of the first flow or of these; None is of the run."""
+    return {row.metric: row.value for row in read_metrics(directory).rows if row.flow in (flows or (1,))}
+
+
+def howdah(*arguments: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own; ``more`` is for subprocess.run."""
+    command = [sys.executable, "-m", "howdah.command.main", *map(str, arguments)]
+    quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
+    return subprocess.run(command, text=True, check=False, **{**quiet, **more})

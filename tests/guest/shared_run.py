@@ -15,8 +15,8 @@ from howdah.build.cache import content_key, locked
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
-from howdah.record.verdict import Verdict, read_verdict
-from tests.guest.guest_run import analysed, run
+from howdah.record.verdict import Check, Verdict, read_verdict
+from tests.guest.guest_run import analysed, checks_of, failures, run
 from tests.guest.remembered_run import key_of, recall, remember
 
 _WHOLE = ".whole"  # of a run that every stage has been through: others were interrupted
@@ -50,6 +50,22 @@ def shared_run(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -
                     remember(key, directory)
             (directory.path / _WHOLE).touch()
     return directory, read_verdict(directory)
+
+
+def counting_run(engine: UmlEngine, plan: Plan) -> tuple[RunDirectory, Verdict]:
+    """A shared run that is not invalid: such a one proves nothing."""
+    directory, verdict = shared_run(engine, plan)
+    assert verdict.verdict != "invalid", failures(verdict)
+    return directory, verdict
+
+
+def valid_run(
+    engine: UmlEngine, plan: Plan, carried_out: Plan | None = None
+) -> tuple[Plan, RunDirectory, dict[str, Check]]:
+    """A shared run none of whose checks failed: the plan, the run, and the checks by stage and name."""
+    directory, verdict = shared_run(engine, plan, carried_out)
+    assert failures(verdict) == {}
+    return plan, directory, checks_of(verdict)
 
 
 def _is_asked_for_again(plan: Plan) -> bool:

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from tests.any_directory import NAMES, make_directory
 from tests.built_modules import build_modules
 from tests.guest.guest_kit import build_or_skip
+from tests.guest.guest_run import howdah
 
 pytestmark = pytest.mark.guest
 
@@ -60,17 +59,13 @@ def test_a_run_is_made_reported_and_made_again(kind: str, tmp_path: Path) -> Non
     place = make_directory(tmp_path, kind)
     write(place)
 
-    def howdah(*arguments: str) -> str:
-        command = [sys.executable, "-m", "howdah.command.main", *arguments]
-        done = subprocess.run(command, cwd=place, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode(errors="replace")
-        return done.stdout.decode()
-
-    howdah("run", "mine.yaml", "--json")
+    done = howdah("run", "mine.yaml", "--json", cwd=place)
+    assert done.returncode == 0, done.stderr
     (verdict,) = (place / "runs/mine").glob("mine-*/verdict.json")
     assert json.loads(verdict.read_text())["verdict"] == "pass"
     assert (place / "runs/mine/report.html").stat().st_size > 100_000
-    assert json.loads(howdah("rerun", str(verdict.parent), "--json"))["equal"]
+    again = howdah("rerun", verdict.parent, "--json", cwd=place)
+    assert json.loads(again.stdout)["equal"], again.stderr
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -90,7 +85,6 @@ def test_a_mistake_is_told_with_the_file_as_it_is_called(kind: str, tmp_path: Pa
     place = make_directory(tmp_path, kind)
     source = write(place)
     source.write_text(MODULE.replace("tcp_reno_cong_avoid,", "tcp_reno_cong_avoids,"))
-    command = [sys.executable, "-m", "howdah.command.main", "run", "mine.yaml", "--no-report"]
-    done = subprocess.run(command, cwd=place, capture_output=True, check=False)
+    done = howdah("run", "mine.yaml", "--no-report", cwd=place)
     assert done.returncode != 0
-    assert "modules/tcp_mine.c:6" in done.stderr.decode(errors="replace")
+    assert "modules/tcp_mine.c:6" in done.stderr

@@ -17,26 +17,16 @@ from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory
 from howdah.record.run import read_record
 from howdah.record.verdict import read_verdict
+from tests.guest.guest_run import howdah
 
 pytestmark = pytest.mark.guest
-
-
-def _howdah(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "howdah.command.main", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        cwd=cwd,
-    )
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs directory, with a space in its name, that holds the finished runs of quick."""
     runs = tmp_path_factory.mktemp("finished") / "my runs"
-    answer = _howdah("run", "quick", "--runs", runs, "--no-report")
+    answer = howdah("run", "quick", "--runs", runs, "--no-report")
     assert answer.returncode == 0, answer.stderr
     return runs
 
@@ -62,7 +52,7 @@ def test_a_full_disk(small_disk: Path, finished: Path) -> None:
     (small_disk / "quick").mkdir()
     kept = small_disk / "quick" / source.name
     shutil.copytree(source, kept)
-    answer = _howdah("run", "quick", "--runs", small_disk, "--no-report")
+    answer = howdah("run", "quick", "--runs", small_disk, "--no-report")
     assert answer.returncode in (1, 4)
     assert "Traceback" not in answer.stderr
     assert "space" in answer.stderr + answer.stdout or "disk" in answer.stderr + answer.stdout
@@ -78,13 +68,13 @@ def test_a_truncated_trace_is_invalid_and_named(finished: Path, tmp_path: Path) 
     with trace.open("r+b") as file:
         file.truncate(trace.stat().st_size // 2 + 1000)
     report = ("report", "quick", "--reanalyse", "--without-prometheus", "--runs", runs)
-    answer = _howdah(*report)
+    answer = howdah(*report)
     assert answer.returncode == 6
     said = " ".join(answer.stderr.split())  # lines fit the terminal, and break where paths have it
     assert f"raw/{trace.name} was changed after it was recorded" in said
     run = RunDirectory(trace.parents[1])
     seal(run, read_record(run))  # as if the guest had left it so
-    answer = _howdah(*report)
+    answer = howdah(*report)
     assert answer.returncode == 0, answer.stderr
     broken = read_verdict(RunDirectory(next(runs.glob("quick/cubic-*"))))
     assert broken.verdict == "invalid"
@@ -110,7 +100,7 @@ def test_a_rerun_is_equal_and_a_changed_run_is_not(finished: Path, tmp_path: Pat
     runs = tmp_path / "runs"
     shutil.copytree(finished / "quick", runs / "quick")
     name = next(runs.glob("quick/cubic-*")).name
-    same = _howdah("rerun", f"quick/{name}", "--runs", runs)
+    same = howdah("rerun", f"quick/{name}", "--runs", runs)
     assert same.returncode == 0, same.stdout + same.stderr
     assert same.stdout.startswith("equal")
     # The original's plan is made to say something else than what was run.
@@ -118,7 +108,7 @@ def test_a_rerun_is_equal_and_a_changed_run_is_not(finished: Path, tmp_path: Pat
     plan_file.write_text(
         plan_file.read_text().replace('"rate_bits_per_second": 20000000', '"rate_bits_per_second": 20010000')
     )
-    other = _howdah("rerun", f"quick/{name}", "--runs", runs, "--json")
+    other = howdah("rerun", f"quick/{name}", "--runs", runs, "--json")
     assert other.returncode == 6, other.stdout + other.stderr
     answer = json.loads(other.stdout)
     assert answer["equal"] is False
@@ -126,19 +116,19 @@ def test_a_rerun_is_equal_and_a_changed_run_is_not(finished: Path, tmp_path: Pat
 
 
 def test_a_kernel_that_is_not_there(tmp_path: Path) -> None:
-    answer = _howdah("run", "quick", "--kernel", tmp_path / "linux", "--runs", tmp_path / "runs")
+    answer = howdah("run", "quick", "--kernel", tmp_path / "linux", "--runs", tmp_path / "runs")
     assert answer.returncode == 1
     assert str(tmp_path / "linux") in answer.stderr
     empty = tmp_path / "empty"
     empty.mkdir()
-    answer = _howdah("run", "quick", "--kernel", empty, "--runs", tmp_path / "runs")
+    answer = howdah("run", "quick", "--kernel", empty, "--runs", tmp_path / "runs")
     assert answer.returncode == 1
     assert str(empty) in answer.stderr
     assert not list(tmp_path.glob("runs/*/*/plan.json"))
 
 
 def test_an_engine_that_cannot_run_here_says_what_it_lacks(tmp_path: Path) -> None:
-    answer = _howdah("run", "quick", "--engine", "host", "--runs", tmp_path / "runs")
+    answer = howdah("run", "quick", "--engine", "host", "--runs", tmp_path / "runs")
     if answer.returncode == 0:
         pytest.skip("this machine can run the host engine")
     assert answer.returncode == 3

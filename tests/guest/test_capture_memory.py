@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.record.console import killed_for_memory
+from howdah.record.kernel_log import killed_for_memory
 from tests.guest.guest_run import failures, plan_of
 from tests.guest.shared_run import shared_run
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.guest.guest_run import howdah
 
 pytestmark = pytest.mark.guest
 
@@ -54,16 +54,6 @@ claims:
 """
 
 
-def _howdah(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "howdah.command.main", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-
-
 def _claims(text: str) -> dict[str, Any]:
     return {claim["id"]: claim for claim in json.loads(text)["claims"]}
 
@@ -72,7 +62,7 @@ def test_claims_of_real_runs(tmp_path: Path) -> None:
     profile = tmp_path / "claimed.yaml"
     profile.write_text(PROFILE, encoding="utf-8")
     runs = tmp_path / "runs"
-    quick = _howdah("run", profile, "--quick", "--runs", runs, "--jobs", 1, "--no-report", "--json")
+    quick = howdah("run", profile, "--quick", "--runs", runs, "--jobs", 1, "--no-report", "--json")
     assert quick.returncode == 6, quick.stderr
     first = _claims(quick.stdout)
     assert {name: claim["verdict"] for name, claim in first.items()} == {
@@ -85,7 +75,7 @@ def test_claims_of_real_runs(tmp_path: Path) -> None:
     made = {entry.name for entry in (runs / "claimed").iterdir() if (entry / "run.json").exists()}
     assert len(made) == 4 + 2
 
-    full = _howdah("run", profile, "--runs", runs, "--jobs", 1, "--no-report")
+    full = howdah("run", profile, "--runs", runs, "--jobs", 1, "--no-report")
     assert full.returncode == 6, full.stderr
     assert "claims: 3 pass, 1 fail, 1 differs" in full.stdout
     there = {entry.name for entry in (runs / "claimed").iterdir() if (entry / "run.json").exists()}
@@ -102,6 +92,6 @@ def test_claims_of_real_runs(tmp_path: Path) -> None:
     assert claims["fuller"]["measured"]["trend"][0]["axis"] == "0.5 bdp"
 
     profile.write_text(PROFILE.replace("{equals: 7, within: 1}", "{at_least: 20}"), encoding="utf-8")
-    again = _howdah("claims", "claimed", "--runs", runs, "--profile", profile)
+    again = howdah("claims", "claimed", "--runs", runs, "--profile", profile)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "claims: 4 pass, 1 differs" in again.stdout

@@ -6,14 +6,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import howdah, ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, read
 
 pytestmark = pytest.mark.guest
@@ -24,7 +22,7 @@ PAGE = ROOT / "docs" / "bring-your-own.md"
 
 def _commands() -> list[list[str]]:
     lines = re.findall(r"^\$ (howdah .*)$", PAGE.read_text(), re.MULTILINE)
-    return [shlex.split(line)[1:] for line in lines if "--kernel" not in line]
+    return [shlex.split(line, comments=True)[1:] for line in lines if "--kernel" not in line]
 
 
 def test_the_page_shows_the_shipped_profile() -> None:
@@ -39,14 +37,7 @@ def test_a_module_of_ones_own_against_cubic(tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     outputs = []
     for command in commands:
-        answer = subprocess.run(
-            [sys.executable, "-m", "howdah.command.main", *command],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        answer = howdah(*command, cwd=tmp_path)
         assert answer.returncode == 0, answer.stderr
         outputs.append(answer.stdout)
     assert "mine" in outputs[2]
@@ -81,13 +72,7 @@ def test_a_module_that_does_not_compile_is_named_with_its_line(tmp_path: Path) -
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "kredit" in text)
     (tmp_path / "tcp_mine.c").write_text(source)
     (tmp_path / "mine.yaml").write_text((ROOT / "docs/examples/mine.yaml").read_text())
-    answer = subprocess.run(
-        [sys.executable, "-m", "howdah.command.main", "run", "mine.yaml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    answer = howdah("run", "mine.yaml", cwd=tmp_path)
     assert answer.returncode == 4
     for said in (answer.stdout, answer.stderr):  # with the results, and before the other runs start
         assert f"tcp_mine.c:{line}" in said.replace("\n", "")  # long lines are folded

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,22 +13,11 @@ from howdah.measure.exit import find_exit
 from howdah.measure.limit import RECOVERY
 from howdah.measure.measured import load as load_tables
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory
-from howdah.record.verdict import Verdict
-from tests.guest.guest_run import ROOT, failures, plan_of
+from tests.guest.guest_run import ROOT, failures, measures, plan_of
 from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE
 
 pytestmark = pytest.mark.guest
-
-
-def made(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, Verdict]:
-    return shared_run(engine, plan, carried_out)
-
-
-def measures(directory: RunDirectory) -> dict[str, Any]:
-    rows = json.loads(directory.metrics.read_text())["rows"]
-    return {row["metric"]: row["value"] for row in rows if row["flow"] == 1}
 
 
 def owncut(tmp_path: Path, *overrides: str) -> Plan:
@@ -47,7 +34,7 @@ def test_a_module_that_cuts_its_own_window_is_not_left_by_the_loss_that_follows(
     engine: UmlEngine, tmp_path: Path, collect: list[str]
 ) -> None:
     plan = owncut(tmp_path, *collect)
-    directory, _ = made(engine, plan)
+    directory, _ = shared_run(engine, plan)
     found = measures(directory)
     data = load_tables(directory, plan)
     [trace] = data.traces
@@ -65,7 +52,7 @@ def test_a_module_that_cuts_its_own_window_is_not_left_by_the_loss_that_follows(
 
 @pytest.mark.parametrize("algorithm", ["reno", "cubic-no-hystart"])
 def test_a_loss_is_a_loss(engine: UmlEngine, algorithm: str) -> None:
-    directory, _ = made(engine, plan_of(f"algorithm={algorithm}", profile=SIGNATURE))
+    directory, _ = shared_run(engine, plan_of(f"algorithm={algorithm}", profile=SIGNATURE))
     found = measures(directory)
     assert (found["exit_cause"], found["rollback_packets"]) == ("loss", None)
 
@@ -73,14 +60,14 @@ def test_a_loss_is_a_loss(engine: UmlEngine, algorithm: str) -> None:
 @pytest.mark.parametrize("collect", [[], ["collect.tcp_info=5 s"]], ids=["tcp_info", "without a reading at the cut"])
 def test_ecn_is_a_congestion_signal(engine: UmlEngine, collect: list[str]) -> None:
     plan = plan_of("algorithm=reno", "path.queue=fq_codel", "path.ecn=true", *collect, profile=SIGNATURE)
-    directory, _ = made(engine, plan)
+    directory, _ = shared_run(engine, plan)
     assert measures(directory)["exit_cause"] == "congestion-signal"
 
 
 @pytest.mark.parametrize("buffer", ["1 bdp", "0.1 bdp"])
 def test_bbr_version_1_leaves_by_its_rate_whatever_is_lost(engine: UmlEngine, buffer: str) -> None:
     plan = plan_of("algorithm=bbr", f"path.buffer={buffer}", profile=SIGNATURE)
-    directory, _ = made(engine, plan)
+    directory, _ = shared_run(engine, plan)
     assert measures(directory)["exit_cause"] == "bbr-drain"
 
 
@@ -91,7 +78,7 @@ def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine) -> 
     """
     overrides = ("path.rtt=240 ms", "duration=40 s", "host.tcp_rmem=4096 67108864 268435456")
     newreno = plan_of("receiver=no-sack", *overrides, profile=SIGNATURE)
-    directory, verdict = made(engine, newreno)
+    directory, verdict = shared_run(engine, newreno)
     checks = {check.name: check for check in verdict.checks}
     share = measures(directory)["nothing_to_send_share"]
     check = checks["nothing to send flow 1"]
@@ -103,7 +90,7 @@ def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine) -> 
     info = load_tables(directory, newreno).info[1]
     assert np.mean(info["ca_state"] >= RECOVERY) > share - 0.1
     believed = plan_of(*overrides, profile=SIGNATURE)
-    directory, verdict = made(engine, believed, newreno)
+    directory, verdict = shared_run(engine, believed, newreno)
     assert "in recoveries" in failures(verdict)["during", "nothing to send flow 1"]
 
 
@@ -113,7 +100,7 @@ def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine) -> 
 )
 def test_a_sender_with_sack_always_has_data(engine: UmlEngine, algorithm: str, causes: set[str]) -> None:
     plan = plan_of(f"algorithm={algorithm}", profile=SIGNATURE)
-    directory, verdict = made(engine, plan)
+    directory, verdict = shared_run(engine, plan)
     checks = {check.name: check for check in verdict.checks}
     assert checks["nothing to send flow 1"].ok is True
     found = measures(directory)

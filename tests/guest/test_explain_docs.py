@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three examples of docs/explain.md, run as written: from the recording to the twin laid over it."""
+"""The examples of docs/explain.md, run as written: from the recording to the twin laid over it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NUMBER = re.compile(r"[−-]?\d+(?:\.\d+)?")
 
 def _examples() -> list[tuple[str, str]]:
     """The profile and the commands with what they print, of each."""
-    part = PAGE.read_text(encoding="utf-8").partition("## Three examples")[2].partition("\n## ")[0]
+    part = PAGE.read_text(encoding="utf-8").partition("## Two examples")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```(yaml|console)\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["yaml", "console"] * 3
-    return [(blocks[at][1], blocks[at + 1][1]) for at in range(0, 6, 2)]
+    assert [kind for kind, _ in blocks] == ["yaml", "console"] * 2
+    return [(blocks[at][1], blocks[at + 1][1]) for at in range(0, 4, 2)]
 
 
 def _is_printed(line: str, printed: list[str]) -> bool:
@@ -41,7 +41,7 @@ def _is_printed(line: str, printed: list[str]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, 1])
 def test_an_example_prints_what_the_page_says(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

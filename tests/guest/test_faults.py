@@ -63,7 +63,8 @@ def test_a_mount_that_is_left_is_seen(place: Sandbox) -> None:
 # Were the harness blind, the tests above could not fail.
 
 
-def test_a_process_that_is_left_is_seen(place: Sandbox) -> None:
+def test_a_process_that_is_left_is_seen(place: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.faults.sandbox._GONE_WITHIN_S", 1.0)
     left = subprocess.Popen(["sleep", "1000"], cwd=place.root)
     try:
         # It has the sandbox's path in its working directory alone.

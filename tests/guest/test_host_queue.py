@@ -18,7 +18,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check
 from tests.guest import guest_run
 from tests.guest.packets import captured, frames
-from tests.guest.shared_run import shared_run
+from tests.guest.shared_run import shared_run, valid_run
 
 pytestmark = pytest.mark.guest
 CAPTURE = "collect.pcap=['s1:s1-eth0']"
@@ -60,10 +60,7 @@ flows:
 
 
 def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, Check]]:
-    plan = guest_run.plan_of("algorithm=cubic", *overrides)
-    directory, verdict = shared_run(engine, plan)
-    assert guest_run.failures(verdict) == {}
-    return plan, directory, {f"{check.stage} {check.name}": check for check in verdict.checks}
+    return valid_run(engine, guest_run.plan_of("algorithm=cubic", *overrides))
 
 
 def gaps_ns(plan: Plan, directory: RunDirectory) -> np.ndarray[Any, Any]:
@@ -74,8 +71,7 @@ def gaps_ns(plan: Plan, directory: RunDirectory) -> np.ndarray[Any, Any]:
 
 
 def value(directory: RunDirectory, metric: str) -> Any:
-    (found,) = [row["value"] for row in json.loads(directory.metrics.read_text())["rows"] if row["metric"] == metric]
-    return found
+    return guest_run.measures(directory, 1, None)[metric]
 
 
 @pytest.mark.parametrize("queue", ["fifo", "pfifo_fast"])

@@ -17,7 +17,7 @@ import pytest
 from howdah.algorithm import ALGORITHMS
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Verdict
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import failures, ignore, measures, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest
 
@@ -60,8 +60,7 @@ def _in_start_up(rows: pa.Table) -> int:
 
 
 def _metric(directory: RunDirectory, name: str) -> Any:
-    rows = json.loads(directory.metrics.read_text())["rows"]
-    return next(row["value"] for row in rows if row["metric"] == name and row["flow"] == 1)
+    return measures(directory)[name]
 
 
 def _counter(directory: RunDirectory, name: str) -> int:

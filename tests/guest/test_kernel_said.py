@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from howdah.engine.uml import guest, staged
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import RunFailedError
 from howdah.ingest.run import read_report
@@ -120,12 +121,16 @@ def test_a_crash_is_told_whoever_makes_the_traffic(engine: UmlEngine, tmp_path: 
     assert f"a division by zero (Kernel mode signal 8), {CALLED}grow [mine], tcp_ack" in failed.value.what
 
 
-def test_a_module_that_sleeps_is_ended_soon(engine: UmlEngine, tmp_path: Path) -> None:
+def test_a_module_that_sleeps_is_ended_soon(engine: UmlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guest, "_ILL_AFTER_S", 1.5)
     with pytest.raises(RunFailedError, match=r"BUG: scheduling while atomic.*module mine was in use"):
         _run(engine, tmp_path, "msleep(5)")
 
 
-def test_a_module_that_computes_for_ever_is_ended_with_its_name(engine: UmlEngine, tmp_path: Path) -> None:
+def test_a_module_that_computes_for_ever_is_ended_with_its_name(
+    engine: UmlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(staged, "STANDS_STILL_AFTER_S", 1.5)
     with pytest.raises(
         RunFailedError, match=r"simulated time stands still .* while the module mine uses the processor"
     ):

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from howdah.build.cache import Cache
 from howdah.build.modules import provide_modules
 from howdah.engine.uml.build import Built
 from tests.guest.guest_kit import build_or_skip
-from tests.guest.guest_run import QUICK, ROOT, ignore
+from tests.guest.guest_run import QUICK, ROOT, howdah, ignore
 
 pytestmark = pytest.mark.guest
 
@@ -102,8 +100,7 @@ def test_the_other_runs_of_a_profile_go_on(built: Built, tmp_path: Path) -> None
     profile = tmp_path / "mixed.yaml"
     text = QUICK.read_text().replace("algorithm: [cubic, reno]", "algorithm: [wrong, cubic]\nmodules: [./tcp_wrong.c]")
     profile.write_text(text.replace("name: quick", "name: mixed"))
-    command = [sys.executable, "-m", "howdah.command.main", "run", str(profile), "--no-report", "--runs"]
-    answer = subprocess.run([*command, str(tmp_path / "runs")], capture_output=True, text=True, check=False)
+    answer = howdah("run", profile, "--no-report", "--runs", tmp_path / "runs")
     assert answer.returncode == 4, answer.stdout + answer.stderr
     runs = {path.name.split("-")[0]: path for path in (tmp_path / "runs/mixed").glob("*-r0-*")}
     assert json.loads((runs["cubic"] / "verdict.json").read_text())["verdict"] == "pass"
@@ -114,9 +111,7 @@ def test_the_other_runs_of_a_profile_go_on(built: Built, tmp_path: Path) -> None
         assert f"{wrong}:2" in said
         assert built.kernel.release in said
 
-    alone = subprocess.run(
-        [*command, str(tmp_path / "alone"), "--set", "algorithm=wrong"], capture_output=True, text=True, check=False
-    )
+    alone = howdah("run", profile, "--no-report", "--runs", tmp_path / "alone", "--set", "algorithm=wrong")
     assert alone.returncode == 1, "without any other run, it is an error before anything is run"
     assert f"{wrong}:2" in alone.stderr
     assert not list((tmp_path / "alone").glob("mixed/*-r0-*"))
@@ -132,9 +127,8 @@ def test_a_kernel_too_old_for_virtual_time_costs_its_own_runs_alone(built: Built
     profile = tmp_path / "old.yaml"
     text = QUICK.read_text().replace("algorithm: [cubic, reno]", f"algorithm: cubic\nkernel: [debian-6.12, {old}]")
     profile.write_text(text.replace("name: quick", "name: old"))
-    command = [sys.executable, "-m", "howdah.command.main", "run", str(profile), "--no-report", "--runs"]
-    command += [str(tmp_path / "runs"), "--set", "duration=1 s", "--set", "calibrate=false"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    short = ("--set", "duration=1 s", "--set", "calibrate=false")
+    answer = howdah("run", profile, "--no-report", "--runs", tmp_path / "runs", *short)
     assert answer.returncode == 4, answer.stdout + answer.stderr
     records = [json.loads(path.read_text()) for path in (tmp_path / "runs/old").glob("*-r0-*/run.json")]
     errors = {record["status"]: record["error"] for record in records}

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import HowdahError, RunFailedError
-from tests.guest.guest_run import ignore, plan_of, run
+from tests.guest.guest_run import howdah, ignore, plan_of, run
 from tests.guest.signature import SIGNATURE, slow_start
 
 pytestmark = pytest.mark.guest
@@ -62,8 +60,7 @@ def test_the_other_algorithms_of_a_profile_run(engine: UmlEngine, tmp_path: Path
     )
     profile.write_text(text.replace("algorithm: standard\n", _ALGORITHMS))
     first = profile.read_text().splitlines().index("algorithms:") + 1  # bent is on the line after it
-    command = [sys.executable, "-m", "howdah.command.main", "run", str(profile), "--no-report", "--runs"]
-    answer = subprocess.run([*command, str(tmp_path / "runs")], capture_output=True, text=True, check=False)
+    answer = howdah("run", profile, "--no-report", "--runs", tmp_path / "runs")
     assert answer.returncode == 4, answer.stdout + answer.stderr
     records = {
         path.parent.name.split("-")[0]: json.loads(path.read_text())

@@ -46,10 +46,12 @@ def built() -> Built:
 
 
 @pytest.fixture(autouse=True)
-def _without_the_projects_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would be built anew for each test's cache."""
+def _without_what_is_built_already(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project's modules, and the tools that start a build, would be built anew for each test's cache."""
     (tmp_path / "none").mkdir()
     monkeypatch.setattr(modules, "PROJECT_MODULES", tmp_path / "none")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "tool").symlink_to(built.tools.directory.parent)
 
 
 def _write(file: Path, *, name: str = "mine", includes: str = "", body: str = "", ops: str = "") -> Path:

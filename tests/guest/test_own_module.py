@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,7 +16,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Verdict
 from tests.built_modules import build_modules
 from tests.guest.guest_kit import build_or_skip, run_script
-from tests.guest.guest_run import failures, ignore, plan_of, run
+from tests.guest.guest_run import failures, howdah, ignore, plan_of, run
 
 pytestmark = pytest.mark.guest
 
@@ -209,15 +207,10 @@ def test_the_built_in_one_comes_back_when_the_module_goes(engine: UmlEngine, tmp
     assert "WARNING" not in said
 
 
-def _command(profile: Path, runs: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "howdah.command.main", "run", str(profile), "--no-report", "--runs", str(runs)]
-    return subprocess.run([*command, *more], capture_output=True, text=True, check=False)
-
-
 def test_run_json_says_whose_algorithm_it_was(engine: UmlEngine, tmp_path: Path) -> None:
     assert engine.lacks() == []
     profile = _write(tmp_path, "algorithm: [cubic, reno]\n", tcp_cubic="cubic")
-    answer = _command(profile, tmp_path / "runs")
+    answer = howdah("run", profile, "--no-report", "--runs", tmp_path / "runs")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     records = {
         path.parent.name.split("-")[0]: json.loads(path.read_text())
@@ -238,7 +231,7 @@ def test_a_file_with_a_built_ins_name_that_does_not_compile_is_an_error(engine: 
     profile = _write(tmp_path, "algorithm: [cubic]\n", tcp_cubic="cubic")
     source = tmp_path / "tcp_cubic.c"
     source.write_text(source.read_text().replace("return tcp_sk(sk)->snd_cwnd", "return nothing"))
-    answer = _command(profile, tmp_path / "runs")
+    answer = howdah("run", profile, "--no-report", "--runs", tmp_path / "runs")
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert f"{source}:3" in answer.stderr
     assert "nothing" in answer.stderr

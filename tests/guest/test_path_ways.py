@@ -21,16 +21,13 @@ from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check
 from tests.guest import guest_run
 from tests.guest.packets import captured, frames
-from tests.guest.shared_run import shared_run
+from tests.guest.shared_run import valid_run
 
 pytestmark = pytest.mark.guest
 
 
 def valid(engine: UmlEngine, *overrides: str) -> tuple[Plan, RunDirectory, dict[str, Check]]:
-    plan = guest_run.plan_of(*overrides)
-    directory, verdict = shared_run(engine, plan)
-    assert guest_run.failures(verdict) == {}
-    return plan, directory, {f"{check.stage} {check.name}": check for check in verdict.checks}
+    return valid_run(engine, guest_run.plan_of(*overrides))
 
 
 def counted(directory: RunDirectory, node: str, interface: str, counter: str) -> int:
@@ -99,8 +96,7 @@ def test_a_delay_line_with_too_little_room_drops_and_says_so(engine: UmlEngine) 
     plan, directory, checks = valid(
         engine, "algorithm=cubic", "path.rtt=20 ms", "path.delay_limit=10", "path.buffer=4 bdp", "collect.qdisc=5 ms"
     )
-    rows = json.loads(directory.metrics.read_text())["rows"]
-    (dropped,) = [row["value"] for row in rows if row["metric"] == "delay_line_drops_packets"]
+    dropped = guest_run.measures(directory, None)["delay_line_drops_packets"]
     assert dropped > 10
     assert f"{dropped} at the queue of right:right-eth1" in checks["accounting packets forward"].message
     line = qdisc_samples(store.read(directory, "qdisc"), "right", "right-eth1", "1:")

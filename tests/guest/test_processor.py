@@ -10,7 +10,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
-from tests.guest.guest_run import failures, ignore, plan_of
+from tests.guest.guest_run import failures, ignore, measures, plan_of
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
@@ -24,8 +24,7 @@ def valid(engine: UmlEngine, *overrides: str) -> tuple[RunDirectory, dict[str, A
     engine.prepare([plan], ignore)
     directory, verdict = shared_run(engine, plan)
     assert verdict.verdict == "pass", failures(verdict)
-    rows = read_json(directory.metrics)["rows"]
-    return directory, {row["metric"]: row["value"] for row in rows if row["flow"] in (1, None)}
+    return directory, measures(directory, 1, None)
 
 
 def checks(directory: RunDirectory) -> dict[str, Any]:

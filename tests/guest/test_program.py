@@ -172,20 +172,43 @@ def test_datagrams_of_programs_end_at_their_bytes_on_the_wire(engine: UmlEngine,
     assert record["programs"]["client"]["told_to_end"]
 
 
-def test_a_program_that_polls_without_waiting_is_told_with_its_name(
-    engine: UmlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+IPERF3 = """\
+howdah: 1
+name: polls
+path: {rate: 1 Mbit/s, rtt: 20 ms}
+flows:
+  - traffic:
+      client: {command: [iperf3, -c, "{server_address}", -p, "{port}", -n, 20K, -i, "0"]}
+      server: {command: [iperf3, -s, "-1", -p, "{port}"]}
+duration: 2 s
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            PROFILE[: PROFILE.index("  - stop:")].replace('"{directory}/send.py"', '-c, "while True: pass"'),
+            "python3 -c while True: pass",
+        ),
+        (IPERF3, "'iperf3 -c 10.2.1.1"),
+    ],
+    ids=["python", "iperf3"],
+)
+def test_a_program_that_polls_without_waiting_is_told_with_its_name_and_host(
+    engine: UmlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
     """After a limit of processor time, not at the run's wall-clock limit."""
     monkeypatch.setattr(staged, "STANDS_STILL_AFTER_S", 1.5)
     monkeypatch.setattr(staged, "_PROGRAM_PACKET_S", 0)
-    text = PROFILE[: PROFILE.index("  - stop:")].replace('"{directory}/send.py"', '-c, "while True: pass"')
     plan = plan_of("calibrate=false", profile=_profile(tmp_path, text))
     with pytest.raises(RunFailedError) as caught:
         run(engine, plan, tmp_path / "run")
     said = str(caught.value)
     assert "simulated time stands still" in said
     assert "while a program of flow1" in said
-    assert "python3 -c while True: pass" in said
+    assert words in said
+    assert "on s1" in said
 
 
 def test_a_quic_stack_fills_the_tables_and_its_log_is_what_was_captured(engine: UmlEngine, tmp_path: Path) -> None:

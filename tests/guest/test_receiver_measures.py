@@ -9,15 +9,14 @@ import subprocess
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from howdah.record.directory import RunDirectory, read_json
-from tests.guest.guest_run import failures, plan_of, require_engine
+from howdah.record.directory import RunDirectory
+from tests.guest.guest_run import failures, measures, plan_of, require_engine
 from tests.guest.receiver_capture import CAPTURE, HEAVY_LOSS
 from tests.guest.shared_run import shared_run
 
@@ -195,8 +194,7 @@ def test_tshark_counts_the_same(receiver: str) -> None:
     found = told(segments)
     assert len(found.holes) > 100, "too little was lost"
     found.windows = [(time_ns + shift_ns, window) for time_ns, window in found.windows]
-    rows: list[dict[str, Any]] = read_json(directory.metrics)["rows"]
-    measured = {row["metric"]: row["value"] for row in rows if row["flow"] == 1}
+    measured = measures(directory)
     assert measured["exit_time_s"], "the flow starts at 0"
     exit_ns = round(measured["exit_time_s"] * 1e9)
     told_by_tshark = expected(found, plan, exit_ns)

@@ -11,8 +11,7 @@ import pytest
 
 from howdah.receiver import RECEIVERS, AckFilter, Tuning
 from howdah.record import table as store
-from howdah.record.directory import read_json
-from tests.guest.guest_run import failures, plan_of, require_engine
+from tests.guest.guest_run import failures, measures, plan_of, require_engine
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
@@ -53,11 +52,10 @@ def seen() -> dict[str, Seen]:
     plan = plan_of(*RUN)
     directory, verdict = shared_run(engine, plan)
     assert verdict.verdict == "pass", failures(verdict)
-    rows = read_json(directory.metrics)["rows"]
     segments = store.read(directory, "segment").to_pylist()
     return {
         name: Seen(
-            {row["metric"]: row["value"] for row in rows if row["flow"] == number},
+            measures(directory, number),
             [each for each in segments if each["flow"] == number and each["sent_by"] == "receiver"],
         )
         for number, name in enumerate(NAMES, 1)

@@ -4,27 +4,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from howdah.place import PROJECT
 from tests.guest.container import forbid_ptrace
-from tests.guest.guest_run import require_engine
+from tests.guest.guest_run import howdah, require_engine
 
 pytestmark = pytest.mark.guest
 
 
-def _howdah(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "howdah.command.main", *arguments]
-    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, preexec_fn=forbid_ptrace)
-
-
 def test_without_ptrace_a_run_says_what_must_be_allowed(tmp_path: Path) -> None:
     require_engine()
-    done = _howdah("run", "quick", "--runs", str(tmp_path), "--no-report")
+    done = howdah("run", "quick", "--runs", tmp_path, "--no-report", cwd=PROJECT, preexec_fn=forbid_ptrace)
     assert done.returncode == 3
     assert done.stdout == ""
     assert " ".join(done.stderr.split()) == (
@@ -32,6 +25,6 @@ def test_without_ptrace_a_run_says_what_must_be_allowed(tmp_path: Path) -> None:
         "A container must allow ptrace (--cap-add SYS_PTRACE). 'howdah doctor' shows every check."
     )
     assert not list(tmp_path.glob("*/*-r0-*")), "no run was begun"
-    checks = json.loads(_howdah("doctor", "--json").stdout)["checks"]
+    checks = json.loads(howdah("doctor", "--json", cwd=PROJECT, preexec_fn=forbid_ptrace).stdout)["checks"]
     missing = [check["what"] for check in checks if check["engine"] == "uml" and check["status"] == "missing"]
     assert missing == ["ptrace"]

@@ -63,9 +63,8 @@ def _lost_twice(engine: UmlEngine, tmp_path: Path, kernel: str) -> dict[str, Any
     plan = guest_run.plan_of(f"kernel={kernel}", profile=profile)
     directory, verdict = shared_run(engine, plan)
     assert verdict.verdict != "invalid", guest_run.failures(verdict)
-    found = {row["metric"]: row["value"] for row in read_json(directory.metrics)["rows"]}
     release = read_json(directory.raw / "agent.json")["kernel_release"]
-    return {**found, "release": release}
+    return {**guest_run.measures(directory, 1, None), "release": release}
 
 
 def test_a_lost_retransmission_costs_a_timeout_today_and_none_in_a_kernel_of_the_period(

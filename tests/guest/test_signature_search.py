@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.exit import find_exit
 from howdah.measure.rounds import raw_rtt
+from tests.guest.guest_run import measures
 from tests.guest.signature import Shared, SlowStart
 
 pytestmark = pytest.mark.guest
@@ -167,7 +167,7 @@ def rate_before(run: SlowStart, time_ns: int, interval_ns: int) -> float:
 
 
 def measured(run: SlowStart, *metrics: str) -> list[Any]:
-    rows = {row["metric"]: row["value"] for row in json.loads(run.directory.metrics.read_text())["rows"]}
+    rows = measures(run.directory, 1, None)
     return [rows[metric] for metric in metrics]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -14,7 +13,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import read_json
-from tests.guest.guest_run import failures, plan_of, run
+from tests.guest.guest_run import failures, measures, plan_of, run
 from tests.guest.signature import SIGNATURE, SlowStart, slow_start
 
 pytestmark = pytest.mark.guest
@@ -23,10 +22,6 @@ pytestmark = pytest.mark.guest
 @pytest.fixture(scope="module")
 def standard(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> SlowStart:
     return slow_start(engine, tmp_path_factory.mktemp("standard") / "run", "standard")
-
-
-def measures(found: SlowStart) -> dict[str, Any]:
-    return {row["metric"]: row["value"] for row in read_json(found.directory.metrics)["rows"] if row["flow"] == 1}
 
 
 def test_standard_leaves_by_loss_at_the_ack_and_window_the_trace_shows(standard: SlowStart) -> None:
@@ -43,7 +38,7 @@ def test_standard_leaves_by_loss_at_the_ack_and_window_the_trace_shows(standard:
 
 def test_the_measures_are_the_modules_and_the_sources_agree(standard: SlowStart) -> None:
     (exit_,) = standard.exits
-    found = measures(standard)
+    found = measures(standard.directory)
     assert found["exit_cwnd_packets"] == exit_["cwnd_packets"]
     assert found["exit_time_s"] == pytest.approx((exit_["time_ns"] - standard.trace.start_ns) / 1e9)
     assert (found["exit_cause"], found["exits"], found["exit_quantity"]) == ("loss", 1, exit_["quantity"])
@@ -68,7 +63,7 @@ def test_a_phase_and_an_exit_are_told_in_order(engine: UmlEngine, tmp_path: Path
     assert phase["quantity"] >= phase["threshold"] > phase["min_rtt_us"]
     assert phase["ssthresh_packets"] is None
     assert phase["cwnd_packets"] < exit_["cwnd_packets"]
-    assert (measures(found)["phases"], measures(found)["resumes"]) == (1, 0)
+    assert tuple(measures(found.directory)[name] for name in ("phases", "resumes")) == (1, 0)
 
 
 def test_a_kernel_without_the_module_has_no_events_and_nothing_is_missing(engine: UmlEngine, tmp_path: Path) -> None:

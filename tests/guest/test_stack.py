@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ from howdah.plan.plan import Plan
 from howdah.profile.stack import read_stack
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
-from tests.guest.guest_run import boot, failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import boot, failures, ignore, measures, plan_of, require_engine, run
 from tests.guest.receiver_capture import CAPTURE, read_conversation
 from tests.guest.shared_run import shared_run
 
@@ -52,10 +51,6 @@ def require_stack(name: str) -> None:
     build_stack(stack, ignore, Cache())
 
 
-def values_of(directory: RunDirectory) -> dict[str, Any]:
-    return {row["metric"]: row["value"] for row in read_json(directory.metrics)["rows"] if row.get("flow") == 1}
-
-
 def make_stack(directory: Path, script: str) -> str:
     """A stack that is a shell script; returns what a profile calls it."""
     sources = directory / "sources"
@@ -82,7 +77,7 @@ def test_lwip_receives_and_is_measured(tmp_path: Path) -> None:
     assert failures(verdict) == {}
     (flow,) = json.loads((first.raw / "agent.json").read_text(encoding="utf-8"))["flows"]
     assert flow["complete"] and flow["bytes_received"] == flow["bytes_sent"] > 1_000_000
-    found = values_of(first)
+    found = measures(first)
     assert found["receiver_options"] == SEEN["lwip"]
     assert found["most_sack_blocks"] is None and found["offered_window_growth"] == 1
     assert found["receive_window_limited_s"] > 1
@@ -101,7 +96,7 @@ def test_stacks_of_other_languages_receive(tmp_path: Path, name: str) -> None:
     plan = plan_of(*SHORT, CAPTURE, f"receiver.stack={name}")
     first, verdict = shared_run(engine, plan)
     assert failures(verdict) == {}
-    assert values_of(first)["receiver_options"] == SEEN[name]
+    assert measures(first)["receiver_options"] == SEEN[name]
     (flow,) = json.loads((first.raw / "agent.json").read_text(encoding="utf-8"))["flows"]
     assert flow["complete"] and flow["bytes_received"] == flow["bytes_sent"] > 500_000
     second = boot(engine, plan, tmp_path / "second")

@@ -11,10 +11,10 @@ import pytest
 from howdah.errors import RunFailedError
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import failures, plan_of, require_engine, run
+from tests.guest.guest_run import failures, measures, plan_of, require_engine, run
 from tests.guest.receiver_capture import read_conversation
 from tests.guest.shared_run import shared_run
-from tests.guest.test_stack import make_stack, require_stack, values_of
+from tests.guest.test_stack import make_stack, require_stack
 
 pytestmark = pytest.mark.guest
 
@@ -39,7 +39,7 @@ def test_stacks_send_and_are_measured_from_their_packets(tmp_path: Path, name: s
         "send buffer flow 1",
         "nothing to send flow 1",
     ]
-    found = values_of(first)
+    found = measures(first)
     assert (found["sender_options"], found["initial_flight_packets"]) == SEEN[name]
     assert found["exit_time_s"] is found["peak_cwnd_packets"] is found["timeouts"] is None
     assert found["inflight_peak_bdp"] > 1 and found["growth_end_s"] < 2

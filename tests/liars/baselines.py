@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from howdah.errors import HowdahError
-from howdah.nightly.cell import label
+from howdah.nightly.change import label
 from howdah.nightly.power import check_provable
 from howdah.nightly.sheet import Baseline, NightSheet, Repetition, Value
 from howdah.nightly.suite import chosen, read_suite

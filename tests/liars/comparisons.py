@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.plan.plan import Plan
-from howdah.validate.comparison import Side, Value, compare
-from howdah.validate.report import agree
+from howdah.validate.comparison import Side, Value, agree, compare
 from tests.claim_factory import Row, judged, make_runs, row, write_profile
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar
@@ -36,7 +35,7 @@ def _engines(other: Side) -> Told:
         point = compare("cubic-r0", "cubic", "a path", _side("uml"), other)
         if agree([point]):
             return []
-        what = [*point.problems, *(f"{pair.metric} differs" for pair in point.pairs if not pair.agrees)]
+        what = [*point.problems, *(f"{pair.metric} differs" for pair in point.measures if not pair.agrees)]
         return [Catch("state", "disagreement", "; ".join(what) or "nothing was compared")]
 
     return told

@@ -9,7 +9,7 @@ from pathlib import Path
 from howdah.ingest.capture import read_packets, udp_payload
 from howdah.ingest.qlog import read_qlog
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.qlog import qlog_checks
+from howdah.judge.collection import qlog_checks
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check

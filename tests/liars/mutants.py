@@ -25,7 +25,7 @@ from tests.liars.bench import Bench
 from tests.liars.registry import RUNS
 from tests.liars.sites import JUDGE
 
-_SKIPPED = ("__init__.py", "run.py", "busy.py")  # no conditions of a check
+_SKIPPED = ("__init__.py", "run.py")  # no conditions of a check
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from pathlib import Path
 from tests.liars.agreements import AGREEMENTS
 from tests.liars.baselines import BASELINES, HONEST_BASELINES
 from tests.liars.bench import Bench
-from tests.liars.booted import BOOTED
-from tests.liars.buffers import BUFFERS
 from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
@@ -18,8 +16,7 @@ from tests.liars.connections import CONNECTIONS
 from tests.liars.forgeries import FORGERIES
 from tests.liars.hops import HOPS
 from tests.liars.hosts import HOSTS
-from tests.liars.kernellog import KERNEL_LOGS
-from tests.liars.kernels import KERNELS
+from tests.liars.kernels import BOOTED, KERNEL_LOGS, KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
 from tests.liars.links import LINKS
 from tests.liars.logs import HONEST_LOGS, LOGS, RUN_LOGS
@@ -28,9 +25,8 @@ from tests.liars.models import MODELS
 from tests.liars.modules import HONEST_MODULES, MODULES
 from tests.liars.paths import PATHS
 from tests.liars.plans import HONEST_PLANS, PLANS
-from tests.liars.policers import POLICERS
 from tests.liars.processors import PROCESSORS
-from tests.liars.queues import QUEUES
+from tests.liars.queues import BUFFERS, POLICERS, QUEUES
 from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS

@@ -28,7 +28,7 @@ MADE = TREE / "mutants"
 KILLERS = {
     "claim": ("claim*", "score"),
     "judge": (
-        *("judge*", "host_processor", "kernel_log", "loss_burst", "machines_judged", "machines_merge", "ns2_ingest"),
+        *("judge*", "host_processor", "kernel_log", "loss_burst", "machines_merge", "ns2_ingest"),
         *("path_tick", "vm_profile"),
     ),
     "measure": ("measure*", "cpu", "host_processor", "http", "metric_table", "ns2_ingest", "qlog", "vm_profile"),

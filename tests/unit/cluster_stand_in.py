@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from howdah.cluster import executor as executor_module
 from howdah.cluster import publisher, worker
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.message import Delivery, Failure, MadeRun, Order
-from howdah.cluster.store import pack_run, results_sha256
+from howdah.cluster.store import SharedStore, pack_run, results_sha256
 from howdah.cluster.workers import Member
 from howdah.engine.engine_bundle import EngineBundle
 from howdah.plan.plan import Plan
@@ -136,9 +135,9 @@ class Engine:
         return EngineBundle(self.name, {"agent/a": Piece("agent/a", self.agent)}, {})
 
 
-@contextmanager
-def in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
-    """An experiment, and the executor with the stand-ins around it; no part of a run is left at the end."""
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
+    """With the stand-ins around the executor; no part of a run is left at the end."""
     agent = tmp_path / "cache" / "agent" / "a"
     (agent / "howdah").mkdir(parents=True)
     (agent / "howdah" / "run.py").write_text("pass\n")
@@ -192,9 +191,21 @@ def failed(delivery: Delivery) -> Delivery:
 FAILURE = Failure("", HERE, "one", "no such module", hint="build it")
 
 
-def make_runs(jobs: list[Job], answers: Any, tmp_path: Path) -> tuple[list[Outcome], Client, ClusterExecutor]:
+def make_executor(
+    answers: Any, tmp_path: Path, *jobs: Job, given: int | None = None, shared: SharedStore | None = None
+) -> tuple[ClusterExecutor, Client]:
+    """One that is open with these jobs, if there are any, and was given all of them or the first ones."""
     client = Client(answers)
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"), shared=shared)
+    if jobs:
+        executor.open(jobs)
+    for job in jobs[:given]:
+        executor.give(job)
+    return executor, client
+
+
+def make_runs(jobs: list[Job], answers: Any, tmp_path: Path) -> tuple[list[Outcome], Client, ClusterExecutor]:
+    executor, client = make_executor(answers, tmp_path)
     return run_jobs(jobs, 1, False, lambda *_: None, executor=executor), client, executor
 
 
@@ -207,14 +218,15 @@ class Waiting:
     def __call__(self, _order: Order, _number: int) -> Any:
         return None
 
-    @classmethod
-    def in_place(cls, monkeypatch: pytest.MonkeyPatch) -> Waiting:
-        found = cls()
-        monkeypatch.setattr(Future, "add_done_callback", lambda _self, heard: found.heard.append(heard))
-        return found
-
     def end(self, number: int, answer: Any) -> None:
         self.heard[number](Future(answer))
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    found = Waiting()
+    monkeypatch.setattr(Future, "add_done_callback", lambda _self, heard: found.heard.append(heard))
+    return found
 
 
 def hear(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,15 @@ def line_of(check: Check) -> str:
     )
 
 
+def compare_checks(name: str, judged: Iterable[tuple[str, bool | None, Check]]) -> None:
+    """Each with its title and whether it must pass; numbers and words are those of a file below tests/golden/checks."""
+    lines = []
+    for title, ok, check in judged:
+        assert check.ok is ok, title
+        lines += [f"# {title}", line_of(check), f"  {check.message}"]
+    compare(f"checks/{name}.txt", lines)
+
+
 def line_of_row(row: Mapping[str, Any], common: Iterable[str]) -> str:
     """Without what all rows of the run have in common; ``why`` counts as being there."""
     of_its_own = set(row) - set(common) - {"metric", "value", "unit", "why"}

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from howdah.agent.provenance import boot_parameters
 from howdah.agent.start import BUNDLE, LATER
 from howdah.build import bundle
-from howdah.engine.share import copy_agent
+from howdah.engine import share
+from howdah.engine.share import agent_sources, copy_agent
+from howdah.record.directory import RunDirectory
 
 _BUNDLER = Path(bundle.__file__)
 _START = "howdah/agent/start.py"
@@ -110,3 +113,131 @@ def test_a_module_from_nowhere_known_is_told_and_not_left_out(tmp_path: Path) ->
     assert done.returncode != 0
     assert "which is neither of the agent nor of /another/tree" in done.stderr
     assert not (tmp_path / BUNDLE).exists()
+
+
+# The agent's files import each other alone: a guest has nothing else of howdah, and no package but the library's
+
+_IMPORT_ALL = """\
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name.partition(".")[0] in ("howdah", "collectors", "topologies"):
+            sys.exit(f"{name} imports {error.name}")
+"""
+# What stock Mininet's wiring takes of the plan; the rest of it makes plans, and comes along unused.
+_ALWAYS = agent_sources()
+_OF_MININET = {"howdah/plan/command.py"}
+
+
+@pytest.mark.parametrize("wiring", ["netlink", "mininet"])
+def test_what_a_guest_gets_is_whole(tmp_path: Path, wiring: str) -> None:
+    copy_agent(tmp_path, wiring)
+    sources = [
+        name
+        for name in agent_sources(wiring)
+        if name in _ALWAYS or "plan" not in name.parts or str(name) in _OF_MININET
+    ]
+    modules = [".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in sources]
+    modules = [name for name in modules if not name.endswith("__main__")]
+    assert len(modules) > 50
+    command = [sys.executable, "-I", "-S", "-c", _IMPORT_ALL, str(tmp_path), *modules]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_agent_is_standard_library_code_of_this_project() -> None:
+    names = {str(name) for name in share.agent_sources()}
+    assert "howdah/__init__.py" in names
+    assert "howdah/agent/__main__.py" in names
+    files = (f"howdah/{name}.py" for name in ("codec", "frame", "traffic", "trait"))
+    own = ("howdah/__init__", "howdah/agent/", "howdah/linux/", "howdah/plan/", "howdah/record/", "collectors/", *files)
+    assert all(name.startswith(own) for name in names)
+    assert "topologies/dumbbell.py" in {str(name) for name in share.agent_sources("mininet")}
+
+
+def test_staging(tmp_path: Path) -> None:
+    agent, cached = tmp_path / "agent", tmp_path / "built.ko"
+    share.copy_agent(agent)
+    cached.write_bytes(b"module")
+    directory = RunDirectory(tmp_path / "a run")
+    directory.path.mkdir()
+    directory.plan.write_text("{}")
+    share.stage(directory, agent, [("tcp_mine", cached)])
+    assert (directory.share / "plan.json").read_text() == "{}"
+    assert (directory.share / "modules/tcp_mine.ko").read_bytes() == b"module"
+    assert (directory.share / "howdah/agent/__main__.py").is_file()
+    assert directory.raw.is_dir()
+    cached.rename(tmp_path / "tcp_bpf.bpf.o").touch()
+    share.stage(directory, agent, [("tcp_bpf", tmp_path / "tcp_bpf.bpf.o")])
+    assert (directory.share / "modules/tcp_bpf.bpf.o").read_bytes() == b"module"
+    cached.write_bytes(b"module")
+    share.stage(directory, agent, [("tcp_mine", cached)])  # a second time changes nothing and fails on nothing
+
+
+def test_the_key_follows_the_wiring() -> None:
+    assert share.agent_key() == share.agent_key()
+    assert share.agent_key() != share.agent_key("mininet")
+
+
+# What the agent loads before it knows the plan, and what is kept of a kernel's command line
+
+ROOT = Path(__file__).resolve().parents[2]
+# Of the standard library, with all that each brings.
+NEEDLESS = {"decimal", "fractions", "hashlib", "lzma", "platform", "random", "shutil", "statistics", "tempfile"}
+# For some plans only.
+SOME_PLANS = {
+    "howdah.agent.calibration",
+    "howdah.agent.kernel_part",
+    "howdah.agent.timer_lateness",
+    "howdah.agent.part",
+    "howdah.agent.profiling",
+    "howdah.agent.traffic.flent",
+    "howdah.agent.traffic.http",
+    "howdah.agent.traffic.program",
+    "howdah.agent.traffic.stack",
+    "howdah.agent.wiring.mininet",
+}
+
+
+def test_the_agent_loads_what_every_plan_needs(python: str) -> None:
+    program = "import sys, howdah.agent.__main__; print(*sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([python, "-S", "-c", program], env=environment, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "howdah.agent.run" in loaded
+    assert loaded & (NEEDLESS | SOME_PLANS) == set()
+
+
+def test_what_it_loads_later_is_there() -> None:
+    for name in SOME_PLANS:
+        place = ROOT / name.replace(".", "/")
+        assert place.is_dir() or place.with_suffix(".py").exists(), name
+
+
+_LATER = """\
+import sys
+sys.path.insert(0, ROOT)
+from howdah.agent.start import LATER, Later, leave_for_later
+leave_for_later()
+from howdah.agent.__main__ import main
+left = [name for name in LATER if isinstance(sys.modules[name], Later)]
+import subprocess, inspect
+print(*left, subprocess.run(["true"]).returncode, inspect.signature(lambda a: a), type(sys.modules["inspect"]).__name__)
+"""
+
+
+def test_what_hardly_a_run_uses_is_loaded_when_it_is_used() -> None:
+    """A dataclass of the agent without a docstring would load inspect."""
+    program = _LATER.replace("ROOT", repr(str(ROOT)))
+    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "inspect subprocess 0 (a) module\n", done.stderr
+
+
+def test_parameters_are_kept_and_nothing_else() -> None:
+    line = (
+        "mem=64M root=/home/somebody/x.y=z rootfstype=hostfs tcp_cubic.hystart=1 quiet tcp_cubic.hystart=0 a.b= init\n"
+    )
+    assert boot_parameters(line) == {"tcp_cubic.hystart": "0", "a.b": ""}

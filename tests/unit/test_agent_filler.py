@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from howdah.agent.calibration import buffer
+from howdah.agent.calibration import buffer, udp
 from howdah.agent.calibration.buffer import BufferLoad, Filler
 from howdah.agent.calibration.udp import SEND_BUFFER_BYTES, departures
 from howdah.agent.loop import Loop
@@ -42,15 +42,15 @@ def _plain_sender(host: _Host, _address: str, _segment_bytes: int | None = None)
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[socket.socket]]:
     """The sockets that were asked to send, in order. Of each only the first datagram finds room."""
     found: list[socket.socket] = []
-    plain = buffer._send
+    plain = udp.send
 
     def send(sender: socket.socket, *arguments: Any) -> bool:
         found.append(sender)
         return sender not in found[:-1] and plain(sender, *arguments)
 
-    monkeypatch.setattr(buffer, "_send", send)
+    monkeypatch.setattr(buffer, "send", send)
     monkeypatch.setattr(buffer, "open_sender", _plain_sender)
-    monkeypatch.setattr("howdah.agent.calibration.udp._SO_RCVBUFFORCE", socket.SO_RCVBUF)
+    monkeypatch.setattr("howdah.agent.calibration.udp.SO_RCVBUFFORCE", socket.SO_RCVBUF)
     yield found
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from howdah.atlas.catalogue import ATLAS
-from howdah.atlas.cause import CLASSES, NOT_LISTED, UNEXPLAINED, read_causes, wrong_causes
-from howdah.atlas.record import Record
+from howdah.atlas.cause import CLASSES, NOT_LISTED, UNEXPLAINED, read_causes, tally, wrong_causes
 from howdah.atlas.site import index_data, write_site
 from howdah.atlas.summary import summary
-from howdah.atlas.tally import tally
 from howdah.atlas.view import views
+from howdah.atlas.work import Record
 from howdah.claim.claims import judge_claims
 from howdah.claim.finding import FAIL
 from howdah.command.main import main

@@ -13,12 +13,11 @@ import pytest
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.published import RESULTS, bring_up_to_date
-from howdah.atlas.record import Record
 from howdah.atlas.site import index_data
 from howdah.atlas.summary import summary
 from howdah.atlas.verdict import claims_text, count_words
 from howdah.atlas.view import views
-from howdah.atlas.work import publish_complete
+from howdah.atlas.work import Record, publish_complete
 from howdah.command.main import main
 from howdah.place import PROFILES
 from howdah.work.display import Display
@@ -66,15 +65,20 @@ def test_the_published_results_are_as_their_profiles_have_them_now(tmp_path: Pat
     assert bring_up_to_date((chapter.profile for chapter in chapters), copied) == []
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Made:
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """An atlas with published results and no runs."""
-    made = make_judged_atlas(tmp_path)
+    made = make_judged_atlas(tmp_path_factory.mktemp("published"))
     with Display(quiet=True) as display:
         assert publish_complete(made.chapters(), display)
     shutil.rmtree(made.runs)
     assert brought(made) == []
     return made
+
+
+@pytest.fixture
+def elsewhere(published: Made, tmp_path: Path) -> Made:
+    return published.copy(tmp_path)
 
 
 def brought(made: Made) -> list[Path]:

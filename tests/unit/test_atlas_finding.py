@@ -12,20 +12,20 @@ import pytest
 
 from howdah.atlas import command as atlas_command
 from howdah.atlas.catalogue import read_catalogue
-from howdah.atlas.finding import STATUSES, Findings, Statement, read_findings, tell
+from howdah.atlas.finding import STATUSES, Findings, Statement, plain, quoted, read_findings, tell
 from howdah.atlas.published import Published, kernel_of, rows_of
-from howdah.atlas.quote import plain, quoted
-from howdah.atlas.record import Record
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
+from howdah.atlas.work import Record
 from howdah.command.main import main
 from howdah.errors import ProfileError
 from howdah.record.claims import ClaimRow
 from howdah.report.plot import draw
-from tests.atlas_factory import FINDINGS, Made, make_judged_atlas
+from tests.atlas_factory import FINDINGS, Made, judged_atlas
 from tests.atlas_shipped import shipped_rows
 from tests.claim_rows import claim_row
 
+__all__ = ["judged_atlas"]  # a fixture
 POINTS = {
     "measured": {
         "points": [
@@ -63,8 +63,8 @@ def statements(directory: Path, text: str = FINDINGS) -> list[Statement]:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    found = make_judged_atlas(tmp_path)
+def made(judged_atlas: Made, tmp_path: Path) -> Made:
+    found = judged_atlas.copy(tmp_path / "made")
     found.write_findings()
     return found
 

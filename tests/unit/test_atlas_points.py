@@ -14,10 +14,9 @@ import pytest
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.points import FOLDER, OF_CLAIMS, OF_RUNS
 from howdah.atlas.published import RESULTS
-from howdah.atlas.record import Record
 from howdah.atlas.site import write_site
 from howdah.atlas.view import View, views
-from howdah.atlas.work import publish_complete
+from howdah.atlas.work import Record, publish_complete
 from howdah.claim.claims import judge_claims
 from howdah.errors import HowdahError
 from howdah.place import PROFILES
@@ -97,9 +96,7 @@ def _published(directory: Path, profile: str) -> Published:
 @pytest.fixture
 def published(whole: Published, tmp_path: Path) -> Published:
     """A copy, to be changed."""
-    shutil.copytree(whole.made.catalogue.parent, tmp_path / "copy")
-    copy = tmp_path / "copy"
-    return Published(Made(copy / whole.made.catalogue.name, copy / "profiles", copy / "runs"), whole.of_runs)
+    return Published(whole.made.copy(tmp_path / "copy"), whole.of_runs)
 
 
 @pytest.mark.parametrize("name", DRAWN)

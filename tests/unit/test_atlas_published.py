@@ -13,11 +13,10 @@ from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.encoding import controls_sha256, encoding, renewed, unknown_sha256
 from howdah.atlas.published import RESULTS, published
-from howdah.atlas.record import Record
 from howdah.atlas.site import index_data, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
-from howdah.atlas.work import conclude, publish_complete
+from howdah.atlas.work import Record, conclude, publish_complete
 from howdah.claim.claims import judge_claims
 from howdah.claim.grid import summed_up
 from howdah.command.main import main
@@ -43,11 +42,22 @@ def _publish(made: Made) -> tuple[list[Path], Display]:
         return publish_complete(made.chapters(), display), display
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Made:
-    """An atlas whose runs were made and published somewhere else."""
-    made = make_judged_atlas(tmp_path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """An atlas whose runs were made and published, and are there."""
+    made = make_judged_atlas(tmp_path_factory.mktemp("published"))
     assert _publish(made)[0] == [made.results / "made.json"]
+    return made
+
+
+@pytest.fixture
+def made(whole: Made, tmp_path: Path) -> Made:
+    return whole.copy(tmp_path)
+
+
+@pytest.fixture
+def elsewhere(made: Made) -> Made:
+    """Its runs were made somewhere else."""
     shutil.rmtree(made.runs)
     return made
 
@@ -113,7 +123,7 @@ def test_a_claim_is_judged_as_it_is_written_now(elsewhere: Made, was: str, now: 
     assert list(found) == [each.id for each in chapter.profile.claims]
     assert found[claim].verdict == verdict, found[claim].why
     for view in _shown(elsewhere):
-        assert all(view_claim.says for view_claim in view.claims)
+        assert all(view_claim.data.says for view_claim in view.claims)
 
 
 NO_HYSTART = "no-hystart: {what: HyStart switched off, set: {algorithm: cubic-no-hystart}}"
@@ -154,9 +164,7 @@ def test_a_control_that_is_taken_away_leaves_all_that_was_found_without_it(elsew
     assert found == {"window": "pass", "losses": "fail", "more": "pass"}
 
 
-def test_a_claim_that_was_encoded_anew_is_no_difference_of_the_same_runs(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
-    _publish(made)
+def test_a_claim_that_was_encoded_anew_is_no_difference_of_the_same_runs(made: Made) -> None:
     profile = made.profiles / "made.yaml"
     profile.write_text(profile.read_text().replace("equals: 30", "equals: 60").replace("expect: more", "expect: less"))
     chapters = made.chapters()
@@ -264,18 +272,14 @@ def test_what_is_outdated_says_so(elsewhere: Made, tmp_path: Path) -> None:
     assert "Results of made are outdated: reno was mended &lt;since&gt;." in page
 
 
-def test_publishing_again_ends_being_outdated(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
-    _publish(made)
+def test_publishing_again_ends_being_outdated(made: Made) -> None:
     file = made.results / "made.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "outdated": "reno was mended since"}))
     _publish(made)
     assert json.loads(file.read_text())["outdated"] == ""
 
 
-def test_runs_made_here_go_before_them(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
-    _publish(made)
+def test_runs_made_here_go_before_them(made: Made) -> None:
     found = _shown(made)
     assert found[0].chapters[0].published is None
     assert not found[0].only_published
@@ -292,9 +296,7 @@ def _spoil(made: Made, name: str, value: object) -> None:
     file.write_text(json.dumps(data))
 
 
-def test_the_same_runs_must_have_found_the_same(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
-    _publish(made)
+def test_the_same_runs_must_have_found_the_same(made: Made) -> None:
     chapters = made.chapters()
     with Display(quiet=True) as display:
         conclude(chapters, 1, display)

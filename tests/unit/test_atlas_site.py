@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 
 from howdah.atlas.catalogue import KINDS, Catalogue
-from howdah.atlas.record import Record, Sitting, add, read_record
 from howdah.atlas.site import bar, write_index, write_site
 from howdah.atlas.summary import brief, summary
 from howdah.atlas.verdict import WORDS, count, entry_verdict, words_text
 from howdah.atlas.view import View, views
+from howdah.atlas.work import Record, Sitting, add, read_sittings
 from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
 from howdah.report.plot import draw
-from tests.atlas_factory import Made, make_atlas, make_judged_atlas
+from tests.atlas_factory import Made, judged_atlas, make_atlas
+
+__all__ = ["judged_atlas"]  # a fixture
 
 
 def sitting(quick: bool = False, **more: Any) -> Sitting:
@@ -30,6 +32,11 @@ def sitting(quick: bool = False, **more: Any) -> Sitting:
 def plain(page: str) -> str:
     """With spaces that break."""
     return page.replace("\u00a0", " ")
+
+
+@pytest.fixture
+def made(judged_atlas: Made, tmp_path: Path) -> Made:
+    return judged_atlas.copy(tmp_path / "made")
 
 
 def shown(made: Made) -> tuple[Catalogue, list[View]]:
@@ -59,8 +66,7 @@ def test_a_definition_has_its_kind_as_its_verdict() -> None:
     assert entry_verdict("definition", []) == "definition"
 
 
-def test_every_verdict_has_a_word_that_pages_explain(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
+def test_every_verdict_has_a_word_that_pages_explain(made: Made) -> None:
     catalogue, found = shown(made)
     text = write_site(made.runs / "atlas", catalogue, found, Record(), [], quick=False).read_text()
     for state in (PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID, "not run", *KINDS[1:]):
@@ -72,8 +78,8 @@ def test_verdicts_are_counted_in_a_fixed_order() -> None:
     assert list(count(["pass", "odd", "fail", "pass"]).items()) == [("pass", 2), ("fail", 1), ("odd", 1)]
 
 
-def test_the_entries_of_a_judged_atlas(tmp_path: Path) -> None:
-    _, found = shown(make_judged_atlas(tmp_path))
+def test_the_entries_of_a_judged_atlas(made: Made) -> None:
+    _, found = shown(made)
     assert {view.entry.id: view.verdict for view in found} == {
         "Astart_tab1": "differs",
         "Astart_tab2": "pass",
@@ -82,8 +88,7 @@ def test_the_entries_of_a_judged_atlas(tmp_path: Path) -> None:
     }
 
 
-def test_an_entry_with_a_central_claim_that_was_not_run_does_not_pass(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
+def test_an_entry_with_a_central_claim_that_was_not_run_does_not_pass(made: Made) -> None:
     entries = made.catalogue / "entries" / "paper.yaml"
     entries.write_text(entries.read_text().replace("central: made/more", "central: [made/more, other/more]"))
     text = (made.profiles / "made.yaml").read_text().replace("name: made", "name: other")
@@ -98,8 +103,7 @@ def test_nothing_is_judged_before_it_is_run(tmp_path: Path) -> None:
     assert [view.verdict for view in found] == ["not run", "not run", "definition", "trace"]
 
 
-def test_index_json_has_every_claim_with_expected_and_measured_values(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
+def test_index_json_has_every_claim_with_expected_and_measured_values(made: Made) -> None:
     _, found = shown(made)
     (made.runs / "atlas").mkdir()
     write_index(made.runs / "atlas", found, Record([sitting()]), quick=False)
@@ -123,8 +127,7 @@ def test_index_json_has_every_claim_with_expected_and_measured_values(tmp_path: 
     assert data["entries"][2]["reason"] == "It is a map."
 
 
-def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
+def test_the_pages_say_what_the_paper_says_and_what_was_measured(made: Made) -> None:
     catalogue, found = shown(made)
     site = made.runs / "atlas"
     index = write_site(site, catalogue, found, Record([sitting()]), ["made: something broke"], quick=False)
@@ -147,9 +150,8 @@ def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path)
         assert "https://" not in file.read_text()
 
 
-def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
+def test_a_control_shows_what_it_was_compared_with(made: Made) -> None:
     """Of a comparison the one side may be the same with the control; what has changed is the other."""
-    made = make_judged_atlas(tmp_path)
     catalogue, found = shown(made)
     losses = next(claim for claim in found[0].claims if claim.id == "losses")
     control = losses.data.control
@@ -166,8 +168,7 @@ def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
     assert f"With HyStart switched off: {words}. The queue is full later.\n" in text
 
 
-def test_a_contradiction_and_a_note_stand_beside_the_claim(tmp_path: Path) -> None:
-    made = make_judged_atlas(tmp_path)
+def test_a_contradiction_and_a_note_stand_beside_the_claim(made: Made) -> None:
     catalogue, found = shown(made)
     window = next(claim for claim in found[0].claims if claim.id == "window")
     window.data.contradiction, window.data.note = "Two numbers for one", "It is <set>"
@@ -185,8 +186,8 @@ def test_a_page_says_that_nothing_was_run(tmp_path: Path) -> None:
     assert "its runs have not been made" in (made.runs / "atlas" / "astart-tab1.html").read_text()
 
 
-def test_the_summary_counts_entries_and_says_why_claims_differ(tmp_path: Path) -> None:
-    _, found = shown(make_judged_atlas(tmp_path))
+def test_the_summary_counts_entries_and_says_why_claims_differ(made: Made) -> None:
+    _, found = shown(made)
     text = summary(found, Record([sitting()]), ["x: broke"], quick=False)
     assert "| Astart " in text
     assert "3 claims: 2 reproduced, 1 differs (mechanism shown)." in text
@@ -205,16 +206,16 @@ def of_papers(found: list[View], number: int) -> list[View]:
 
 
 @pytest.mark.parametrize("papers", [1, 2, 9, 10, 14])
-def test_a_terminal_has_ten_lines_and_the_page(papers: int, tmp_path: Path) -> None:
-    _, found = shown(make_judged_atlas(tmp_path))
+def test_a_terminal_has_ten_lines_and_the_page(papers: int, made: Made, tmp_path: Path) -> None:
+    _, found = shown(made)
     told = brief(of_papers(found, papers), Record(), [], tmp_path / "index.html", quick=False).splitlines()
     assert len(told) == 1 + min(papers, 9) + 1
     assert told[-1] == f"site: {tmp_path / 'index.html'}"
     assert ("others" in told[-2]) == (papers > 9)
 
 
-def test_a_terminal_has_what_was_made_and_what_was_not(tmp_path: Path) -> None:
-    _, found = shown(make_judged_atlas(tmp_path))
+def test_a_terminal_has_what_was_made_and_what_was_not(made: Made, tmp_path: Path) -> None:
+    _, found = shown(made)
     told = brief(found, Record([sitting()]), [], tmp_path / "index.html", quick=False).splitlines()
     assert told[-2].startswith("Atlas: full; Runs made: ")
     lines = brief(found, Record(), [f"x{number}: broke" for number in range(9)], tmp_path / "index.html", quick=False)
@@ -227,8 +228,8 @@ def test_a_terminal_has_what_was_made_and_what_was_not(tmp_path: Path) -> None:
     assert sum(numbers[1:]) == numbers[0]
 
 
-def test_a_bar_has_each_word_once_and_fills_its_width(tmp_path: Path) -> None:
-    _, found = shown(make_judged_atlas(tmp_path))
+def test_a_bar_has_each_word_once_and_fills_its_width(made: Made) -> None:
+    _, found = shown(made)
     for view in found:
         parts = bar(view.claims) if view.claims else []
         assert sum(part.number for part in parts) == len(view.claims)
@@ -242,7 +243,7 @@ def test_times_of_sittings_add_up_by_kind(tmp_path: Path) -> None:
     add(file, sitting(wall_s=10.0))
     add(file, sitting(quick=True, wall_s=3.0))
     record = add(file, sitting(wall_s=5.0, interrupted=True))
-    assert record == read_record(file)
+    assert record == read_sittings(file)
     assert record.wall_s(quick=False) == 15.0
     assert record.wall_s(quick=True) == 3.0
 
@@ -254,4 +255,4 @@ def test_a_sitting_that_only_looked_takes_no_time(tmp_path: Path) -> None:
 
 def test_a_damaged_record_is_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "atlas.json").write_text("{")
-    assert read_record(tmp_path / "atlas.json") == Record()
+    assert read_sittings(tmp_path / "atlas.json") == Record()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.atlas import work
-from howdah.atlas.record import begin
+from howdah.atlas.work import begin
 from howdah.profile import Profile
 from howdah.profile.control import UNKNOWN_AXIS
 from howdah.record.directory import RunDirectory, write_json

@@ -22,11 +22,16 @@ from tests.claim_factory import write_profile
 from tests.claim_rows import claim_row
 
 
-def _git(directory: Path, *arguments: str) -> str:
+def _git(directory: Path, *arguments: str, given: str = "") -> str:
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     options = ["-c", "user.name=T", "-c", "user.email=t@example.org"]
     return subprocess.run(
-        ["git", "-C", str(directory), *options, *arguments], check=True, capture_output=True, text=True, env=environment
+        ["git", "-C", str(directory), *options, *arguments],
+        input=given,
+        check=True,
+        capture_output=True,
+        text=True,
+        env=environment,
     ).stdout.strip()
 
 
@@ -37,13 +42,14 @@ class History:
         self.path = root / "tree"
         self.path.mkdir()
         _git(self.path, "init", "--quiet", "--initial-branch=main")
-        self.commits = []
-        for number, answer in enumerate(answers):
-            (self.path / "answer").write_text(answer)
-            (self.path / "number").write_text(str(number))
-            _git(self.path, "add", "--all")
-            _git(self.path, "commit", "--quiet", "--message", f"commit {number}")
-            self.commits.append(_git(self.path, "rev-parse", "HEAD"))
+        commits = (
+            f"commit refs/heads/main\ncommitter T <t@example.org> {number} +0000\ndata 0\n"
+            f"M 644 inline answer\ndata {len(answer)}\n{answer}\nM 644 inline number\ndata 1\n{number}\n"
+            for number, answer in enumerate(answers)
+        )
+        _git(self.path, "fast-import", "--quiet", given="".join(commits))
+        _git(self.path, "reset", "--quiet", "--hard")
+        self.commits = _git(self.path, "rev-list", "--topo-order", "--reverse", "main").split()
         self.session = self.again()
 
     def again(self) -> Session:

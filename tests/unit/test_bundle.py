@@ -347,10 +347,9 @@ def test_tools_of_a_bundle_need_no_compiler(tmp_path: Path, cache: Cache, monkey
 def test_nobody_vouches_for_what_is_built_here(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_command, "build_all", lambda *_a: pytest.fail("nothing is built"))
     parser = argparse.ArgumentParser()
-    build_command.add_parser(parser.add_subparsers())
-    options = parser.parse_args(["build", *words])
+    build_command.arguments(parser)
     with pytest.raises(UsageError, match="--from"):
-        options.execute(options)
+        build_command.execute(parser.parse_args(words))
 
 
 def test_build_takes_a_bundle_before_anything_is_built(
@@ -361,7 +360,7 @@ def test_build_takes_a_bundle_before_anything_is_built(
         build_command, "build_all", lambda _kernel, _progress: {"module": str(supplied("module", RECIPE, cache))}
     )
     parser = argparse.ArgumentParser()
-    build_command.add_parser(parser.add_subparsers())
-    options = parser.parse_args(["build", "--from", str(bundle), "--digest", read_bundle(bundle).digest])
-    assert options.execute(options) == 0
+    build_command.arguments(parser)
+    words = ["--from", str(bundle), "--digest", read_bundle(bundle).digest]
+    assert build_command.execute(parser.parse_args(words)) == 0
     assert str(cache.root / "module") in capsys.readouterr().out

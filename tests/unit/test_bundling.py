@@ -201,10 +201,9 @@ def test_a_wrong_command_line_packs_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(bundle_command, "make_bundle", lambda *_a, **_n: pytest.fail("nothing is packed"))
     parser = argparse.ArgumentParser()
-    bundle_command.add_parser(parser.add_subparsers())
-    options = parser.parse_args(["bundle", "--output", "a", *words])
+    bundle_command.arguments(parser)
     with pytest.raises(error, match=said):
-        options.execute(options)
+        bundle_command.execute(parser.parse_args(["--output", "a", *words]))
     assert list(tmp_path.glob("s")) == []
 
 

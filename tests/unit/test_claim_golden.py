@@ -187,6 +187,9 @@ MADE = {
         {"unknowns": True},
         {"cubic path-rate 90": "pending", "reno path-rate 90": "pending", "reno path-rate 95": "invalid"},
     ),
+    "grid-together": Made(
+        "{rate: 100 Mbit/s, rtt: 20 ms, buffer: 100 packets}", GRID, OF_GRID[::5], {"unknowns": True}, {}
+    ),
     "grid-unmade": Made("{rate: 100 Mbit/s, rtt: 20 ms, buffer: 100 packets}", GRID, OF_GRID[:1], {}, {}),
     "grid-of-controls": Made(
         "{rate: 100 Mbit/s, rtt: 20 ms, buffer: 100 packets}", GRID, OF_GRID[6:], {"unknowns": True}, {}

@@ -7,7 +7,7 @@ import errno
 import gc
 import json
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +31,6 @@ from howdah.publish.sweep import sweep_families
 from howdah.record.directory import RunDirectory
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Rest
-from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import (
     FAILURE,
     HERE,
@@ -39,19 +38,18 @@ from tests.unit.cluster_stand_in import (
     Client,
     Future,
     Waiting,
+    experiment,
     failed,
     hear,
     make_answer,
+    make_executor,
     make_job,
     make_runs,
+    waiting,
 )
 from tests.unit.made_jobs import run_jobs
 
-
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
-    with stand_in.in_place(tmp_path, monkeypatch) as found:
-        yield found
+__all__ = ["experiment", "waiting"]  # fixtures
 
 
 def test_a_run_comes_back_whole(experiment: ExperimentDirectory, tmp_path: Path) -> None:
@@ -143,10 +141,7 @@ def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
     def answers(order: Order, number: int) -> Any:
         return replace(full, worker=next(here)) if number <= 2 else make_answer(tmp_path / "w", order)
 
-    client = Client(answers)
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor.open([make_job(experiment)])
-    executor.give(make_job(experiment))
+    executor, client = make_executor(answers, tmp_path, make_job(experiment))
     for _ in range(3):
         assert executor.wait(0.01) == []
     assert len(client.orders) == 2
@@ -182,9 +177,9 @@ def test_a_worker_that_lacks_something_is_made_ready_again(experiment: Experimen
 
 
 def test_a_run_waits_for_a_worker_that_is_ready(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    client = Client(lambda order, _n: make_answer(tmp_path / "w", order))
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor.open([make_job(experiment)])
+    executor, client = make_executor(
+        lambda order, _n: make_answer(tmp_path / "w", order), tmp_path, make_job(experiment), given=0
+    )
     for member in executor.workers.members:
         member.ready = False
     executor.give(make_job(experiment))
@@ -203,18 +198,10 @@ def test_a_guest_that_dies_each_time_dies_by_itself(experiment: ExperimentDirect
     assert len(client.orders) == 3
 
 
-@pytest.fixture
-def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
-    return Waiting.in_place(monkeypatch)
-
-
 def _begun(experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting) -> tuple[ClusterExecutor, Client]:
     """One run, begun by the second worker, which is lost then."""
-    client = Client(waiting)
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
     job = make_job(experiment)
-    executor.open([job])
-    executor.give(job)
+    executor, client = make_executor(waiting, tmp_path, job)
     executor._told.put(("event", RunProgress(job.cell.key, THERE, "flows", 1, 2)))
     executor.wait(0.01)
     waiting.end(0, CancelledError())
@@ -238,10 +225,7 @@ def test_a_run_that_its_lost_worker_had_finished_is_not_made_again(
 def test_a_run_that_a_lost_worker_may_have_begun_unheard_is_held_too(
     experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
-    client = Client(waiting)
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor.open([make_job(experiment)])
-    executor.give(make_job(experiment))
+    executor, client = make_executor(waiting, tmp_path, make_job(experiment))
     waiting.end(0, KilledWorker("x", SimpleNamespace(address=THERE), 0))
     executor.wait(0.01)
     assert len(client.orders) == 1
@@ -266,10 +250,8 @@ def test_a_run_that_a_worker_makes_for_a_command_before_is_joined(
     """Whether that worker was ready before the run was given, or after another one had begun it."""
     called: list[Any] = []
     hear(called, monkeypatch)
-    client = Client(waiting)
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
     jobs = [make_job(experiment, number) for number in range(2)]
-    executor.open(jobs)
+    executor, client = make_executor(waiting, tmp_path, *jobs, given=0)
     executor.workers.members[1].making = [jobs[0].cell.key]
     executor.give(jobs[0])
     assert client.may == [[THERE]]
@@ -319,8 +301,7 @@ def test_workers_that_were_lost_do_not_count_as_guests_that_died(
 
 
 def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: ExperimentDirectory, tmp_path: Path) -> None:
-    executor = ClusterExecutor(Client(None), lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor.open([make_job(experiment)])
+    executor, _ = make_executor(None, tmp_path, make_job(experiment), given=0)
     for member in executor.workers.members:
         member.ready, member.refused = False, "it is a riscv64"
     with pytest.raises(HowdahError, match="none of the 2 workers can be used: it is a riscv64"):
@@ -331,8 +312,7 @@ def test_a_batch_that_waits_for_its_first_worker_rests_meanwhile(
     experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster may have no worker for hours."""
-    client = Client(lambda order, _n: make_answer(tmp_path / "w", order))
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor, _ = make_executor(lambda order, _n: make_answer(tmp_path / "w", order), tmp_path)
     waited: list[float] = []
     wait = executor.wait
 
@@ -371,11 +351,8 @@ def test_a_packed_run_does_not_stay_in_memory(
     experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     """Neither that of the scheduler, which is told, nor here until Python looks for cycles."""
-    client = Client(waiting)
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
     job = make_job(experiment)
-    executor.open([job])
-    executor.give(job)
+    executor, client = make_executor(waiting, tmp_path, job)
     future = _Held(make_answer(tmp_path / "w", client.orders[0]))
     there = weakref.ref(future)
     gc.disable()

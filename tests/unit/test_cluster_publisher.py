@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from howdah.cluster.message import Delivery, Order, RunProgress
 from howdah.cluster.store import SharedStore
 from howdah.errors import HowdahError
 from howdah.work.experiment import ExperimentDirectory
-from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import (
     FAILURE,
     HERE,
@@ -31,24 +29,18 @@ from tests.unit.cluster_stand_in import (
     Client,
     Future,
     Waiting,
+    experiment,
     failed,
     hear,
     make_answer,
+    make_executor,
     make_job,
     make_runs,
+    waiting,
 )
 from tests.unit.made_jobs import run_jobs
 
-
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
-    with stand_in.in_place(tmp_path, monkeypatch) as found:
-        yield found
-
-
-@pytest.fixture
-def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
-    return Waiting.in_place(monkeypatch)
+__all__ = ["experiment", "waiting"]  # fixtures
 
 
 def test_a_changed_file_is_not_published(experiment: ExperimentDirectory, tmp_path: Path) -> None:
@@ -89,7 +81,7 @@ def test_a_run_of_a_command_before_is_compared_with_what_is_in_its_place(
     """That command was killed after it had put the run there, before the worker was told."""
     job, later = make_job(experiment), make_job(experiment, 1)
     _, client, _ = make_runs([job], lambda order, _n: make_answer(tmp_path / "w", order), tmp_path)
-    executor = ClusterExecutor(Client(None), lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor, _ = make_executor(None, tmp_path)
     called: list[Any] = []
     hear(called, monkeypatch)
     executor.open([later])
@@ -161,10 +153,7 @@ def test_a_run_that_waits_to_be_begun_is_not_begun_when_it_is_there(
     experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     """A worker tells of what it has finished after the run was given to another one."""
-    client = Client(waiting)
-    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
-    executor.open([make_job(experiment)])
-    executor.give(make_job(experiment))
+    executor, client = make_executor(waiting, tmp_path, make_job(experiment))
     executor._told.put(("unfetched", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
     assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
     assert len(client.cancelled) == 1

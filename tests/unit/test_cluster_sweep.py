@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from howdah.build.cache import Cache
 from howdah.cluster import worker
-from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.place import DetachedError
 from howdah.profile import load
 from howdah.work.batch import run_queue
@@ -25,8 +22,9 @@ from howdah.work.planned import Prepared, Runs
 from howdah.work.prepared import looked_at
 from howdah.work.queue import RunQueue
 from howdah.work.sweep_memory import SweepMemory
-from tests.unit import cluster_stand_in as stand_in
-from tests.unit.cluster_stand_in import Client, Future, Waiting, hear, make_answer
+from tests.unit.cluster_stand_in import Future, Waiting, experiment, hear, make_answer, make_executor, waiting
+
+__all__ = ["experiment", "waiting"]  # fixtures
 
 RUNS = 24
 WINDOW = 6  # of two workers that make one run at a time: one is made, and two wait
@@ -40,18 +38,11 @@ repetitions: {RUNS // 2}
 """.replace("{{", "{").replace("}}", "}")
 
 
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
+@pytest.fixture(autouse=True)
+def wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys.modules["howdah.profile.load"], "MOST_CELLS", 20)
     (tmp_path / "wide.yaml").write_text(PROFILE)
-    with stand_in.in_place(tmp_path, monkeypatch) as found:
-        yield found
-
-
-@pytest.fixture
-def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
-    return Waiting.in_place(monkeypatch)
 
 
 class Sweep:
@@ -59,10 +50,9 @@ class Sweep:
 
     def __init__(self, tmp_path: Path, waiting: Waiting, stop: tuple[int, BaseException] | None = None) -> None:
         self.waiting, self.stop = waiting, stop
-        self.client = Client(waiting)
         self.place = tmp_path / "made"
         waiting.heard.clear()
-        self.executor = ClusterExecutor(self.client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+        self.executor, self.client = make_executor(waiting, tmp_path)
         profile = load(tmp_path / "wide.yaml", confirmed_runs=RUNS)
         cells = Runs(compile_plans(profile), {"uml": {"kernel": "a"}})
         experiment = ExperimentDirectory(tmp_path / "runs" / "exp")

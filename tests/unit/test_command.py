@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from howdah.command import main as command
+from howdah.command import run as run_command
 from howdah.command.main import build_parser, main
+from howdah.work.batch import Outcome, Rest, Work
 
 QUICK = str(Path(__file__).parents[2] / "profiles" / "quick.yaml")
 
@@ -95,17 +104,6 @@ def test_an_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "howdah run quick" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("what", ["profiles", "algorithms", "kernels", "runs"])
-def test_lists_for_machines(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", what, "--json", "--runs", str(tmp_path)]) == 0
-    assert isinstance(json.loads(capsys.readouterr().out)[what], list)
-
-
-def test_errors_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "no-such-profile", "--json"]) == 2
-    assert "no-such-profile" in json.loads(capsys.readouterr().out)["error"]["what"]
-
-
 def test_zero_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "quick", "--jobs", "0"]) == 2
     assert "--jobs" in capsys.readouterr().err
@@ -136,3 +134,83 @@ def test_an_interrupted_command_tells_what_there_is(
     monkeypatch.setattr(command, "build_parser", lambda _words: parser)
     assert main(words) == 130
     assert said in capsys.readouterr().err
+
+
+# A reader that has left, as ``head`` does: no command answers it with a traceback, whenever it left
+
+_COMMANDS = (
+    ("explain", "--json"),  # wrong usage, before anything has started
+    ("run", "--json"),
+    ("no-such-command", "--json"),
+    ("explain", "no-such-file", "--json"),  # an error of the command itself
+    ("plan", "no-such-profile", "--json"),
+    ("list", "metrics"),
+    ("list", "metrics", "--json"),
+    ("--help",),
+)
+
+
+@pytest.mark.parametrize("words", _COMMANDS, ids=" ".join)
+def test_a_reader_that_left_meets_no_traceback(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as output:  # closing it flushes what is left, as Python's end does
+        monkeypatch.setattr(sys, "stdout", output)
+        try:
+            code = main(list(words))
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        assert code in (0, 1, 2)
+
+
+# ``howdah run --json-events`` prints lines of JSON, each of them at once, also of a batch that is interrupted
+
+
+class _Output(io.StringIO):
+    """Standard output as a reader at the other end of a pipe has it: what is flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived = ""
+
+    def flush(self) -> None:
+        super().flush()
+        self.arrived = self.getvalue()
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.arrived.splitlines()]
+
+
+@contextmanager
+def _nowhere(*_place: Any, **_options: Any) -> Iterator[None]:
+    yield None
+
+
+def test_each_event_arrives_while_the_batch_goes_on_and_stays_when_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = _Output()
+    seen: list[list[str]] = []
+
+    def make(_all: Any, _workers: int, _again: bool, listen: Any, **_options: Any) -> list[Outcome]:
+        job: Any = SimpleNamespace(cell=SimpleNamespace(directory_name="a"))
+        work = Work(job, phase="boot")
+        listen([work], [], Rest(total=2))
+        seen.append([event["event"] for event in output.events()])
+        listen([], [Outcome(job, verdict="pass", wall_s=1.0)], Rest(total=2))
+        seen.append([event["event"] for event in output.events()])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_command, "prepare", lambda *_: SimpleNamespace(engines=["uml"], parallel=False))
+    monkeypatch.setattr(run_command, "executor_at", _nowhere)
+    monkeypatch.setattr(run_command, "make", make)
+    monkeypatch.setattr(sys, "stdout", output)
+
+    assert main(["run", "quick", "--json-events", "--runs", str(tmp_path)]) == 130
+
+    begun = seen[0].index("start")
+    assert "begin" in seen[0][:begun]
+    assert seen[0][begun:] == ["start", "progress"]
+    assert seen[1] == [*seen[0], "run"]
+    assert [event["event"] for event in output.events()] == seen[1]
+    assert output.arrived == output.getvalue()

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from howdah.record import digest
-from howdah.record.digest import MismatchError, check, covered, mismatches, seal
+from howdah.record.digest import MismatchError, check, covered, mismatches, remove_data, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import load_run
-from howdah.record.retention import remove_data
 from howdah.record.run import read_record
 from howdah.work import stage
 from howdah.work.stage import refresh

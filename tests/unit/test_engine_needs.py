@@ -6,7 +6,9 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import shlex
 import shutil
+import sys
 import threading
 import types
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import howdah.extra
 from howdah import distribution
 from howdah.build import supply
 from howdah.build.cache import Cache
@@ -28,6 +31,7 @@ from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
 from howdah.engine.vm import needs as vm_needs
 from howdah.errors import EngineUnavailableError
+from howdah.extra import install_extra
 from tests.unit.bundle_factory import ready_piece, write_bundle
 
 _SIZE = {"xstate_bytes": 2696}
@@ -320,3 +324,18 @@ def test_a_cache_that_cannot_be_used_is_one_of_the_checks(tmp_path: Path, monkey
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
     (told,) = [each for each in doctor.examine(60) if each.what == "cache"]
     assert (told.status, told.found) == (OK, str(tmp_path / "cache"))
+
+
+# How an extra is installed: into the environment that runs howdah, whatever the shell calls pip
+
+
+def test_pip_is_that_of_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(howdah.extra, "find_spec", lambda _name: object())
+    monkeypatch.setattr(sys, "executable", "/opt/a place/bin/python")
+    words = shlex.split(install_extra("figures"))
+    assert words == ["/opt/a place/bin/python", "-m", "pip", "install", "howdah[figures]"]
+
+
+def test_without_pip_it_is_a_tool_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(howdah.extra, "find_spec", lambda _name: None)
+    assert shlex.split(install_extra("search")) == ["uv", "tool", "install", "howdah[guest,search]"]

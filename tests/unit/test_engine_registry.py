@@ -17,9 +17,9 @@ from howdah.place import COLLECTORS, PACKAGE
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
+from howdah.record.digest import remove_data
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record
-from howdah.record.retention import remove_data
 from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin, TreeOrigin, write_record
 from howdah.trait import _TRAITS, Traits, engines, traits
 from howdah.work import stage

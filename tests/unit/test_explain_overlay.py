@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.explain.course import FlowPoints, of_section
 from howdah.explain.overlay import CURVES, Overlay, compared, told, write_overlay
-from howdah.explain.points import FlowPoints, of_section
 from howdah.explain.read import read_files
 from howdah.explain.twin import twin_text
 from howdah.number import duration
@@ -140,7 +140,9 @@ def test_the_page_has_both_curves_of_each_picture_at_each_width(tmp_path: Path) 
     assert section.course is not None
     found = compared("<b>", section, as_measured(section), of_section(section.course))
     page = write_overlay("<i>", [found, Overlay("other", {}, ["x"], None, None)], tmp_path / "twin.html").read_text()
-    assert page.count('class="recorded"') == page.count('class="reproduced"') == 3 * len(CURVES), "a sample, too"
+    assert page.count("--on-light:var(--ink)") == page.count("--on-light:var(--focus)") == 3 * len(CURVES), (
+        "a sample, too"
+    )
     assert "<b>" not in page and "<i>" not in page and "&lt;b&gt;" in page
 
 

@@ -145,7 +145,7 @@ def test_the_command_prints_its_shape_and_writes_its_page(tmp_path: Path, capsys
     assert value["flows"][0]["exit"]["cause"] == "loss"
     page = (tmp_path / "page.html").read_text()
     assert "<b>.pcap" not in page and "&lt;b&gt;.pcap" in page
-    assert page.count('class="sent"') >= 1 and page.count('class="again"') >= 1 and "left slow start" in page
+    assert page.count('class="points"') >= 1 and page.count('class="crosses"') >= 1 and "left slow start" in page
 
 
 def test_a_suite_of_nightly_has_the_twin_s_claims_as_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -264,9 +264,9 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureF
 
 def _formats() -> set[str]:
     """Those that the command knows."""
-    choices = argparse.ArgumentParser().add_subparsers()
-    export.add_parser(choices)
-    options = choices.choices["export"]._option_string_actions["--format"].choices
+    parser = argparse.ArgumentParser()
+    export.arguments(parser)
+    options = parser._option_string_actions["--format"].choices
     assert options is not None
     return set(options)
 

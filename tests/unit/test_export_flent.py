@@ -8,7 +8,6 @@ import gzip
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,18 +40,26 @@ def run(root: Path) -> Run:
     return load_experiment(root).runs[0]
 
 
-def _flent() -> str:
-    """The program of the environment that runs the tests."""
-    beside = Path(sys.executable).parent / "flent"
-    found = str(beside) if beside.exists() else shutil.which("flent")
-    if found is None:
-        pytest.skip("flent is not installed: pip install 'howdah[dev]'")
-    return found
+# To start flent and matplotlib takes longer than a plot.
+_CALLS = """\
+import json, sys
+from flent import run_flent
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["flent", *words]
+    run_flent()
+"""
 
 
-def _run_flent(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+def _run_flent(*calls: list[str], home: Path) -> str:
+    """Calls in one process; what they print."""
+    pytest.importorskip("flent", reason="flent is not installed: pip install 'howdah[dev]'")
     environment = os.environ | {"MPLBACKEND": "Agg", "HOME": str(home), "MPLCONFIGDIR": str(home)}
-    return subprocess.run([_flent(), *arguments], capture_output=True, text=True, check=False, env=environment)
+    command = [sys.executable, "-c", _CALLS, json.dumps(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "ERROR" not in done.stderr
+    assert "WARNING" not in done.stderr
+    return done.stdout
 
 
 def _present(document: dict[str, Any], name: str) -> list[float]:
@@ -121,22 +128,18 @@ def test_directions_choose_the_test_of_flent(run: Run) -> None:
     assert flent_test([forward, reverse])[0] == "rrul_be_nflows"
 
 
-@pytest.mark.parametrize("plot", ["totals", "upload", "tcp_cwnd", "tcp_rtt", "backlog", "drops", "bar_fairness"])
-def test_flent_plots_it(run: Run, tmp_path: Path, plot: str) -> None:
-    (data,), picture = write_flent(run, tmp_path), tmp_path / f"{plot}.png"
-    done = _run_flent("-i", str(data), "-p", plot, "-o", str(picture), home=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "ERROR" not in done.stderr
-    assert "WARNING" not in done.stderr
-    assert picture.read_bytes().startswith(_PNG)
+def test_flent_plots_it(run: Run, tmp_path: Path) -> None:
+    (data,) = write_flent(run, tmp_path)
+    plots = ("totals", "upload", "tcp_cwnd", "tcp_rtt", "backlog", "drops", "bar_fairness")
+    _run_flent(*(["-i", str(data), "-p", plot, "-o", str(tmp_path / f"{plot}.png")] for plot in plots), home=tmp_path)
+    for plot in plots:
+        assert (tmp_path / f"{plot}.png").read_bytes().startswith(_PNG), plot
 
 
 def test_flent_reads_the_numbers_that_were_written(run: Run, tmp_path: Path) -> None:
     (data,) = write_flent(run, tmp_path)
     document = flent_document(run)
-    done = _run_flent("-i", str(data), "-f", "stats", home=tmp_path)
-    assert done.returncode == 0, done.stderr
-    told = done.stdout.split("TCP upload::2:")[1].split(":\n")[0]
+    told = _run_flent(["-i", str(data), "-f", "stats"], home=tmp_path).split("TCP upload::2:")[1].split(":\n")[0]
     numbers = {line.split(":")[0].strip(): float(line.split()[-2]) for line in told.splitlines() if "Mbits/s" in line}
     goodput = _present(document, "TCP upload::2")
     assert numbers["Max"] == pytest.approx(max(goodput), rel=1e-4)
@@ -154,8 +157,7 @@ def test_flent_plots_flows_both_ways(root: Path, tmp_path: Path) -> None:
     parts = [document["results"][f"TCP {way} BE::1"][late] for way in ("upload", "download")]
     assert document["results"]["TCP totals"][late] == pytest.approx(sum(parts))
     (data,), picture = write_flent(both, tmp_path), tmp_path / "totals.png"
-    done = _run_flent("-i", str(data), "-p", "totals_bandwidth", "-o", str(picture), home=tmp_path)
-    assert done.returncode == 0, done.stderr
+    _run_flent(["-i", str(data), "-p", "totals_bandwidth", "-o", str(picture)], home=tmp_path)
     assert picture.read_bytes().startswith(_PNG)
 
 

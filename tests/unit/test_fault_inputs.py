@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from howdah.ingest.run import ingest
-from tests.faults.inputs import Inputs, fault_of
+from tests.faults.inputs import Inputs
 from tests.faults.limited import LIMIT_S, Answer, Limited
 from tests.faults.records import Records
 from tests.faults.trial import Case
@@ -149,19 +149,19 @@ def test_the_limits_are_seen(tmp_path: Path) -> None:
     answer = _ask(tmp_path, "while True: pass\n")
     assert answer.outcome == "slow"
     assert "own_topology.py" in answer.said
-    case = Case(0, "profile", "x", {}, b"", answer)
-    assert fault_of(case) == f"slow: {answer.said}"
+    (tmp_path / "others").mkdir()
+    assert Inputs(tmp_path / "others", SEED).fault_of(answer) == f"slow: {answer.said}"
 
 
 def test_a_process_that_ends_is_seen(tmp_path: Path) -> None:
     assert _ask(tmp_path, "import os\nos._exit(3)\n").outcome == "died"
 
 
-def test_a_traceback_is_seen() -> None:
-    case = Case(0, "profile", "x", {}, b"", Answer("refused", json.dumps("what"), None))
-    assert "without a place" in str(fault_of(case))
-    assert fault_of(Case(0, "profile", "x", {}, b"", Answer("traceback", "AttributeError"))) is not None
-    assert fault_of(Case(0, "profile", "x", {}, b"", Answer("refused", "what", "a.yaml:3"))) is None
+def test_a_traceback_is_seen(tmp_path: Path) -> None:
+    inputs = Inputs(tmp_path, SEED)
+    assert "without a place" in str(inputs.fault_of(Answer("refused", json.dumps("what"), None)))
+    assert inputs.fault_of(Answer("traceback", "AttributeError")) is not None
+    assert inputs.fault_of(Answer("refused", "what", "a.yaml:3")) is None
 
 
 @pytest.mark.parametrize(

@@ -149,9 +149,8 @@ def test_distributions_of_one_measure_have_one_axis(experiment: Path, monkeypatc
     ]
     monkeypatch.setattr(summed, "distributions", lambda *_: found)
     panels = summed.completion_figure([load_experiment(experiment)]).panels
-    assert len({panel.ends_across for panel in panels}) == 1
-    (ends,) = {panel.ends_across for panel in panels}
-    assert ends is not None and ends[0] <= 1.0 and ends[1] >= 9.0
+    (ends,) = {panel.across.ends for panel in panels}
+    assert ends[0] <= 1.0 and ends[1] >= 9.0
 
 
 def test_the_map_has_the_median_of_the_measure_that_is_asked_for(experiment: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from howdah.errors import HowdahError, RecordError, RunFailedError
 from howdah.foreign import LEAST_CONTENT_BYTES, files_below, is_plain, open_foreign, read_foreign, too_dense, visible
 from howdah.pack.pack import pack
 from howdah.publish import phase
-from howdah.publish.waiting import Queues
+from howdah.publish.phase import Queues
 from howdah.record.clock import read_clocks
 from howdah.record.digest import MismatchError, file_sha256, seal
 from howdah.record.digest import check as digest_check

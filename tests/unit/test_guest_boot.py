@@ -14,10 +14,10 @@ from howdah.build.tools import Tools
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending, runtime_base
 from howdah.engine.uml import guest as guest_module
-from howdah.engine.uml.guest import Guest, boot, command_line, sweep
+from howdah.engine.uml.guest import Guest, boot, command_line
 from howdah.errors import EngineUnavailableError, RunFailedError
-from howdah.record.console import console_tail
 from howdah.record.directory import RunDirectory
+from howdah.record.kernel_log import console_tail
 
 
 @pytest.fixture
@@ -70,17 +70,6 @@ def test_private_directories_are_short_and_plain(monkeypatch: pytest.MonkeyPatch
     spaced.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(spaced))
     assert " " not in str(runtime_base())
-
-
-def test_private_directories_of_dead_processes_are_swept(tmp_path: Path) -> None:
-    import os
-
-    dead = tmp_path / "howdah-guest-4194305-aa"
-    mine, other = tmp_path / f"howdah-guest-{os.getpid()}-cc", tmp_path / "somebody-elses"
-    for directory in (dead, mine, other):
-        directory.mkdir()
-    sweep(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, other.name])
 
 
 def test_an_orderly_end(guest: Guest) -> None:

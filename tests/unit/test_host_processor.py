@@ -14,8 +14,8 @@ import pytest
 from howdah.ingest.processor import SCHEMA, ingest_processor
 from howdah.ingest.source import Context
 from howdah.judge.accounting import Snapshots
+from howdah.judge.check import VIRTUAL
 from howdah.judge.host_processor import processor_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.linux.netlink.message import attribute, build, nested, text
 from howdah.linux.output import FRAME, KIND_PROCESSOR
@@ -29,6 +29,7 @@ from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import collecting, make_plan
+from tests.unit.recorded_lines import compare_checks
 from tests.unit.trace_factory import MS, make_measured, make_trace
 
 SOURCES = dict.fromkeys(("packet", "ack", "searched", "search", "queue"), "the profile")
@@ -119,50 +120,6 @@ def test_a_host_that_answered_nothing_or_in_part_has_no_such_measures(tmp_path: 
         assert all(row.why == "the processor was not read" for row in sheet.rows[-missing:])
 
 
-def test_an_honest_processor_passes(tmp_path: Path) -> None:
-    found = judged(tmp_path)
-    assert {name: check.ok for name, check in found.items()} == dict.fromkeys(("segments", "costs", "time"), True)
-    assert "all the time in 0.100 s" in found["time"].message
-
-
-def test_without_tcps_own_counter_the_segments_are_not_proven(tmp_path: Path) -> None:
-    assert judged(tmp_path, taken=None)["segments"].ok is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "taken", "name", "words"),
-    [
-        ({(300, "arrived_packets"): 1}, 29, "segments", "some are nowhere"),
-        ({(400, "served_packets"): -1}, 29, "segments", "some are nowhere"),
-        ({(200, "dropped_packets"): -2}, 29, "segments", "some are nowhere"),
-        ({(100, "begun_packets"): 2}, 29, "segments", "some are nowhere"),
-        ({(400, "served_packets"): -1, (400, "waiting_packets"): 1}, 28, "segments", "still wait"),
-        ({}, 31, "segments", "TCP took 31: not all that TCP took came from the processor"),
-        ({(400, "cost_ns"): -1}, 29, "costs", "the plan says 193000000 ns"),
-        ({(200, "searched_packets"): 1}, 29, "costs", "150001 searched packets cost"),
-        ({(300, "acks_packets"): -1}, 29, "costs", "cost the processor of s1"),
-        ({(300, "busy_ns"): -MS}, 29, "time", "rested while segments waited"),
-        ({(200, "busy_ns"): -20 * MS}, 29, "time", "was busy for longer than time passed"),
-        ({(100, "busy_ns"): -1}, 29, "time", "was not busy for 1 ns that were due"),
-        ({(400, "busy_ns"): 5}, 29, "time", "5 ns more than everything cost"),
-        ({(200, "busy_ns"): -70 * MS, (300, "busy_ns"): -70 * MS}, 29, "time", "busy for -20000000 of"),
-    ],
-)
-def test_what_a_processor_says_and_is_not_so(
-    tmp_path: Path, changes: Changes, taken: int, name: str, words: str
-) -> None:
-    check = judged(tmp_path, changes, taken)[name]
-    assert check.ok is False
-    assert words in check.message
-
-
-def test_a_processor_that_nobody_can_read_is_none(tmp_path: Path) -> None:
-    directory, data = lived(tmp_path)
-    store.write(directory, "processor", store.read(directory, "processor").slice(0, 0))
-    found = processor_checks(directory, data, None, VIRTUAL)
-    assert [check.ok for check in found] == [False] * 3
-
-
 def answer(kind: str, values: tuple[int, ...]) -> bytes:
     """An RTM_NEWQDISC answer: struct tcmsg, TCA_KIND, TCA_OPTIONS, TCA_STATS2 with TCA_STATS_APP."""
     statistics = nested(7, attribute(1, bytes(16)), attribute(3, bytes(20)), attribute(4, struct.pack("=10Q", *values)))
@@ -188,142 +145,37 @@ def test_answers_become_a_table(tmp_path: Path) -> None:
     assert len(report.problems) == 1 and "kind bfifo instead of a processor" in report.problems[0]
 
 
-FIRST = "10 segments reached s1, of which 10 were served, 0 dropped and 0 waited"
-ALL = "29 segments, 28 ACKs and 150000 searched packets cost the processor of s1 193000000 ns"
+# Changes, what TCP took, the check, and whether it passes.
+SAID: dict[str, tuple[Changes, int | None, str, bool | None]] = {
+    "all served": ({}, 29, "segments", True),
+    "TCP took one more": ({}, 30, "segments", False),
+    "nobody knows what TCP took": ({}, None, "segments", None),
+    "two readings that do not add up": (
+        {(300, "arrived_packets"): 1, (100, "arrived_packets"): 1}, 29, "segments", False
+    ),
+    "one in service": ({(100, "begun_packets"): 1, (100, "cost_ns"): MS}, 29, "segments", True),
+    "two in service": ({(100, "begun_packets"): 2}, 29, "segments", False),
+    "served before it was begun": ({(100, "begun_packets"): -1}, 29, "segments", False),
+    "two still wait": ({(400, "arrived_packets"): 2, (400, "waiting_packets"): 2}, 29, "segments", False),
+    "costs as planned": ({}, 29, "costs", True),
+    # 11 segments, 11 ACKs of half of one and 150 000 packets of 1 us: 11 + 5.5 + 150 ms.
+    "a nanosecond too dear": ({(200, "cost_ns"): 1, (400, "cost_ns"): 1}, 29, "costs", False),
+    "busy while segments waited": ({}, 29, "time", True),
+    # 100 ms are known to 20 us and a ten thousandth of them: 30 us.
+    "a rest of 30 us": ({(300, "busy_ns"): -30_000}, 29, "time", True),
+    "a rest of 30.001 us": ({(300, "busy_ns"): -30_001}, 29, "time", False),
+    "busy for 30.001 us more than there are": ({(200, "busy_ns"): -30_001}, 29, "time", False),
+    "a rest in between: it may have been idle": (
+        {(300, "busy_ns"): -MS, (300, "rests"): 1, (400, "rests"): 1}, 29, "time", True
+    ),
+    "a nanosecond that was due": ({(100, "busy_ns"): -1}, 29, "time", False),
+    "busy for more than everything cost": ({(300, "busy_ns"): 2_000_000, (400, "busy_ns"): 5}, 29, "time", False),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "taken", "name", "ok", "message", "numbers"),
-    [
-        (
-            {},
-            29,
-            "segments",
-            True,
-            "31 segments reached s1; its processor dropped 2 and served 29, TCP took 29",
-            (29, 29, 0, "packets"),
-        ),
-        (
-            {},
-            30,
-            "segments",
-            False,
-            "31 segments reached s1; its processor dropped 2 and served 29, TCP took 30: not all that TCP took came "
-            "from the processor, or it says what is not so",
-            (30, 29, 0, "packets"),
-        ),
-        (
-            {},
-            None,
-            "segments",
-            None,
-            "the processor of s1 served 29 segments; TCP's own counter was not read",
-            (None, 29, 0, "packets"),
-        ),
-        # The first reading that does not add up is told, and how many do not.
-        (
-            {(300, "arrived_packets"): 1, (100, "arrived_packets"): 1},
-            29,
-            "segments",
-            False,
-            "11 segments reached s1, of which 10 were served, 0 dropped and 0 waited 0.100 s after the start: some are "
-            "nowhere, or twice",
-            (0, 2, 0, "readings"),
-        ),
-        # One segment may be in service, and none before it was begun.
-        ({(100, "begun_packets"): 1, (100, "cost_ns"): MS}, 29, "segments", True, None, (29, 29, 0, "packets")),
-        (
-            {(100, "begun_packets"): -1},
-            29,
-            "segments",
-            False,
-            f"{FIRST} 0.100 s after the start: some are nowhere, or twice",
-            (0, 1, 0, "readings"),
-        ),
-        (
-            {(400, "arrived_packets"): 2, (400, "waiting_packets"): 2},
-            29,
-            "segments",
-            False,
-            "2 segments still wait for the processor of s1 at the end",
-            (0, 2, 0, "packets"),
-        ),
-        ({}, 29, "costs", True, f"{ALL}, as the plan says", (193_000_000, 193_000_000, 0, "ns")),
-        # 11 segments, 11 ACKs of half of one and 150 000 packets of 1 us: 11 + 5.5 + 150 ms.
-        (
-            {(200, "cost_ns"): 1, (400, "cost_ns"): 1},
-            29,
-            "costs",
-            False,
-            "11 segments, 11 ACKs and 150000 searched packets cost the processor of s1 166500001 ns, "
-            "the plan says 166500000 ns",
-            (166_500_000, 166_500_001, 0, "ns"),
-        ),
-        (
-            {},
-            29,
-            "time",
-            True,
-            "the processor of s1 was busy for 0.193000 s, and all the time in 0.100 s in which segments waited from "
-            "one reading to the next",
-            (100_000_000, 100_000_000, 30_000.0, "ns"),
-        ),
-        # 100 ms are known to 20 us and a ten thousandth of them: 30 us.
-        ({(300, "busy_ns"): -30_000}, 29, "time", True, None, (100_000_000, 99_970_000, 30_000.0, "ns")),
-        (
-            {(300, "busy_ns"): -30_001},
-            29,
-            "time",
-            False,
-            "the processor of s1 rested while segments waited: busy for 99969999 of 100000000 ns, 0.200 s "
-            "after the start",
-            (100_000_000, 99_969_999, 30_000.0, "ns"),
-        ),
-        (
-            {(200, "busy_ns"): -30_001},
-            29,
-            "time",
-            False,
-            "the processor of s1 was busy for longer than time passed: busy for 100030001 of 100000000 ns, 0.200 s "
-            "after the start",
-            (100_000_000, 100_030_001, 30_000.0, "ns"),
-        ),
-        # A rest in between: it may have been idle.
-        ({(300, "busy_ns"): -MS, (300, "rests"): 1, (400, "rests"): 1}, 29, "time", True, None, None),
-        (
-            {(100, "busy_ns"): -1},
-            29,
-            "time",
-            False,
-            "the processor of s1 was not busy for 1 ns that were due",
-            (None, None, None, "ns"),
-        ),
-        (
-            {(300, "busy_ns"): 2_000_000, (400, "busy_ns"): 5},
-            29,
-            "time",
-            False,
-            "the processor of s1 was busy for 500000 ns more than everything cost",
-            (None, None, None, "ns"),
-        ),
-    ],
-)
-def test_what_is_said_of_a_processor(
-    tmp_path: Path,
-    changes: Changes,
-    taken: int | None,
-    name: str,
-    ok: bool | None,
-    message: str | None,
-    numbers: tuple[Any, ...] | None,
-) -> None:
-    check = judged(tmp_path, changes, taken)[name]
-    stage = "accounting" if name == "segments" else "during"
-    assert (check.name, check.stage, check.ok) == (f"processor s1 {name}", stage, ok)
-    if message is not None:
-        assert check.message == message
-    if numbers is not None:
-        assert (check.expected, check.measured, check.tolerance, check.unit) == numbers
+def test_what_is_said_of_a_processor(tmp_path: Path) -> None:
+    found = {title: judged(tmp_path / title, changes, taken)[name] for title, (changes, taken, name, _) in SAID.items()}
+    compare_checks("processor", ((title, SAID[title][3], check) for title, check in found.items()))
 
 
 def test_a_processor_that_was_not_read_or_once_says_so(tmp_path: Path) -> None:

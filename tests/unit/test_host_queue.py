@@ -12,7 +12,7 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.judge.accounting import Snapshots
-from howdah.judge.host_queue import _account, room_of
+from howdah.judge.room import _account, room_of
 from howdah.linux.netlink.discipline.fq import Fq
 from howdah.linux.netlink.message import parse_attributes, u32
 from howdah.linux.netlink.qdisc import TCMSG, qdisc_request

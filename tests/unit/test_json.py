@@ -18,9 +18,13 @@ from howdah.build.cache import cache_root
 from howdah.command import build as build_command
 from howdah.command import bundle as bundle_command
 from howdah.command.answer import SHAPE, answer
+from howdah.command.bisect import Bisect
 from howdah.command.main import build_parser
-from howdah.command.shapes import ALL_VERSIONS, SHAPES, document
+from howdah.command.search import Search
+from howdah.command.shapes import SHAPES, document
 from howdah.command.shapes import main as reference
+from howdah.command.sign import Sign
+from howdah.command.validate import Validate
 from howdah.counterexample.session import SearchResult, searched
 from howdah.place import DOCS, PROJECT
 from tests.experiment_factory import Scenario, make_experiment
@@ -30,7 +34,7 @@ from tests.explain.made import transfer
 from tests.json_shape import SEEN, check_shape
 from tests.nightly_factory import sheet, usual, write_suite
 from tests.unit.test_machine_set import GOOD as MACHINES
-from tests.unit.test_nightly_power import NAME
+from tests.unit.test_nightly_significance import NAME
 from tests.unit.test_work_reading import Bench, bench
 
 __all__ = ["bench"]  # the fixture
@@ -115,7 +119,7 @@ def test_every_command_prints_an_object_of_its_shape(
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
         howdah("sign", "made", "--key", "key")
     else:
-        answer("sign", {"signatures": []})
+        answer(Sign(signatures=[]))
 
     base = "base"
     howdah("nightly", "suite/suite.yaml", "--list")
@@ -143,13 +147,9 @@ def test_every_command_prints_an_object_of_its_shape(
     machines = tmp_path / "machines.yaml"
     machines.write_text(MACHINES)
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)
-    found = {"first_bad": "0" * 40, "candidates": [], "steps": [], "log": "bisect.log"}
-    answer("bisect", found)
-    answer(
-        "search",
-        {**searched(SearchResult([], 1), "x", "0" * 64).plain(), "directory": "d", "page": "p", "corpus": None},
-    )
-    assert set(ALL_VERSIONS) == SEEN
+    answer(Bisect(first_bad="0" * 40, candidates=[], steps=[], log="bisect.log"))
+    answer(Search.over(searched(SearchResult([], 1), "x", "0" * 64), directory="d", page="p", corpus=None))
+    assert set(SHAPES) == SEEN
 
     rows = {(row["algorithm"], row["flow"], row["metric"]): row for row in said["compare"]["rows"]}
     exit_row = rows["cubic", "flow1", "exit_cwnd_packets"]
@@ -182,7 +182,7 @@ def test_a_number_that_json_lacks_is_null(capsys: pytest.CaptureFixture[str]) ->
     pair = {"metric": "x", "flow": "x", "agrees": True, "difference": float("inf"), "values": [float("nan"), 1.5]}
     point = {**dict.fromkeys(["run", "algorithm", "path"], "x"), "agrees": True, "problems": [], "sides": []}
     whole = {"profile": "x", "engines": [], "planted": [], "format": 1, "agrees": True, "tolerances": {}}
-    answer("validate", {"validation": "x", **whole, "points": [{**point, "measures": [pair]}]})
+    answer(Validate.model_validate({"validation": "x", **whole, "points": [{**point, "measures": [pair]}]}))
     (found,) = json.loads(capsys.readouterr().out)["points"]
     assert found["measures"] == [{**pair, "difference": None, "values": [None, 1.5]}]
 
@@ -201,7 +201,6 @@ def test_a_table_as_text_is_no_result() -> None:
 
 
 def test_the_schema_is_current_and_a_schema() -> None:
-    assert set(SHAPES) == set(ALL_VERSIONS)
     assert reference(["--check"]) == 0, "run make references"
     written = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))
     assert written == json.loads(json.dumps(document()))

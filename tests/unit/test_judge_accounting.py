@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.judge.accounting import Snapshots, accounting_checks
-from howdah.judge.tolerance import VIRTUAL
+from howdah.judge.check import VIRTUAL
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
 from howdah.plan.step import Operation

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from howdah.judge.busy import Idle, excused, idle_of
+from howdah.judge.engine import Idle, excused, idle_of
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, write_json

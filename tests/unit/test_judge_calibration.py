@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.judge.calibration import calibration_checks, whole_nanoseconds
-from howdah.judge.tolerance import REAL, VIRTUAL, Tolerance, tolerance_of
+from howdah.judge.check import REAL, VIRTUAL, Tolerance, tolerance_of
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.record.calibration import CalibrationRecord
 from howdah.record.verdict import Check

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.check import told_of_many
+from howdah.judge.check import VIRTUAL, told_of_many
 from howdah.judge.connections import REFUSED, connection_checks
 from howdah.judge.engine import flow_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.plan.plan import Plan
 from howdah.record.verdict import Check
 from tests.unit import path_factory

@@ -11,7 +11,7 @@ import pytest
 
 from howdah.ingest.source import SourceReport
 from howdah.judge.accounting import Snapshots
-from howdah.judge.coverage import coverage_checks, trace_to_the_end
+from howdah.judge.collection import coverage_checks, trace_to_the_end
 from howdah.measure.sampled import MISSING, Samples
 from howdah.record.verdict import Check
 from tests.unit import path_factory
@@ -72,83 +72,10 @@ def run(tmp_path: Path) -> _Run:
     return _Run(tmp_path)
 
 
-def test_a_whole_run_passes_every_check(run: _Run) -> None:
-    checks = run.checks()
-    assert {check.name for check in checks} == {
-        "qdisc from begin to end",
-        "interface from begin to end",
-        "counter from begin to end",
-        "tcp_info from begin to end",
-        "trace to the end",
-        "ss at begin and end",
-        f"capture {PLACE}",
-        f"capture {PLACE} and interface",
-    }
-    assert all(check.ok for check in checks), run.failed()
-
-
-@pytest.mark.parametrize("name", ["qdisc", "interface", "counter"])
-@pytest.mark.parametrize("change", [{"last_ns": END_NS - 1}, {"first_ns": 300_000_000}, {"last_ns": None}])
-def test_readings_that_miss_the_beginning_or_the_end(run: _Run, name: str, change: dict[str, Any]) -> None:
-    run.report.sources[name].counts |= change
-    assert list(run.failed()) == [f"{name} from begin to end"]
-
-
 def test_a_collector_that_was_off_is_not_missed(run: _Run) -> None:
     off = collecting(run.plan.collect, qdisc_us=None, interface_us=None, tcp_info_us=None, ss=False, pcap=[])
     run.plan = dataclasses.replace(run.plan, collect=off)
     assert [check.name for check in run.checks()] == ["counter from begin to end"]
-
-
-def test_tcp_info_that_stops_early(run: _Run) -> None:
-    run.info = run.read_until(1700)
-    assert list(run.failed()) == ["tcp_info from begin to end"]
-    run.info = make_info([])
-    assert "tcp_info from begin to end" in run.failed()
-
-
-def test_a_trace_that_stops_before_the_acks_do(run: _Run) -> None:
-    run.trace_until_ms = 1890
-    assert list(run.failed()) == ["trace to the end"]
-    assert "flow 1" in run.failed()["trace to the end"]
-    run.trace_until_ms = 30  # no record at all
-    assert list(run.failed()) == ["trace to the end"]
-
-
-def test_acks_of_a_closing_connection_are_not_in_the_trace(run: _Run) -> None:
-    run.trace_until_ms = 1500
-    open_until = run.read_until(2000)
-    open_until["state"][16:] = 4  # FIN_WAIT1
-    run.info = open_until
-    assert run.failed() == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [("ss-end.txt", "# s1 5080000000\n", "ss-end.txt of r1"), ("ss-begin.txt", None, "ss-begin.txt of r1")],
-)
-def test_a_reading_of_ss_that_is_missing(run: _Run, name: str, text: str | None, words: str) -> None:
-    if text is None:
-        (run.raw / name).unlink()
-    else:
-        (run.raw / name).write_text(text)
-    assert words in run.failed()["ss at begin and end"]
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"captured": 5}, "captured 5 of"),
-        ({"in_file": 5}, "5 packets are in the file"),
-        ({"dropped_by_kernel": 3}, "3 were dropped"),
-        ({"dropped_by_interface": 2}, "2 were dropped"),
-        ({"captured": None, "received": None}, "did not say how many"),
-        ({"status": 1}, "status 1"),
-    ],
-)
-def test_a_capture_that_is_not_whole(run: _Run, change: dict[str, Any], words: str) -> None:
-    run.capture |= change
-    assert words in run.failed()[f"capture {PLACE}"]
 
 
 def test_a_capture_that_began_late_or_ended_early(run: _Run) -> None:
@@ -157,13 +84,6 @@ def test_a_capture_that_began_late_or_ended_early(run: _Run) -> None:
     run.capture |= {"captured": packets, "received": packets, "in_file": packets}
     assert list(run.failed()) == [f"capture {PLACE} and interface"]
     assert "does not cover the run" in run.failed()[f"capture {PLACE} and interface"]
-
-
-def test_a_capture_nobody_counted(run: _Run) -> None:
-    run.report.sources["pcap"].counts["captures"] = []
-    assert list(run.failed()) == [f"capture {PLACE}"]
-    del run.report.sources["pcap"]
-    assert list(run.failed()) == [f"capture {PLACE}"]
 
 
 def test_what_else_passes_an_interface_does_not_count_against_a_capture(run: _Run) -> None:

@@ -13,12 +13,12 @@ from howdah.ingest.ns2 import read_links
 from howdah.ingest.run import ingest
 from howdah.judge.accounting import Snapshots, accounting_checks
 from howdah.judge.calibration import calibration_checks
+from howdah.judge.check import VIRTUAL
 from howdah.judge.collection import collection_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.model import packet_checks
 from howdah.judge.run import judge
 from howdah.judge.settings import settings_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Host, Plan, RealTime
 from howdah.plan.step import Operation

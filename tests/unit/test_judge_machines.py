@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from howdah.judge.check import REAL
 from howdah.judge.machines import clock_gain, clock_known, machine_checks, processor, round_trip_checks
-from howdah.judge.tolerance import REAL
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.record.agent import ProcessorRecord
 from howdah.record.calibration import CalibrationRecord

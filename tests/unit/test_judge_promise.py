@@ -6,28 +6,29 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 
-from howdah.judge.limits import limit_checks
-from howdah.judge.promise import (
+from howdah.judge.check import VIRTUAL
+from howdah.judge.limits import (
     RECEIVE_BUFFER,
     SEND_BUFFER,
     has_sack,
     is_set_by_profile,
+    limit_checks,
     receive_window_reason,
     send_buffer_reason,
+    sending_checks,
 )
-from howdah.judge.sending import sending_checks
-from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
+from howdah.measure.trace import FlowTrace
 from howdah.plan.path import Middlebox
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
-from tests.unit.test_judge_limits import held_trace
 from tests.unit.test_measure_limit import RECOVERY, readings
-from tests.unit.trace_factory import make_flow, make_info, make_measured, make_trace
+from tests.unit.trace_factory import MSS, make_flow, make_info, make_measured, make_trace
 from tests.unit.traffic_factory import make_stack
 
 LARGE = 268_435_456  # what every plan has where a profile says nothing
@@ -233,6 +234,43 @@ def test_a_group_is_held_for_the_time_of_all_its_connections() -> None:
         "send buffer flow 4",
     ]
     assert "the connections of api back for 0.0% of its time" in many[2].message, "it has one"
+
+
+def held_trace(windows: list[int], **flow: object) -> FlowTrace:
+    """Each ACK comes a round trip behind the one before and acknowledges a flight that fills the window it finds."""
+    flights = [window // MSS for window in windows]
+    nxt = np.cumsum(flights).tolist()
+    times = [40.0 * (number + 1) for number in range(len(windows))]
+    made = make_flow(size_bytes=None, **flow)
+    return make_trace(
+        times, [0, *nxt[:-1]], nxt, [10_000] * len(nxt), flow=made, stop_ms=times[-1], window_bytes=windows
+    )
+
+
+@pytest.mark.parametrize(
+    ("windows", "flow", "ok", "words"),
+    [
+        ([2**number * 65536 for number in range(8)], {}, True, "it grew later than the sender needed it"),
+        ([65160, *[2_000_000] * 2], {}, True, "in the handshake it is not scaled"),
+        ([65536] * 8, {}, False, "the receiver's buffers are too small"),
+        ([65536] * 8, {"traffic": "program"}, True, "its program sets the receiver's buffer"),
+        # Five of eight round trips at the end are no growth: more than 5 % are to blame on the buffer.
+        ([65536, 131072, 262144, *[524288] * 5], {}, False, "the receiver's buffers are too small"),
+    ],
+)
+def test_only_a_buffer_at_its_maximum_breaks_the_promise(
+    windows: list[int], flow: dict[str, object], ok: bool, words: str
+) -> None:
+    info = make_info([0, 1000], busy_time_us=[0, 1_000_000], rwnd_limited_us=[0, 400_000], sndbuf_limited_us=[0, 0])
+    checks = limit_checks(make_measured([held_trace(windows, **flow)], info=info), VIRTUAL)
+    assert (checks[0].ok, checks[0].measured) == (ok, 0.4)
+    assert words in checks[0].message
+
+
+def test_a_count_that_the_trace_does_not_explain_is_to_blame_on_the_buffer() -> None:
+    info = make_info([0, 1000], busy_time_us=[0, 1_000_000], rwnd_limited_us=[0, 400_000], sndbuf_limited_us=[0, 0])
+    roomy = make_trace([40, 80], [0, 10], [10, 30], [10, 20], window_bytes=[65536, 10**7], flow=make_flow())
+    assert limit_checks(make_measured([roomy], info=info), VIRTUAL)[0].ok is False
 
 
 def test_the_share_that_the_buffer_is_to_blame_for_counts() -> None:

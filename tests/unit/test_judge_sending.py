@@ -7,9 +7,8 @@ import dataclasses
 
 import pytest
 
-from howdah.judge.limits import limit_checks
-from howdah.judge.sending import sending_checks
-from howdah.judge.tolerance import VIRTUAL
+from howdah.judge.check import VIRTUAL
+from howdah.judge.limits import limit_checks, sending_checks
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation

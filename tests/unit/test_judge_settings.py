@@ -90,12 +90,6 @@ def test_a_nic_between_two_machines_has_a_queue_of_the_engines() -> None:
     assert wrong(told, plan(engine="machines")) == {}
 
 
-def test_a_queue_that_is_missing_is_named() -> None:
-    told = agent()
-    told["qdiscs"]["right"]["qdiscs"] = []
-    assert wrong(told) == {"queues": "the queue 1: of right:right-eth1 is missing, the plan says netem"}
-
-
 @pytest.mark.parametrize(
     ("handle", "kind", "several", "ok"),
     [
@@ -123,12 +117,6 @@ def test_a_wire_takes_the_place_of_a_delay_line_between_kernels(
     told = agent()
     told["qdiscs"]["right"]["qdiscs"] = [{"kind": kind, "handle": handle, "dev": "right-eth1"}]
     assert ("queues" not in wrong(told, asked)) is ok
-
-
-def test_a_class_that_an_older_tc_told_is_not_compared() -> None:
-    told = agent()
-    told["qdiscs"]["left"]["classes"] = {"left-eth1": ["class htb 1:1 root rate 1Mbit"]}
-    assert wrong(told, plan(("class", HTB))) == {}
 
 
 def test_hosts_that_tell_nothing_of_themselves_are_not_judged() -> None:

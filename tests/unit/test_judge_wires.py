@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from howdah.ingest.source import IngestReport, SourceReport
-from howdah.judge.qlog import qlog_checks
-from howdah.judge.tolerance import VIRTUAL
-from howdah.judge.wires import wire_checks
+from howdah.judge.check import VIRTUAL
+from howdah.judge.collection import qlog_checks
+from howdah.judge.machines import wire_checks
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Plan
 from howdah.record.verdict import Check

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from howdah.build import archive
+from howdah.build import archive, kernel_package
 from howdah.build import source_package as package
 from howdah.build.archive import Archive, Offer, best_offers, read_suites, release_order, source_lines
 from howdah.build.cache import Cache
+from howdah.build.kernel_package import provide_image
 from howdah.build.kernel_source import find_source, provide_source
 from howdah.build.source_package import UnsupportedKernelError
 from howdah.build.tools import Tools
@@ -179,3 +180,50 @@ def test_nothing_is_trusted_without_the_keys(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(HowdahError, match="keys of Debian's archive") as caught:
         Archive(Cache(tmp_path)).update(tmp_path / "log")
     assert "debian-archive-keyring" in str(caught.value)
+
+
+# Which of Debian's kernel packages is taken. No network: what the suites offer is written here
+
+# A security update has come to the newer suite, and not yet to this machine's.
+_RELEASES = (
+    ("6.12.117+deb12-amd64", "6.12.117-1~deb12u1", "bookworm-security"),
+    ("6.12.115+deb12-amd64", "6.12.115-1~deb12u1", "bookworm-security"),
+    ("6.12.118+deb13-amd64", "6.12.118-1", "trixie-security"),
+)
+_OWN, _NEWER = "linux-image-6.12.117+deb12-amd64", "linux-image-6.12.118+deb13-amd64"
+
+
+class _AskedError(Exception):
+    """Ends the test where a package would be fetched."""
+
+
+def _taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: set[str], *, for_modules: bool) -> str:
+    def asked(_archive: Archive, kind: str, _release: str) -> list[Offer]:
+        return [Offer(f"{kind}-{name}", "6.12", version, suite) for name, version, suite in _RELEASES]
+
+    def parts(_archive: Archive, chosen: Offer) -> list[Offer]:
+        raise _AskedError(chosen.package)
+
+    monkeypatch.setattr(Archive, "stamp", lambda _self: "today")
+    monkeypatch.setattr(kernel_package, "_asked", asked)
+    monkeypatch.setattr(kernel_package, "_usable_suites", lambda: usable)
+    monkeypatch.setattr(kernel_package, "_parts", parts)
+    (tmp_path / "apt").mkdir()
+    with pytest.raises(_AskedError) as chosen:
+        provide_image("6.12", Cache(tmp_path), lambda *_: None, for_modules=for_modules)
+    return str(chosen.value)
+
+
+@pytest.mark.parametrize(
+    ("usable", "for_modules", "package"),
+    [
+        ({"bookworm-security"}, True, _OWN),
+        ({"bookworm-security"}, False, _NEWER),
+        ({"bookworm-security", "trixie-security"}, True, _NEWER),
+        (set(), True, _NEWER),
+    ],
+)
+def test_modules_need_the_newest_kernel_whose_headers_run_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: set[str], for_modules: bool, package: str
+) -> None:
+    assert _taken(tmp_path, monkeypatch, usable, for_modules=for_modules) == package

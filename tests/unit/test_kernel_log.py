@@ -14,9 +14,9 @@ from howdah.agent.keptlog import KeptLog
 from howdah.agent.kernellog import KernelLog
 from howdah.codec import encoded
 from howdah.engine.crash import crash, ill
-from howdah.ingest.kernel_log import ingest_kernel_log
+from howdah.ingest.run import ingest_kernel_log
 from howdah.ingest.source import Context, IngestReport
-from howdah.judge.kernel_log import kernel_log_checks
+from howdah.judge.engine import kernel_log_checks
 from howdah.linux.kernelmessage import KernelMessage, is_alarm, parse
 from howdah.linux.output import Output
 from howdah.place import REPORTS

@@ -190,7 +190,7 @@ def test_partial_entries_of_the_cache_go_unless_they_are_being_built(tmp_path: P
 
 def test_a_guests_directory_goes_unless_its_launcher_lives(tmp_path: Path, gone: int) -> None:
     names = [f"howdah-guest-{gone}-dead", f"howdah-guest-{gone}-locked", f"howdah-guest-{os.getpid()}-young"]
-    for name in names:
+    for name in (*names, "somebody-elses"):
         (tmp_path / name).mkdir()
     locked = os.open(tmp_path / names[1], os.O_RDONLY)
     try:
@@ -199,6 +199,7 @@ def test_a_guests_directory_goes_unless_its_launcher_lives(tmp_path: Path, gone:
     finally:
         os.close(locked)
     assert [path.name for path in sweep(tmp_path)] == [names[1]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [names[2], "somebody-elses"]
 
 
 def test_a_scratch_directory_goes_when_nobody_uses_it(

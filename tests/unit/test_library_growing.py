@@ -16,7 +16,7 @@ from howdah.library import gathered, growing
 from howdah.library.growing import Growing
 from howdah.library.index import FILE
 from howdah.library.result import Types
-from howdah.record import state
+from howdah.record import directory as state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256

@@ -17,7 +17,7 @@ import pytest
 from howdah.build import cache
 from howdah.library import gathered, index
 from howdah.library.index import FILE
-from howdah.record import state
+from howdah.record import directory as state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,8 +46,9 @@ def test_kernels_of_long_paths_fit_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    row = {"kernel": "debian-6.12", "release": "6.12.9", "source": "s" * 40, "directory": f"/{'d' * 60}"}
-    monkeypatch.setattr("howdah.command.listing.built_kernels", lambda: iter([row]))
+    about = {"name": "debian-6.12", "release": "6.12.9", "source": "s" * 40, "image_sha256": "0" * 64}
+    built = SimpleNamespace(**about, options_not_taken=(), directory=f"/{'d' * 60}")
+    monkeypatch.setattr("howdah.command.listing.built_kernels", lambda _cache: iter([built]))
     lines = _listed("kernels", capsys, "--runs", str(tmp_path)).splitlines()
     assert lines[0] == "debian-6.12"
     assert f"  directory: /{'d' * 60}" in lines

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.judge.burst import allowed_losses, burst_checks, bursts
-from howdah.judge.tolerance import VIRTUAL
+from howdah.judge.check import VIRTUAL
+from howdah.judge.loss import allowed_losses, burst_checks, bursts
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline import made
 from howdah.linux.netlink.message import parse_attributes

@@ -94,7 +94,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     image = MachineImage(disk, first, tmp_path / "vmlinux", kernel, "sources", ["ss_pair"], left_out)
     monkeypatch.setattr(life, "provide_machine_kernel", lambda *_: kernel)
     monkeypatch.setattr(life, "provide_machine_image", lambda *_: image)
-    monkeypatch.setattr(life, "why_no_kvm", lambda _: "there is no /dev/kvm")
+    monkeypatch.setattr(life, "tried", lambda *_: "there is no /dev/kvm")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return found
 
@@ -235,7 +235,7 @@ def test_a_machine_set_whose_clock_is_ours_is_left_alone(
     assert {machine.dilation for machine in bring_up(real, directory, file, how(tmp_path)).machines.values()} == {1}
     assert "LD_PRELOAD" not in (directory.path / "machines/a/qemu.command").read_text()
     take_down(directory, lambda *_: None, stop_s=0.1)
-    monkeypatch.setattr(life, "why_no_kvm", lambda _: None)
+    monkeypatch.setattr(life, "tried", lambda *_: None)
     slow = found.model_copy(update={"virtual": found.virtual.model_copy(update={"dilation": 20})})
     for machine in bring_up(slow, directory, file, how(tmp_path / "other")).machines.values():
         assert (machine.dilation, machine.accelerator) == (20, "tcg"), "KVM's clock cannot be dilated"

@@ -15,7 +15,7 @@ import pytest
 from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.engine.machines import slice as machines_slice
 from howdah.engine.machines.placement import Placement, place, runs_kernel
-from howdah.errors import HowdahError, ProfileError
+from howdah.errors import HowdahError
 from howdah.plan.operation import operation
 from howdah.plan.plan import Plan
 from tests.unit.profile_factory import make_one
@@ -140,11 +140,6 @@ def test_a_receiver_is_chosen_by_its_kernel(tmp_path: Path) -> None:
 )
 def test_a_release_is_a_kernels_whole_numbers(release: str, asked: str, is_it: bool) -> None:
     assert runs_kernel(release, asked) is is_it
-
-
-def test_a_machine_is_chosen_in_a_machine_set_only(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="the uml engine has no receiver machine"):
-        make_one(tmp_path, "machines: {receiver: {kernel: debian-6.1}}\n", engine="uml")
 
 
 def test_each_host_of_the_plan_is_made_once_and_its_settings_are_beside_it(tmp_path: Path) -> None:

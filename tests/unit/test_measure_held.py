@@ -11,10 +11,9 @@ import pytest
 
 from howdah.held import HeldBy
 from howdah.measure.capacity import FairCapacity
-from howdah.measure.held import Holding, holding
-from howdah.measure.held_rows import Together, held_most, held_rows, together_rows
+from howdah.measure.held import Holding, Together, held_most, held_rows, holding, together_rows
 from howdah.measure.interval import receive_kinds
-from howdah.measure.restart import Restart, restarts_of, window_cuts
+from howdah.measure.rounds import Restart, restarts_of, window_cuts
 from howdah.measure.row import GroupOf, Sheet
 from howdah.measure.sampled import NEVER, Busy, Samples, busy_of, steady
 from howdah.measure.trace import FlowTrace

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from howdah.measure.capacity import FairCapacity
-from howdah.measure.group import group_rows, initial_window_bytes, is_large, large_rows
-from howdah.measure.jump import jump_rows, spread_rtts
-from howdah.measure.opening import extreme_rows, opening_rows
+from howdah.measure.group import group_rows
+from howdah.measure.opening import extreme_rows, jump_rows, opening_rows, spread_rtts
 from howdah.measure.queue import drop_ratio
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
@@ -97,27 +96,6 @@ def test_flows_without_a_jump_have_no_such_rows() -> None:
     assert jumped([told(50, "exit", "loss")]) == {}
 
 
-def test_only_connections_beyond_the_initial_window_of_rfc_3390_are_large() -> None:
-    assert initial_window_bytes(1448) == 4380
-    assert initial_window_bytes(536) == 4 * 536
-    assert initial_window_bytes(4000) == 8000
-    assert not is_large(make_flow(size_bytes=3 * MSS), MSS)
-    assert is_large(make_flow(size_bytes=4 * MSS), MSS)
-    assert not is_large(make_flow(size_bytes=None), MSS)
-
-
-def test_large_connections_have_quantiles_of_their_own() -> None:
-    sheet = Sheet({})
-    large_rows(sheet, "web", "reno", "measured", [0.2, 0.4, 0.6, 3.0, None], [(10, 0), (30, 0), (20, 6)])
-    rows = rows_of(sheet)
-    assert rows["large_connections"].value == 5
-    assert rows["large_completion_time_median_s"].value == pytest.approx(0.5)
-    assert rows["large_completion_time_p25_s"].value == pytest.approx(0.35)
-    assert rows["large_within_1_s_share"].value == pytest.approx(3 / 5)
-    assert rows["large_retransmission_free_share"].value == pytest.approx(2 / 3)
-    assert rows["large_retransmission_ratio"].value == pytest.approx(0.1)
-
-
 @pytest.mark.parametrize(("done", "tail"), [(19, (None, None)), (20, (19.05, None)), (100, (95.05, 99.01))])
 def test_the_tail_of_a_group_takes_connections_that_lie_beyond_it(
     done: int, tail: tuple[float | None, float | None]
@@ -135,12 +113,6 @@ def test_the_tail_of_a_group_takes_connections_that_lie_beyond_it(
     for name, expected in zip(("p95", "p99"), tail, strict=True):
         row = rows[f"completion_time_{name}_s"]
         assert row.value == (None if expected is None else pytest.approx(expected))
-
-
-def test_a_group_without_large_connections_has_no_such_rows() -> None:
-    sheet = Sheet({})
-    large_rows(sheet, "web", "reno", "measured", [], [])
-    assert sheet.rows == []
 
 
 def queue(sent: list[int], dropped: list[int]) -> Samples:

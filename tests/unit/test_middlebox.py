@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.judge.loss_readings import _without_hop, hidden_by, loss_readings
+from howdah.judge.loss import _without_hop, hidden_by, loss_readings
 from howdah.linux.netlink.discipline.howdah_hop import COUNTERS, MiddleHop
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Plan

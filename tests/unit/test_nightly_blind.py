@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.nightly.cell import CellResult
-from howdah.nightly.junit import junit
+from howdah.nightly.change import CellResult
 from howdah.nightly.night import Night
+from howdah.nightly.output import junit
 from howdah.nightly.power import check_provable, primary_comparisons
-from howdah.nightly.primary import PRIMARY, Measures
 from howdah.nightly.sheet import NightSheet, Origin, Repetition, Value
 from howdah.nightly.significance import (
     ALPHA,
     OTHER_ALPHA,
+    PRIMARY,
     PRIMARY_ALPHA,
+    Measures,
     can_prove,
     comparisons_provable,
     holm,

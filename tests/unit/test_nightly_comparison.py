@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.nightly.cell import CellResult
+from howdah.nightly.change import CellResult
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
-from howdah.nightly.primary import Measures
 from howdah.nightly.sheet import Baseline, NightSheet, Repetition, Value
+from howdah.nightly.significance import Measures
 from tests.nightly_factory import as_stored, changed, night, sheet, usual
 
 NAME = "test-made-debian-6.12"

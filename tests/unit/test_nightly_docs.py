@@ -15,14 +15,20 @@ from ruamel.yaml import YAML
 from howdah.command.main import build_parser
 from howdah.errors import ExitCode
 from howdah.metric import known_metrics
-from howdah.nightly.cell import FAILING, State, label
-from howdah.nightly.change import Outcome
-from howdah.nightly.effect import EFFECTS, is_better_absent, is_left_out
-from howdah.nightly.primary import PRIMARY
-from howdah.nightly.series import METRICS
-from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, comparisons_provable, least_p
-from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
-from tests.guest.planted import COMMITS, PLANTED, PROFILE
+from howdah.nightly.change import FAILING, Outcome, State, label
+from howdah.nightly.output import METRICS
+from howdah.nightly.significance import (
+    ALPHA,
+    EFFECTS,
+    OTHER_ALPHA,
+    PRIMARY,
+    PRIMARY_ALPHA,
+    comparisons_provable,
+    is_better_absent,
+    is_left_out,
+    least_p,
+)
+from howdah.nightly.suite import ItemSection, SuiteSection
 from tests.nightly_factory import night, sheet, usual
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,13 +105,6 @@ def test_the_exit_codes_are_those_of_the_command() -> None:
     assert f"  {ExitCode.NO_BASELINE}    no baseline to compare with\n" in str(build_parser().epilog)
 
 
-def test_the_shipped_suite_is_as_large_as_it_says() -> None:
-    suite = read_suite(ROOT / "profiles" / "suites" / "nightly.yaml")
-    cells = sum(len(slugs_of(one)) for one in suite.series)
-    runs = sum(len(slugs_of(one)) * one.profile.repetitions for one in suite.series)
-    assert f"{cells} cells, {runs} runs" in TEXT
-
-
 def test_the_example_of_a_suite_has_every_field() -> None:
     (example,) = [text for text in _blocks("yaml") if text.startswith("suite:")]
     data = YAML(typ="safe", pure=True).load(example)
@@ -145,16 +144,3 @@ def test_the_commands_are_ones_that_are_understood(text: str) -> None:
     for line in text.splitlines():
         if line.startswith("$ howdah "):
             build_parser().parse_args(shlex.split(line.removeprefix("$ howdah "), comments=True))
-
-
-def test_the_bisection_that_is_quoted_is_that_of_make_planted() -> None:
-    profile = PROFILE.partition("\n")[2]
-    assert profile in TEXT
-    subject = COMMITS[PLANTED][3]
-    (quoted,) = [text for text in _blocks("console") if "is the first bad commit" in text]
-    assert re.search(rf"is the first bad commit\n.*^    {re.escape(subject)}$", quoted, re.MULTILINE | re.DOTALL)
-    tried = re.findall(r"^[0-9a-f]{12} (.*)$", quoted, re.MULTILINE)
-    assert set(tried) <= {each[3] for each in COMMITS}
-    assert subject in tried
-    assert f"\n{len(tried)} revisions tried;" in quoted
-    assert "±" not in quoted, "three repetitions are shown by their least and largest"

@@ -16,9 +16,8 @@ import pytest
 from howdah.command import nightly as command
 from howdah.command.main import main
 from howdah.nightly.change import Comparison, change_text
-from howdah.nightly.junit import ktap
-from howdah.nightly.mail import mail, regression_lines
 from howdah.nightly.night import Night
+from howdah.nightly.output import ktap, mail, regression_lines
 from howdah.nightly.sheet import NightSheet, Value
 from howdah.nightly.work import MadeSheets
 from howdah.record.result import load_experiment

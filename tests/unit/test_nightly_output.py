@@ -13,10 +13,9 @@ import pytest
 
 from howdah.command import nightly as command
 from howdah.command.main import main
-from howdah.nightly.junit import junit
 from howdah.nightly.night import Night
+from howdah.nightly.output import METRICS, families, junit
 from howdah.nightly.page import headline, write_page
-from howdah.nightly.series import METRICS, families
 from howdah.nightly.sheet import Baseline, NightSheet, Value
 from howdah.nightly.work import MadeSheets
 from howdah.publish.openmetrics import openmetrics

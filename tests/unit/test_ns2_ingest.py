@@ -15,9 +15,9 @@ from howdah.engine.ns2.outcome import write_outcome
 from howdah.errors import RunFailedError
 from howdah.ingest.ns2 import read_acks, read_links
 from howdah.ingest.run import ingest, read_report
+from howdah.judge.check import VIRTUAL
 from howdah.judge.model import Links, packet_checks
 from howdah.judge.run import judge
-from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.run import measure
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json

@@ -10,7 +10,6 @@ import pytest
 
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.connection import ConnectedFlow
-from howdah.errors import ProfileError
 from howdah.linux.clock import now_ns
 from howdah.linux.output import Output
 from howdah.plan.text import render
@@ -23,11 +22,6 @@ def test_the_plan_says_who_opens(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "flows:\n  - {opener: receiver}\n")
     assert plan.flows[0].opener == "receiver"
     assert "opened by the receiver" in render(plan)
-
-
-def test_iperf3_cannot_be_opened_by_the_receiver(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="it is the sender that connects"):
-        make_one(tmp_path, "flows:\n  - {opener: receiver}\ntraffic: {source: iperf3, sink: iperf3}\n")
 
 
 class _Here:

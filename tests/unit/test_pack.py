@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -262,9 +262,6 @@ def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp
     allowed = tmp_path / "signers"
     allowed.write_text(f'alice namespaces="howdah" {key.with_suffix(".pub").read_text()}')
     assert main(["verify", str(packed.file), "--allowed-signers", str(allowed)]) == 0
-
-
-Change = Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]
 
 
 BAD = {

@@ -251,11 +251,6 @@ def test_what_gred_cannot_be(tmp_path: Path) -> None:
         assert words in error(tmp_path, "", [*MARKED, *more]).what
 
 
-def test_thresholds_of_red_are_in_order(tmp_path: Path) -> None:
-    found = error(tmp_path, "", ["path.queue={kind: red, least: 50 packets, most: 20 packets}"])
-    assert "least < most <= buffer" in found.what
-
-
 HOPS = "path.hops=[{rate: 30 Mbit/s, place: before}, {rate: 25 Mbit/s, queue: codel, buffer: 40 packets}]"
 
 

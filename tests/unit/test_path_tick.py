@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from howdah.errors import ProfileError
-from howdah.judge.tick import releases_before_their_tick, tick_checks
+from howdah.judge.during import releases_before_their_tick, tick_checks
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.compile import compile_plan
@@ -69,13 +68,6 @@ def test_other_changes_leave_the_tick_as_it_is(tmp_path: Path) -> None:
     assert changed
     assert all("tick_us" not in event.arguments["options"] for event in changed)
     assert len(ticks(plan)) == 4
-
-
-def test_in_real_time_a_tick_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "ticks.yaml"
-    file.write_text(PROFILE)
-    with pytest.raises(ProfileError, match="not exact to a tick"):
-        compile_plan(load(file).cells()[0], engine="host")
 
 
 @pytest.mark.parametrize("tick_us", [0, 10_000])

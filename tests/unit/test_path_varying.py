@@ -64,8 +64,6 @@ def test_a_delay_that_falls_keeps_order_and_may_be_shorter_than_the_paths(tmp_pa
     assert plan.path.least_added_us == -15_000
     (line,) = [item for item in plan.operations if item.op == "qdisc" and item.arguments["interface"] == "right-eth1"]
     assert line.arguments["options"]["rate_bits_per_second"] == 100_000_000_000
-    short = error(tmp_path, ["path.schedule=[{at: 1 s, forward_delay: 5 ms}]", "flows=[{rtt: 10 ms}]"])
-    assert "takes more from the delay towards r1 than there is" in short.what
 
 
 def test_an_outage_silences_both_directions_and_then_the_loss_is_what_it_was(tmp_path: Path) -> None:

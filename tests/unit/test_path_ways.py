@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.judge.check import VIRTUAL
 from howdah.judge.jitter import _distribution, _order
 from howdah.judge.room import room_check
-from howdah.judge.tolerance import VIRTUAL
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline import made
 from howdah.linux.netlink.message import parse_attributes

@@ -82,10 +82,9 @@ def test_seeds_of_different_purposes_are_independent() -> None:
     assert derived_seed(1, "x") == derived_seed(1, "x")
 
 
-@pytest.mark.parametrize("jitter", ["9223372036854775.807 s", "9000000000000 rtt"])
-def test_a_jitter_of_more_than_a_day_is_refused_at_its_line(tmp_path: Path, jitter: str) -> None:
+def test_a_jitter_of_more_than_a_day_is_refused_at_its_line(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="jitter of at most one day") as refused:
-        make_plans(tmp_path, f"repetitions: 2\nperturbation: {{jitter: {jitter}}}\n")
+        make_plans(tmp_path, "repetitions: 2\nperturbation: {jitter: 9000000000000 rtt}\n")
     assert str(refused.value.where).rpartition(":")[2].isdigit()
 
 

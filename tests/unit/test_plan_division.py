@@ -111,23 +111,8 @@ def test_flows_may_have_receivers_of_other_kernels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rest", "path", "said"),
     [
-        ("split: true\nengine: vm", "", "the vm engine runs one kernel"),
-        ("split: true", ", reorder: {share: 1 %}", "overtake"),
-        ("split: true\nflows: [{rtt: 15 ms}]", "", "the delay towards r1 is 7.5 ms at its shortest"),
         ("split: true", ", schedule: [{at: 1 s, rtt: 10 ms}]", "is 5 ms at its shortest"),
-        (
-            "flows: [{}, {receiver_kernel: debian-6.1}]",
-            ", reverse_rate: 5 Mbit/s",
-            "cannot share the bottleneck of the way back",
-        ),
         ("split: true\ntraffic: {source: iperf3, sink: iperf3}", "", "the ends of iperf3 must be in one kernel"),
-        ("split: true\ncollect: {cpu: true}", "", "processor time by function is kept of one kernel"),
-        ("split: true\ncollect: {pcap: ['right:right-eth1']}", "", "passes in several kernels"),
-        (
-            "flows: [{receiver: r1}, {receiver: r1, receiver_kernel: debian-6.1}]",
-            "",
-            "share r1, which has one kernel",
-        ),
     ],
 )
 def test_what_cannot_be_cut_apart_is_refused(tmp_path: Path, rest: str, path: str, said: str) -> None:

@@ -118,6 +118,9 @@ def test_plain_names_are_names(plan: Plan) -> None:
     check_names(plan)
 
 
+_FURTHER = ("/tmp/victim", "a/b", "a\nb", "a\\b", "\x1b[2J", "x" * 300)
+
+
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
@@ -129,8 +132,10 @@ def test_plain_names_are_names(plan: Plan) -> None:
         (program(file("...")), "'...' is not the name of a program's file"),
         (program(file("")), "'' is not the name of a program's file"),
         (program(file("../a")), "'../a' is not the name of a program's file"),
+        *((program(file(each)), f"{each!r} is not the name of a program's file") for each in _FURTHER),
         (program(file(" a")), "' a' is not the name of a program's file"),
         (program(file(), server=[file("/b")]), "'/b' is not the name of a program's file"),
+        (program(file(sha256="")), "the program's file 'a' has no digest"),
         (program(file(sha256="0" * 63)), "the program's file 'a' has no digest"),
         (program(file(sha256="0" * 65)), "the program's file 'a' has no digest"),
         (program(file(sha256="G" * 64)), "the program's file 'a' has no digest"),

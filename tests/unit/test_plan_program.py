@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and QUIC stacks as traffic: what the plan has of them, and what is refused where it is written."""
+"""Who sends: programs, QUIC stacks and ``cross_check:`` in the plan, and what is refused where written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from howdah.build.guest_tree import further_packages
 from howdah.engine.share import stage_programs
 from howdah.errors import ProfileError, RunFailedError
 from howdah.plan.plan import Plan
+from howdah.profile import load
 from howdah.record.directory import RunDirectory
+from howdah.work.compiled import compile_plans
 from tests.unit.profile_factory import make_one
 
 PAIR = "client: {command: [curl, '{server_address}:{port}']}, server: {command: [nginx]}"
@@ -93,25 +95,7 @@ def test_quic_off_is_the_plan_without_it(tmp_path: Path) -> None:
         (f"traffic:\n  {{{PAIR}, source: python}}\n", "source cannot be combined with client and server", 8),
         ("traffic:\n  sends: server\n", "sends is of client and server", 8),
         ("traffic:\n  quic: picoquic\n", "ngtcp2", 8),
-        (
-            "traffic:\n  server: {command: [nginx]}\n  client: {command: [curl, '{bytess}']}\n",
-            "there is no placeholder {bytess}",
-            9,
-        ),
-        (
-            "traffic:\n  server: {command: [nginx]}\n  client: {command: [curl, '{bytes}']}\n",
-            "{bytes} is the size of the flow, which has none",
-            9,
-        ),
-        (
-            "traffic:\n  server: {command: [nginx]}\n  client:\n    command: [curl]\n    files: [gone.py]\n",
-            "there is no file",
-            11,
-        ),
         ("traffic:\n  server: {command: [nginx]}\n  client: {command: [./gone]}\n", "there is no file", 9),
-        ("traffic: {quic: aioquic}\nalgorithm: hystart-plus-plus\n", "does not run the QUIC stack aioquic with", 8),
-        (f"traffic: {{{PAIR}}}\nengine: vm\n", "programs as traffic need howdah's own guest, in virtual time", 7),
-        (f"traffic: {{{PAIR}}}\nsplit: true\n", "the ends of programs must be in one kernel", 7),
         (
             f"topology: {{pairs: 1}}\nflows:\n  - traffic: {{{PAIR}, ports: [5002]}}\n  - {{}}\n",
             "would both use port 5002 of r1",
@@ -139,3 +123,56 @@ def test_a_guest_has_memory_for_the_log_that_a_stack_holds(tmp_path: Path) -> No
     )
     packets = 50_000_000 * 5 // (8 * held.path.frame_bytes)
     assert held.guest_memory_bytes - written.guest_memory_bytes == pytest.approx(4096 * packets, abs=16 << 20)
+
+
+TEXT = """\
+howdah: 1
+name: checked
+path: {rate: 20 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: [reno, cubic]
+duration: 2 s
+repetitions: 2
+cross_check: {traffic: iperf3, algorithm: ALGORITHM}
+"""
+
+
+def _write(folder: Path, algorithm: str) -> Path:
+    file = folder / "checked.yaml"
+    file.write_text(TEXT.replace("ALGORITHM", algorithm))
+    return file
+
+
+def test_one_more_run_with_the_same_path(tmp_path: Path) -> None:
+    plans = compile_plans(load(_write(tmp_path, "cubic")))
+    assert [plan.run for plan in plans] == ["reno-r0", "reno-r1", "cubic-r0", "cubic-r1", "cubic-iperf3-r0"]
+    checked, check = plans[2], plans[4]
+    assert {flow.traffic for flow in check.flows} == {flow.sink for flow in check.flows} == {"iperf3"}
+    assert check.path == checked.path
+    assert check.operations == checked.operations
+    assert check.axes == {**checked.axes, "traffic": "iperf3"}
+
+
+def test_an_algorithm_that_no_run_has(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="cross_check names bbr") as caught:
+        load(_write(tmp_path, "bbr"))
+    assert caught.value.where is not None
+    assert caught.value.where.endswith("checked.yaml:7")
+
+
+@pytest.mark.parametrize(
+    ("asked", "engine", "ends"),
+    [
+        ("{}", "uml", ("kernel", "kernel")),
+        ("{}", "host", ("iperf3", "iperf3")),
+        ("{source: python}", "uml", ("python", "kernel")),
+        ("{source: python}", "host", ("python", "python")),
+        ("{sink: iperf3}", "uml", ("iperf3", "iperf3")),
+    ],
+)
+def test_traffic_that_is_not_named_suits_the_engine(
+    tmp_path: Path, asked: str, engine: str, ends: tuple[str, str]
+) -> None:
+    file = tmp_path / "ends.yaml"
+    file.write_text(TEXT.replace("cross_check: {traffic: iperf3, algorithm: ALGORITHM}", f"traffic: {asked}"))
+    flow = compile_plans(load(file), engine=engine)[0].flows[0]
+    assert (flow.traffic, flow.sink) == ends

@@ -14,9 +14,9 @@ import pytest
 from howdah.agent.calibration.policer import described
 from howdah.codec import encoded
 from howdah.errors import ProfileError
+from howdah.judge.check import tolerance_of
 from howdah.judge.policer import bucket_check, train_checks
 from howdah.judge.settings import settings_checks
-from howdah.judge.tolerance import tolerance_of
 from howdah.linux.netlink.message import parse_attributes
 from howdah.linux.netlink.police import parse_policer, police_request
 from howdah.measure.sampled import Samples

@@ -18,14 +18,14 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
 from howdah.compact import compact_json
-from howdah.nightly.series import families
-from howdah.publish import finished
+from howdah.nightly.output import families
+from howdah.publish import scrape as finished
 from howdah.publish.blocks import SAMPLES
-from howdah.publish.board import boards
-from howdah.publish.finished import RESULTS_JOB, Finished
+from howdah.publish.board import GRAFANA_FILE, boards, grafana
+from howdah.publish.metric import RESULTS_JOB
 from howdah.publish.openmetrics import openmetrics
-from howdah.publish.query import Client
-from howdah.publish.scrape import RULES
+from howdah.publish.scrape import RULES, Finished
+from howdah.publish.server import Client
 from howdah.record.result import load_experiment
 from tests.boards import answer, queries, served
 from tests.experiment_factory import Scenario, make_experiment
@@ -67,22 +67,24 @@ def test_grafanas_schema_knows_every_field_of_a_dashboard(file: Path) -> None:
     assert sorted(_lost(wrong, _read_by_grafana(wrong))) == [".colour", ".panels[0].fieldConfigs"]
 
 
-def test_the_files_are_those_that_the_boards_make() -> None:
-    for board in boards():
-        assert board.file.read_text(encoding="utf-8") == compact_json(board.grafana()), (
-            "run: python -m howdah.publish.board"
-        )
+ALL = [*((board.file, board.grafana()) for board in boards()), (GRAFANA_FILE, grafana())]
 
 
-def test_panels_do_not_overlap() -> None:
-    for board in boards():
-        taken: set[tuple[int, int]] = set()
-        for panel in board.grafana()["panels"]:
-            place = panel["gridPos"]
-            cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
-            assert not cells & taken
-            assert max(x for x, _y in cells) < 24
-            taken |= cells
+@pytest.mark.parametrize(("file", "made"), ALL, ids=[file.stem for file, _ in ALL])
+def test_a_file_is_the_one_that_its_board_makes(file: Path, made: dict[str, Any]) -> None:
+    assert file.read_text(encoding="utf-8") == compact_json(made), "run python -m howdah.publish.board or .dashboard"
+
+
+@pytest.mark.parametrize("made", [made for _, made in ALL], ids=[file.stem for file, _ in ALL])
+def test_panels_do_not_overlap(made: dict[str, Any]) -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in made["panels"]:
+        place = panel["gridPos"]
+        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        assert not cells & taken
+        assert max(x for x, _y in cells) < 24
+        taken |= cells
+    assert len({panel["id"] for panel in made["panels"]}) == len(made["panels"])
 
 
 def _make_night(runs: Path, directory: Path) -> None:

@@ -15,9 +15,8 @@ from howdah.ingest.run import ingest
 from howdah.measure.run import measure
 from howdah.publish.acktrace import AckTrace
 from howdah.publish.live_state import FILE, LiveState, Transfers, group_transfers
-from howdah.publish.phase import PHASES, held_experiments, position
+from howdah.publish.phase import PHASES, Queues, held_experiments, position
 from howdah.publish.underway import Watch
-from howdah.publish.waiting import Queues
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.metrics import MetricRow

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples of tables: which instant sees which record."""
+"""Samples of tables, runs as OpenMetrics text, and names of metrics that the documentation lists."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from howdah.publish.metric import INFO, PATH, SERIES, MetricSamples
+from howdah.publish.openmetrics import families, openmetrics, run_labels, start_ms, summary_metric
+from howdah.publish.server import matchers
 from howdah.record.delivery import carried_bytes
-from howdah.record.result import Run, load_experiment
+from howdah.record.result import Experiment, Run, load_experiment
 from howdah.record.sample import Float64, Series, _groups, sample_run, step_ms
 from howdah.record.schema import TABLES
 from tests.experiment_factory import Scenario, make_experiment
+from tests.prometheus_fixture import exposition, prometheus_or_skip
 
 MSS = 1448
 CAPACITY = Scenario().rate_bits_per_second * MSS / 1514 / 8000  # bytes in a millisecond
@@ -221,3 +227,147 @@ def test_an_unlimited_pacing_rate_is_no_value(run: Run) -> None:
     replace_table(run, "tcp_info", rows)
     (pacing,) = series(run, "howdah_flow_pacing_rate_bytes_per_second")
     assert (pacing.time_ms.tolist(), pacing.value.tolist()) == ([100], [1_000_000])
+
+
+_SAMPLE = re.compile(r"^(?P<name>[a-z0-9_]+)\{(?P<labels>.*)\} (?P<value>\S+) (?P<time>\d+\.\d{3})$")
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    scenario = Scenario(duration_s=3.0, second_flow_s=1.0, invalid=(("reno", 1),), failed=(("cubic", 1),))
+    return load_experiment(make_experiment(tmp_path_factory.mktemp("runs"), scenario))
+
+
+def test_every_line_is_a_comment_or_a_sample_and_the_end_is_marked(experiment: Experiment) -> None:
+    lines = "".join(openmetrics(families(experiment.runs))).splitlines()
+    assert lines[-1] == "# EOF"
+    for line in lines[:-1]:
+        assert line.startswith(("# HELP ", "# TYPE ", "# UNIT ")) or _SAMPLE.match(line), line
+
+
+def test_times_are_host_start_plus_virtual_offset(experiment: Experiment) -> None:
+    run = experiment.runs[0]
+    assert run.plan is not None
+    found = {metric.name: samples for metric, samples in families([run]).items()}
+    cwnd = next(s for s in found["howdah_flow_cwnd_packets"] if s.labels["flow"] == "flow2")
+    assert cwnd.labels["number"] == "2"
+    start = start_ms(run)
+    assert start == 1_748_779_200_000
+    assert cwnd.time_ms[0] >= start + 1000 + run.plan.path.rtt_us / 1000
+    assert cwnd.time_ms[-1] <= start + 3000
+    assert {b - a for a, b in zip(cwnd.time_ms, cwnd.time_ms[1:], strict=False)} == {10}
+
+
+def test_label_sets_are_unique_and_hold_no_addresses_or_ports(experiment: Experiment) -> None:
+    for metric, samples in families(experiment.runs).items():
+        sets = [tuple(sorted(each.labels.items())) for each in samples]
+        assert len(sets) == len(set(sets)), metric.name
+        for each in samples:
+            assert not {"address", "port", "saddr", "daddr", "sport", "dport"} & set(each.labels)
+            assert not any(value.startswith("10.") for value in each.labels.values())
+            assert len(each.labels) <= 13
+
+
+def test_the_name_of_a_run_is_a_label_of_summaries_only(experiment: Experiment) -> None:
+    for metric, samples in families(experiment.runs).items():
+        single = all(len(each.time_ms) == 1 for each in samples)
+        assert all(("run" in each.labels) == single for each in samples), metric.name
+
+
+def test_a_failed_run_is_published_with_its_status_and_nothing_else(experiment: Experiment) -> None:
+    failed = next(run for run in experiment.runs if run.status == "failed")
+    found = families([failed])
+    (info,) = (samples for metric, samples in found.items() if metric.name == "howdah_run_info")
+    assert info[0].labels["verdict"] == "failed"
+    assert not any(metric.name.startswith("howdah_flow_") for metric in found)
+
+
+def test_hostile_label_values_are_escaped() -> None:
+    metric = next(iter(families([]) or {}), None)
+    assert metric is None
+    from howdah.publish.metric import INFO
+
+    nasty = 'a"b\\c\nd} 1 2\n# EOF'
+    text = "".join(openmetrics({INFO[0]: [MetricSamples({"run": nasty}, [0], [1.0])]}))
+    assert 'run="a\\"b\\\\c\\nd} 1 2\\n# EOF"' in text
+    assert text.count("\n# EOF") == 1
+
+
+def test_sweep_points_tell_runs_apart(tmp_path: Path) -> None:
+    axes = ({"path.rate": 10_000_000}, {"path.rate": 20_000_000})
+    scenario = Scenario(algorithms=("reno",), repetitions=1, duration_s=1.0, flows=1, axes=axes)
+    runs = load_experiment(make_experiment(tmp_path, scenario)).runs
+    assert [run_labels(run)["point"] for run in runs] == ["path.rate=10000000", "path.rate=20000000"]
+
+
+def test_promtool_finds_nothing_wrong_with_the_names(experiment: Experiment) -> None:
+    prometheus = prometheus_or_skip()
+    text = "".join(exposition(families(experiment.runs)))
+    done = subprocess.run(
+        [str(prometheus.promtool), "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("measure", "unit", "name", "factor"),
+    [
+        ("exit_time_s", "s", "howdah_exit_time_seconds", 1.0),
+        ("exit_cwnd_packets", "packets", "howdah_exit_cwnd_packets", 1.0),
+        ("exit_cwnd_bdp", "ratio", "howdah_exit_cwnd_bdp_ratio", 1.0),
+        ("min_rtt_us", "us", "howdah_min_rtt_seconds", 1e-6),
+        ("goodput_bits_per_second", "bit/s", "howdah_goodput_bytes_per_second", 0.125),
+        ("utilisation", "ratio", "howdah_utilisation_ratio", 1.0),
+        ("queue_peak_bytes", "bytes", "howdah_queue_peak_bytes", 1.0),
+        ("time_to_90_percent_s", "s", "howdah_time_to_90_percent_seconds", 1.0),
+        ('bad" name{}_count', "", "howdah_bad_name_count_value", 1.0),
+    ],
+)
+def test_measures_become_metrics_in_base_units(measure: str, unit: str, name: str, factor: float) -> None:
+    metric, found = summary_metric(measure, unit)
+    assert (metric.name, found) == (name, factor)
+
+
+def test_families_drop_the_suffix_that_openmetrics_adds() -> None:
+    by_name = {metric.name: metric for metric in (*SERIES, *INFO)}
+    assert by_name["howdah_flow_acked_bytes_total"].family == "howdah_flow_acked_bytes"
+    assert by_name["howdah_run_info"].family == "howdah_run"
+    assert by_name["howdah_flow_cwnd_packets"].family == "howdah_flow_cwnd_packets"
+
+
+def test_counters_and_facts_are_named_so() -> None:
+    for metric in (*SERIES, *PATH, *INFO):
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        assert metric.name.endswith("_info") == (metric.kind == "info")
+
+
+def test_documentation_lists_every_metric_with_kind_and_help() -> None:
+    text = (ROOT / "docs" / "prometheus.md").read_text(encoding="utf-8")
+    for metric in (*SERIES, *PATH, *INFO):
+        assert f"| `{metric.name}` | {metric.kind} | {metric.help} |" in text
+
+
+@pytest.mark.parametrize(
+    ("unit", "name", "factor"),
+    [
+        ("us", "howdah_exit_quantity_seconds", 1e-6),
+        ("packets", "howdah_exit_quantity_packets", 1.0),
+        ("bit/s", "howdah_exit_quantity_bytes_per_second", 1 / 8),
+        ("ratio", "howdah_exit_quantity_ratio", 1.0),
+        ("rounds", "howdah_exit_quantity_rounds", 1.0),
+    ],
+)
+def test_a_measure_whose_unit_is_that_of_its_row_has_it_in_its_name(unit: str, name: str, factor: float) -> None:
+    metric, found = summary_metric("exit_quantity", unit)
+    assert (metric.name, found) == (name, factor)
+    assert metric.help.startswith("The number that decided")
+
+
+def test_a_label_of_any_text_is_one_string_in_a_query() -> None:
+    """PromQL's strings follow Go's: a backslash before a quote, a backslash and instead of a line's end."""
+    labels = {"profile": 'a "b"', "algorithm": "back\\slash", "note": "two\nlines", "both": '\\"'}
+    expected = r'algorithm="back\\slash",both="\\\"",note="two\nlines",profile="a \"b\""'
+    assert matchers(labels) == expected

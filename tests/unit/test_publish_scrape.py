@@ -18,17 +18,15 @@ from ruamel.yaml import YAML
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.dashboard import GRAFANA_FILE, LIVE_JOB, WINDOW, DashboardPanel, grafana, grafana_text, panels
+from howdah.publish.board import GRAFANA_FILE, WINDOW, DashboardPanel, grafana, panels
 from howdah.publish.endpoint import endpoint
-from howdah.publish.exporter import Exporter
-from howdah.publish.machine import LiveMachine
-from howdah.publish.metric import PublishedMetric
-from howdah.publish.openmetrics import Families, MetricSamples, end_ms
+from howdah.publish.exporter import Exporter, LiveMachine
+from howdah.publish.metric import LIVE_JOB, Families, MetricSamples, PublishedMetric
+from howdah.publish.openmetrics import end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
-from howdah.publish.query import Client, Value, matchers
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.scrape import fetch as fetch_node_exporter
-from howdah.publish.server import Server, running
+from howdah.publish.server import Client, Server, Value, matchers, running
 from howdah.publish.sweep import SweepNumbers
 from howdah.record.result import load_experiment
 from tests.boards import queries
@@ -110,7 +108,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     with (
         endpoint(lambda: EXTRA) as other,
         Exporter("127.0.0.1", 0, LiveMachine("here")) as exporter,
-        scrape(runs, parent, (other.address, "{}:{}".format(*exporter.place)), said.append) as live,
+        scrape(runs, parent, (other.address, exporter.address), said.append) as live,
         running(prometheus, data, live=live) as server,
     ):
         growing.start()
@@ -163,10 +161,6 @@ def test_every_query_of_grafanas_dashboard_is_answered(seen: Seen, number: int) 
     if "experiment" in query:
         other = query.replace('experiment=~".*"', 'experiment=~"another"')
         assert seen.client.instant(other, _now_ms()) == []
-
-
-def _final(found: list[Value]) -> bool:
-    return bool(found) and found[0].value > 700_000
 
 
 def test_scraped_values_are_those_of_the_files(seen: Seen) -> None:
@@ -226,17 +220,6 @@ def test_the_server_shows_the_page(seen: Seen) -> None:
     (settings,) = re.findall(r'id="settings">(.*?)</script>', text)
     assert [panel["id"] for panel in json.loads(settings)["panels"]] == _NAMES
     assert "http://" not in text.replace("http://www.w3.org", "")
-
-
-def test_grafanas_file_is_the_one_that_the_panels_make() -> None:
-    assert GRAFANA_FILE.read_text(encoding="utf-8") == grafana_text(), "run: python -m howdah.publish.dashboard"
-
-
-def test_grafanas_panels_do_not_overlap_and_use_its_units() -> None:
-    places = [panel["gridPos"] for panel in grafana()["panels"]]
-    assert len({(place["x"], place["y"]) for place in places}) == len(places) == len(_NAMES)
-    assert all(place["x"] + place["w"] <= 24 for place in places)
-    assert len({panel["id"] for panel in grafana()["panels"]}) == len(places)
 
 
 def test_the_files_that_provision_grafana_name_what_is_there() -> None:

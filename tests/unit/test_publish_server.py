@@ -19,9 +19,8 @@ from howdah.errors import HowdahError
 from howdah.publish.blocks import blocks_in, build_experiment, build_night, link_blocks
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
-from howdah.publish.query import Client, matchers
 from howdah.publish.serve import Importer, serve
-from howdah.publish.server import require_port, running, start
+from howdah.publish.server import Client, matchers, require_port, running, start
 from howdah.record.result import Experiment, load_experiment
 from howdah.record.sample import sample_run
 from tests.experiment_factory import Scenario, make_experiment
@@ -78,7 +77,8 @@ def test_the_examples_of_the_documentation_have_answers(
     data.mkdir()
     link_blocks(build_experiment(experiment, prometheus), data)
     text = (Path(__file__).resolve().parents[2] / "docs" / "prometheus.md").read_text(encoding="utf-8")
-    examples = re.findall(r"```\n(.*?)```", text.split("## Examples")[1], re.S)
+    (block,) = re.findall(r"```\n(.*?)```", text.partition("## Examples")[2].partition("\n## ")[0], re.S)
+    examples = re.split(r"^#.*\n", block, flags=re.MULTILINE)[1:]
     assert len(examples) == 4
     last = max(end_ms(run) for run in experiment.runs)
     with running(prometheus, data) as server:

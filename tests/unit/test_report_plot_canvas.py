@@ -8,6 +8,7 @@ import re
 import pytest
 
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Size
+from howdah.report.plot.model import PlotAxis
 from howdah.report.plot.scale import Tick
 
 _LETTER = 6.2  # pixels of an average letter in these sizes, as Chromium draws it
@@ -18,8 +19,8 @@ Text = tuple[float, float, str, str, str]
 
 
 def texts(size: Size, titles: tuple[str, str], marks: list[Tick] | None = None) -> list[Text]:
-    canvas = Canvas(size, (0.0, 185.344, False), (0.0, 100.0, False), titles)
-    canvas.ground(marks)
+    canvas = Canvas(size, PlotAxis(titles[0], (0.0, 185.344), ticks=marks), PlotAxis(titles[1], (0.0, 100.0)))
+    canvas.ground()
     found = _TEXT.findall("".join(canvas.parts))
     return [(float(x), float(y), anchor, css, content) for x, y, anchor, css, content in found]
 
@@ -54,6 +55,6 @@ def test_a_long_title_has_lines_of_its_own() -> None:
 
 def test_a_title_that_fits_has_one_line_where_it_always_was() -> None:
     assert [each[:2] for each in texts(NARROW, ("time (s)", "cwnd")) if each[3] == "label"][1] == (4.0, 12.0)
-    plain, long = (Canvas(NARROW, (0.0, 1.0, False), (0.0, 1.0, False), ("time", title)) for title in ("cwnd", _LONG))
+    plain, long = (Canvas(NARROW, PlotAxis("time"), PlotAxis(title)) for title in ("cwnd", _LONG))
     assert (plain.top, plain.bottom) == (28.0, NARROW.height - 46.0)
     assert long.top > plain.top

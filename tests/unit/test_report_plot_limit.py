@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from howdah.profile.figure import FigureSection
+from howdah.report.plot.canvas import WIDE
 from howdah.report.plot.style import styles
+from howdah.report.plot.svg import panel_svg
 from howdah.report.plot.timeline import TimelineCurve, TimeLines, draw_time
 
 BDP, FULL = 100.0, 200.0
@@ -32,7 +34,8 @@ def curve(value: np.ndarray, limits: dict[str, float]) -> TimelineCurve:
 def drawing(values: list[np.ndarray], limits: dict[str, float]) -> str:
     figure = FigureSection.model_validate({"id": "a", "title": "A", "kind": "time", "series": ["cwnd"]})
     traces = [curve(value, limits) for value in values]
-    return draw_time(figure, TimeLines([("", ["cwnd"], traces)], (0.0, 10.0), [0], [])).panels[0].drawings[0]
+    (panel,) = draw_time(figure, TimeLines([("", ["cwnd"], traces)], (0.0, 10.0), [0], [])).panels
+    return panel_svg(panel, WIDE, "A")
 
 
 def names_of(html: str) -> dict[str, tuple[float, float, float, float]]:

@@ -10,10 +10,10 @@ import pytest
 
 from howdah.command.main import main
 from howdah.profile import load
+from howdah.record.digest import has_data, keeps_data, remove_data
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import load_experiment
-from howdah.record.retention import has_data, keeps_data, remove_data
 from howdah.report.build import report
 from howdah.report.figure import drawn_runs
 from howdah.work.experiment import ExperimentDirectory, PlannedRun

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from howdah.profile.figure import SeriesName
-from howdah.publish.dashboard import panels
+from howdah.publish.board import panels
 from howdah.publish.metric import SERIES
 from howdah.record.sample import Series
 from howdah.report.drawn import FIGURES

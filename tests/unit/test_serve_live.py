@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from howdah.command.main import main
-from howdah.publish.query import Client, Value
-from howdah.publish.server import free_port
+from howdah.publish.server import Client, Value, free_port
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.work.stage import refresh
 from tests.prometheus_fixture import prometheus_or_skip

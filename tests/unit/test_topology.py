@@ -216,11 +216,6 @@ def test_topologies_that_cannot_be_planned(tmp_path: Path, change: tuple[str, st
     assert caught.value.where.startswith(f"{tmp_path / 'small.yaml'}:7")
 
 
-def test_a_topology_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="there is no topology file"):
-        make_one(tmp_path, "topology: {file: missing.py, class: X}\n")
-
-
 def test_too_many_pairs_are_refused_by_the_topology() -> None:
     with pytest.raises(ProfileError, match="a dumbbell has 1 to 200 pairs, not 201"):
         load_topo("dumbbell", None, None, {"pairs": 201})

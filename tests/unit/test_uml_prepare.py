@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be made ready for one cell of a sweep on the uml engine costs that cell's runs, and no other."""
+"""The uml engine: what cannot be made ready, how a kernel is started, and a run whose time stands still."""
 
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from howdah.build.cache import Cache
-from howdah.build.guest_tree import further_packages
+from howdah.build.cache import Cache, file_sha256
+from howdah.build.guest_tree import GuestTree, further_packages, image_of_tree, needed_glibc, with_loader
+from howdah.build.modules import ModuleSet
+from howdah.build.tools import Tools, build_tools
 from howdah.engine import registry
+from howdah.engine.engine_bundle import EngineBundle
 from howdah.engine.registry import keep, kept
 from howdah.engine.uml import engine as engine_module
+from howdah.engine.uml.build import Built
 from howdah.engine.uml.engine import UmlEngine
+from howdah.engine.uml.sent import add_part
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
+from howdah.work import worker
+from howdah.work.worker import Patience
 from tests.unit.profile_factory import make_plans
 
 NO_TREE = HowdahError("this is not a Linux source tree: it has no Makefile", where="linux")
@@ -171,3 +179,114 @@ def test_runs_are_made_with_the_engine_that_was_prepared_last(
     keep("uml", engine)
     assert kept("uml") is engine
     assert kept("ns2") is None
+
+
+def _tree(version: str) -> GuestTree:
+    return GuestTree(Path("/tree"), "key", "sha", {"libc6": version} if version else {}, {})
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
+    return build_tools(Cache(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("program")
+    (place / "hello.c").write_text('#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n')
+    subprocess.run(["gcc", "-no-pie", "-o", str(place / "hello"), str(place / "hello.c")], check=True)
+    return place / "hello"
+
+
+def test_the_program_is_the_same_but_for_its_loader(program: Path, tmp_path: Path) -> None:
+    content = program.read_bytes()
+    changed = with_loader(content, "./ld.so")
+    assert changed is not None
+    assert len(changed) == len(content)
+    assert sum(one != other for one, other in zip(content, changed, strict=True)) <= 27
+    (tmp_path / "hello").write_bytes(changed)
+    (tmp_path / "hello").chmod(0o755)
+    with pytest.raises(FileNotFoundError):
+        subprocess.run([str(tmp_path / "hello")], check=True, cwd=tmp_path)
+    loader = next(word for word in _said("ldd", str(program)).split() if word.startswith("/lib") and "ld-linux" in word)
+    (tmp_path / "ld.so").symlink_to(loader)
+    assert subprocess.run([str(tmp_path / "hello")], check=True, cwd=tmp_path, capture_output=True).stdout == b"hello\n"
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_static_program_and_a_name_that_does_not_fit_are_left(tools: Tools, program: Path) -> None:
+    assert with_loader(tools.launch.read_bytes(), "./ld.so") is None
+    assert with_loader(program.read_bytes(), "/a/name/that/is/longer/than/the/one/in/the/file") is None
+
+
+def test_the_launcher_needs_no_library(tools: Tools) -> None:
+    assert needed_glibc(tools.shim.read_bytes()) > ()
+    assert "INTERP" not in _said("readelf", "--program-headers", str(tools.launch))
+
+
+def test_an_older_tree_does_not_start_a_newer_kernel(program: Path, tools: Tools, tmp_path: Path) -> None:
+    cache, sha256 = Cache(tmp_path), file_sha256(program)
+    assert image_of_tree(program, sha256, tools, _tree("2.5-1"), cache) is None
+    assert image_of_tree(program, sha256, tools, _tree(""), cache) is None
+    found = image_of_tree(program, sha256, tools, _tree("2.99-1+deb13u1"), cache)
+    assert found is not None
+    assert b"./ld.so\0" in found.read_bytes()
+    assert image_of_tree(program, sha256, tools, _tree("2.99-2"), cache) == found
+
+
+@pytest.mark.parametrize(("started", "asked"), [(None, {"linux", "shim.so"}), (Path("/started/linux"), set())])
+def test_a_worker_is_asked_for_its_c_library_where_it_is_used(
+    started: Path | None, asked: set[str], tmp_path: Path
+) -> None:
+    for kind in ("tool", "kernel", "tree", "agent"):
+        (tmp_path / kind / "abc").mkdir(parents=True)
+    built = SimpleNamespace(
+        tools=SimpleNamespace(directory=tmp_path / "tool/abc"),
+        kernel=SimpleNamespace(directory=tmp_path / "kernel/abc", name="debian-6.12", source=""),
+        tree=SimpleNamespace(root=tmp_path / "tree/abc/root"),
+        agent=tmp_path / "agent/abc",
+        module_set=ModuleSet({}, {}),
+        started=started,
+    )
+    bundle = EngineBundle("uml")
+    add_part(bundle, "part", cast("Built", built), Cache(tmp_path / "cache"))
+    assert {name for piece in bundle.pieces.values() for name in piece.programs} == asked
+
+
+@pytest.fixture
+def used_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the processor spent; the test sets it."""
+    spent = [0.0]
+    monkeypatch.setattr(worker, "processor_s", lambda _pid: spent[0])
+    monkeypatch.setattr(worker, "LOOKS_AFTER_S", -1.0)
+    return spent
+
+
+def test_time_that_stands_still_ends_a_run(used_s: list[float]) -> None:
+    told: list[tuple[str, int, int]] = []
+    watched = Patience(lambda *said: told.append(said), 2.0, lambda: "; mine was in use")
+    watched("boot", 0, 0)
+    used_s[0] = 1.9
+    watched("boot", 0, 0)
+    used_s[0] = 3.0
+    watched("flows", 1_000_000, 3_000_000)
+    used_s[0] = 4.9
+    watched("flows", 1_000_000, 3_000_000)
+    used_s[0] = 5.1
+    with pytest.raises(RunFailedError) as raised:
+        watched("flows", 1_000_000, 3_000_000)
+    assert raised.value.what == (
+        "the run hangs, and was ended: 2.1 s of a processor passed without simulated time "
+        "(phase flows, 1.0 of 3.0 simulated seconds); mine was in use"
+    )
+    assert len(told) == 5
+
+
+def test_time_that_passes_slowly_does_not(used_s: list[float]) -> None:
+    watched = Patience(lambda *_said: None, 2.0, str)
+    for second in range(10):
+        watched("flows", second * 1_000_000, 10_000_000)
+        used_s[0] += 1.9

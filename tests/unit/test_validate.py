@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +15,18 @@ from howdah.command.validate import _engines, _planted
 from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import HowdahError, ProfileError
 from howdah.record.metrics import MetricRow
-from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
-from howdah.validate.report import agree, markdown, rows, times, validation
+from howdah.validate.comparison import (
+    TOLERANCES,
+    Side,
+    Value,
+    agree,
+    compare,
+    markdown,
+    measures_of,
+    rows,
+    times,
+    validation,
+)
 
 ROWS: dict[str, Value] = {
     "exit_cause": "ack-train",
@@ -49,7 +58,7 @@ def side(engine: str, **changed: Value) -> Side:
 def test_each_measure_has_its_tolerance(metric: str, value: Value, agrees: bool) -> None:
     point = compare("cubic-r0", "cubic", "a path", side("uml"), side("vm", **{metric: value}))
     assert point.agrees is agrees
-    assert [pair.metric for pair in point.pairs if not pair.agrees] == ([] if agrees else [metric])
+    assert [pair.metric for pair in point.measures if not pair.agrees] == ([] if agrees else [metric])
 
 
 def test_many_retransmissions_may_differ_by_two_percent() -> None:
@@ -67,11 +76,11 @@ def test_an_invalid_run_a_failed_one_and_another_kernel_are_problems_not_differe
     broken = replace(side("vm"), verdict="invalid", problem="invalid: the rate is too low")
     point = compare("r", "a", "p", side("uml"), broken)
     assert not point.agrees
-    assert point.problems == ("vm: invalid: the rate is too low",)
+    assert point.problems == ["vm: invalid: the rate is too low"]
     failed = Side("vm", "failed", "", 1.0, problem="the module does not build")
     assert "vm: the module does not build" in compare("r", "a", "p", side("uml"), failed).problems
     other = compare("r", "a", "p", side("uml"), replace(side("vm"), kernel="6.1.192"))
-    assert other.problems == ("uml ran Linux 6.12.117, vm 6.1.192",)
+    assert other.problems == ["uml ran Linux 6.12.117, vm 6.1.192"]
 
 
 def test_nothing_compared_is_no_agreement() -> None:
@@ -106,8 +115,8 @@ def test_the_table_says_what_differs_and_repeats_nothing() -> None:
 
 def test_json_has_every_pair_and_is_json_even_where_one_value_is_zero() -> None:
     point = compare("r", "a", "p", side("uml", retransmitted_packets=0.0), side("vm", retransmitted_packets=5.0))
-    (pair,) = [pair for pair in point.pairs if pair.metric == "retransmitted_packets"]
-    assert pair.difference == math.inf
+    (pair,) = [pair for pair in point.measures if pair.metric == "retransmitted_packets"]
+    assert pair.difference is None, "a share of nothing"
     record = json.loads(json.dumps(validation("validate", ["uml", "vm"], [], [point]).plain(), allow_nan=False))
     assert record["agrees"] is False
     assert len(record["points"][0]["measures"]) == len(TOLERANCES)

@@ -16,9 +16,8 @@ import pytest
 
 from howdah.claim.claims import judge_claims
 from howdah.command.main import main
-from howdah.record.digest import seal
+from howdah.record.digest import remove_data, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
-from howdah.record.retention import remove_data
 from howdah.record.run import KernelOrigin, ModuleOrigin, read_record
 from howdah.work.stage import refresh
 from tests.unit.recorded_run import PROFILE, make_recorded_experiment, recorded_compiler

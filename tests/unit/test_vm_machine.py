@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual machine's command line, and what is said of one that goes wrong, with a program in QEMU's place."""
+"""A virtual machine's command line, what is said of one that goes wrong, and the clock of an idle one."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +13,11 @@ import pytest
 
 from howdah.build import accelerator
 from howdah.build.cache import Cache
-from howdah.build.tools import build_tools
+from howdah.build.tools import build_tools, library, variable
 from howdah.engine.vm import machine
-from howdah.engine.vm.machine import QemuMachine, Speed, command_line, run
+from howdah.engine.vm.machine import WARP, QemuMachine, Speed, command_line, run
 from howdah.engine.vm.watch import UP
-from howdah.errors import EngineUnavailableError, RunFailedError
+from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 
 
 @pytest.fixture
@@ -260,3 +262,51 @@ def test_real_time_takes_kvm_where_it_works_and_says_why_not_elsewhere(
     assert accelerator.choose("auto", image, cache) == accelerator.Accelerator("tcg", "there is no /dev/kvm")
     with pytest.raises(EngineUnavailableError, match="there is no /dev/kvm"):
         accelerator.choose("kvm", image, cache)
+
+
+STAND_IN = Path(__file__).with_name("warp_stand_in.c")
+LIMIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def machine_of_warp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("machine") / "machine"
+    subprocess.run(["gcc", "-O1", "-Wall", "-Werror", "-pthread", "-o", str(program), str(STAND_IN)], check=True)
+    return program
+
+
+def seen(*command: str) -> tuple[int, int]:
+    """How often the machine was idle with instructions that were not counted, and with none."""
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S)
+    early, right = map(int, done.stdout.split())
+    return early, right
+
+
+def test_without_it_the_clock_is_moved_too_early(machine_of_warp: Path) -> None:
+    early, right = seen(str(machine_of_warp))
+    assert early > 0
+    assert right == 200
+
+
+@pytest.mark.parametrize("processors", [[], ["taskset", "--cpu-list", "{one}"]], ids=["any", "one"])
+def test_with_it_never(machine_of_warp: Path, tmp_path: Path, processors: list[str]) -> None:
+    one = str(min(os.sched_getaffinity(0)))
+    pinned = [word.format(one=one) for word in processors]
+    assert seen(*pinned, "env", variable(library(WARP, Cache(tmp_path))), str(machine_of_warp)) == (0, 200)
+
+
+def test_a_source_that_does_not_compile_is_told(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.c"
+    source.write_text("int ppoll(\n")
+    with pytest.raises(HowdahError, match="does not compile") as raised:
+        library(source, Cache(tmp_path / "cache"))
+    assert raised.value.where == str(source)
+
+
+def test_a_changed_source_is_another_library(tmp_path: Path) -> None:
+    source, cache = tmp_path / "one.c", Cache(tmp_path / "cache")
+    source.write_text("int one;\n")
+    first = library(source, cache)
+    assert library(source, cache) == first
+    source.write_text("int two;\n")
+    assert library(source, cache) != first

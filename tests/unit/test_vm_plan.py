@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profile says of the virtual machine reaches the plan, and what contradicts itself is refused."""
+"""What a profile says of the virtual machine reaches the plan; what cannot be is refused or told once."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from howdah.engine.vm.engine import recorded_bytes
-from howdah.errors import ProfileError
+from howdah.build.cache import Cache
+from howdah.engine.vm import needs
+from howdah.engine.vm.engine import VmEngine, recorded_bytes
+from howdah.errors import HowdahError, ProfileError
 from howdah.linux import progress_port
 from howdah.plan.compile import compile_plan
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan, RealTime
 from howdah.profile import load
 from howdah.trait import traits
+from tests.unit.profile_factory import make_plans
 
 TEXT = """\
 howdah: 1
@@ -73,7 +78,6 @@ def test_real_time_has_no_declared_speed_and_buckets_of_real_time(tmp_path: Path
     [
         (["machine.accelerator=kvm"], "KVM has no virtual time"),
         (["machine.time=real", "machine.shift=1"], "no declared speed"),
-        (["machine.time=real", "collect.cpu=true"], "processor time by function needs machine.time: virtual"),
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, overrides: list[str], words: str) -> None:
@@ -100,3 +104,38 @@ def test_what_the_progress_port_tells_is_understood(phase: str) -> None:
 @pytest.mark.parametrize("noise", [b"", b"c", b"\xff12", b"z1", b"c-1", b"SeaBIOS"])
 def test_noise_on_the_port_is_none(noise: bytes) -> None:
     assert progress_port.parse(noise) is None
+
+
+NO_ROOM = HowdahError("the disk is full (60 MiB free)", hint="Free some space.")
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VmEngine:
+    """One that builds nothing, and has no room for what reno's runs need."""
+
+    def build(_self: VmEngine, plan: Plan, _progress: Any) -> Any:
+        if plan.algorithm == "reno":
+            raise NO_ROOM
+        return SimpleNamespace(module_set=SimpleNamespace(unused=lambda *_: []))
+
+    monkeypatch.setattr(VmEngine, "_build", build)
+    monkeypatch.setattr(VmEngine, "_identity", lambda *_: {})
+    monkeypatch.setattr(VmEngine, "lacks", lambda _self: [])
+    monkeypatch.setattr(needs, "qemu_version", lambda: "10")
+    return VmEngine(Cache(tmp_path / "cache"))
+
+
+def test_what_all_runs_lack_is_said_once(tmp_path: Path, engine: VmEngine) -> None:
+    told: list[str] = []
+    plans = make_plans(tmp_path, overrides=["algorithm=reno", "repetitions=2"])
+    with pytest.raises(HowdahError) as failed:
+        engine.prepare(plans, lambda what, _done, _total: told.append(what))
+    assert (failed.value.what, failed.value.hint) == (NO_ROOM.what, NO_ROOM.hint)
+    assert told == []
+
+
+def test_what_some_runs_lack_is_told(tmp_path: Path, engine: VmEngine) -> None:
+    told: list[str] = []
+    plans = make_plans(tmp_path, overrides=["algorithm=[cubic, reno]", "repetitions=2"])
+    assert engine.prepare(plans, lambda what, _done, _total: told.append(what))["engine"] == "vm"
+    assert told == [f"not built: {NO_ROOM.what}"]

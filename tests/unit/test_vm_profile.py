@@ -28,8 +28,7 @@ from howdah.engine.vm.tally import (
 from howdah.errors import HowdahError
 from howdah.ingest.cpu import ingest_finite_processor
 from howdah.ingest.source import Context
-from howdah.judge.busy import excused, idle_of
-from howdah.judge.collection import reading_gaps
+from howdah.judge.engine import idle_of
 from howdah.measure.cpu import cpu_rows
 from howdah.measure.processor import course_of
 from howdah.measure.row import Sheet
@@ -257,7 +256,7 @@ def test_where_nothing_looked_every_measure_says_so(tmp_path: Path, account: dic
     assert json.loads((directory.tables / "ingest.json").read_text())["sources"]["cpu"]["counts"]["why"]
 
 
-def test_lateness_is_excused_where_the_processor_never_paused(tmp_path: Path) -> None:
+def test_what_the_processor_was_idle_is_read_from_its_account(tmp_path: Path) -> None:
     directory, plan = _run(tmp_path, {})
     _ingest(directory, plan)
     idle = idle_of(directory, plan)
@@ -266,19 +265,6 @@ def test_lateness_is_excused_where_the_processor_never_paused(tmp_path: Path) ->
     assert idle(0, 100 * ms) == 30 * ms, "70 of 100 ms were busy"
     assert idle(120 * ms, 180 * ms) == 60 * ms, "no more than there is"
     assert idle(900 * ms, 1900 * ms) == 1000 * ms, "what was not seen was idle"
-    assert not excused(idle, 0, 100 * ms)
-    assert not excused(None, 0, 100 * ms)
-    assert excused(lambda begin, end: 4 * (end - begin) // 100, 0, 100 * ms)
-    late = [0, 100 * ms, 400 * ms]
-    busy, paused = (reading_gaps("queue", 100_000, late, one) for one in (lambda _begin, _end: 0, idle))
-    assert (busy.ok, paused.ok) == (True, False)
-    assert "without a pause" in busy.message
-
-
-def test_nothing_is_excused_without_the_counter(tmp_path: Path) -> None:
-    directory, plan = _run(tmp_path, {"counter_why": "QEMU takes no plugin"})
-    _ingest(directory, plan)
-    assert idle_of(directory, plan) is None
 
 
 def test_in_real_time_there_is_no_finite_processor(tmp_path: Path) -> None:

@@ -207,16 +207,17 @@ def test_doctor_looks_at_every_engine(elsewhere: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("quik", "Did you mean quick?"),
-        ("hystart-fig01", "Did you mean hystart-fig1?"),
         ("profiles/quick.yaml", "The shipped profile is called quick."),
         ("nothing-like-it-at-all", "'howdah list profiles' has them all"),
     ],
 )
-def test_a_misspelt_profile_names_the_nearest(elsewhere: Path, name: str, said: str) -> None:
-    done = _howdah(elsewhere, "plan", name)
-    assert done.returncode != 0
-    assert said in " ".join(done.stderr.split()), "in lines as wide as the terminal"
+def test_a_profile_that_is_not_there_is_told_what_there_is(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ProfileError) as caught:
+        find_profile(name)
+    assert said in str(caught.value)
 
 
 def test_a_directory_of_a_profiles_name_does_not_hide_the_profile(elsewhere: Path) -> None:

@@ -19,7 +19,7 @@ from howdah.nightly.sheet import Baseline
 from tests.experiment_factory import Scenario, make_experiment
 from tests.nightly_factory import sheet, usual, write_suite
 from tests.unit.test_machine_set import GOOD as MACHINES
-from tests.unit.test_nightly_power import NAME
+from tests.unit.test_nightly_significance import NAME
 from tests.unit.test_work_reading import Bench, bench
 from tests.wheel import ROOT
 

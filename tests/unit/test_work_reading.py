@@ -19,7 +19,7 @@ import pytest
 import howdah
 from howdah.atlas import work as atlas
 from howdah.atlas.chapter import Chapter
-from howdah.atlas.record import Sitting
+from howdah.atlas.work import Sitting
 from howdah.bisect import session
 from howdah.bisect.session import KernelTrial
 from howdah.build.cache import Cache
@@ -31,7 +31,7 @@ from howdah.place import PROJECT
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.publish import serve
-from howdah.record import state
+from howdah.record import directory as state
 from howdah.record.digest import MismatchError
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from howdah.measure.counters import Counters
 from howdah.measure.event import SlowStartEvent
 from howdah.measure.measured import Measured
-from howdah.measure.sampled import MISSING, Samples
+from howdah.measure.sampled import MISSING, Counters, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow, Plan
 from howdah.record.schema import COUNTER, FLOW, TCP_INFO

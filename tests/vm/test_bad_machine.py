@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import struct
 import threading
@@ -20,7 +19,7 @@ from howdah.build.tools import build_tools, library
 from howdah.engine.vm.machine import WARP, QemuMachine, Speed, run
 from howdah.errors import RunFailedError
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu")]
 
 _ADDRESS = 0x100000
 _FOREVER = b"\xeb\xfe"  # jmp to itself
@@ -41,8 +40,6 @@ def endless_kernel() -> bytes:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> QemuMachine:
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     (tmp_path / "kernel").write_bytes(endless_kernel())
     (tmp_path / "tree.cpio").write_bytes(b"")
     return QemuMachine(

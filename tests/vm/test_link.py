@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import Any
 
 import pytest
 
-from howdah.build.accelerator import QEMU
 from howdah.command.main import main
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800), pytest.mark.usefixtures("qemu")]
 
 OPPORTUNITY_BYTES, MBIT_S = 1504, 1e6
 # Seconds from which on so many Mbit/s pass; the round ends as long after the last as that is after the one before.
@@ -46,8 +44,6 @@ def passed_bytes(time_s: float) -> float:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     place = tmp_path_factory.mktemp("link")
     (place / "stalls.yaml").write_text(PROFILE)
     lines = [f"{at},{rate}" for at, rate in RATES]

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from howdah.build.accelerator import QEMU
 from howdah.build.cache import Cache
 from howdah.build.tools import build_tools
 from howdah.command import machines as machines_command
@@ -24,6 +22,7 @@ from howdah.machines.provision import provision
 from howdah.machines.state import read_state
 from howdah.record.directory import read_json
 from tests.playbook_sandbox import ansible_program
+from tests.vm.conftest import machines_up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
 
@@ -41,25 +40,17 @@ def _bound(cache: Cache, progress: Progress, *, bound: bool, boot_limit_s: float
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The shipped machine set under another name, up; it is taken down whatever the tests find.
+    """The shipped machine set under another name, up.
 
     Machines of 'up' stay without the command. These end with the tests, also when somebody kills those.
     """
-    for program in (QEMU, "qemu-img", "mmdebstrap", "ssh", "mke2fs"):
-        if shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
-            pytest.skip(f"{program} is not on this machine (setup/packages-test.txt)")
     ansible_program("ansible-playbook")
-    place = tmp_path_factory.mktemp("sets")
-    text = (ROOT / "playbooks/machines/virtual.yaml").read_text()
-    file = place / "machines.yaml"
-    file.write_text(text.replace("name: virtual\n", "name: tested\n"))
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(machines_command, "Starting", _bound)
-            assert main(["machines", "up", str(file), "--machine-sets", str(place)]) == 0
-        yield file
-    finally:
-        main(["machines", "down", str(file), "--machine-sets", str(place)])
+    text = (ROOT / "playbooks/machines/virtual.yaml").read_text().replace("name: virtual\n", "name: tested\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machines_command, "Starting", _bound)
+        with machines_up(tmp_path_factory.mktemp("sets"), text) as file:
+            patch.undo()
+            yield file
 
 
 @pytest.fixture(scope="module")

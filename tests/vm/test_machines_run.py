@@ -17,7 +17,7 @@ from howdah.engine.machines.engine import MachinesEngine
 from howdah.errors import RunFailedError
 from howdah.ingest.run import ingest
 from howdah.judge.accounting import accounting_checks, read_snapshots
-from howdah.judge.tolerance import REAL
+from howdah.judge.check import REAL
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from howdah.build.accelerator import QEMU
 from howdah.command.main import main
 from howdah.errors import EngineUnavailableError
 from howdah.machines import tap
@@ -19,6 +17,7 @@ from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import directory_of
 from howdah.machines.machine_set import load_machine_set
 from howdah.machines.state import read_state
+from tests.vm.conftest import machines_up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
 
@@ -36,21 +35,12 @@ PINGS = 20
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    for program in (QEMU, "qemu-img", "mmdebstrap", "ssh", "mke2fs"):
-        if shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
-            pytest.skip(f"{program} is not on this machine (setup/packages-test.txt)")
     try:
         tap.require()
     except EngineUnavailableError as error:
         pytest.skip(str(error))
-    place = tmp_path_factory.mktemp("sets")
-    file = place / "machines.yaml"
-    file.write_text(MACHINES)
-    try:
-        assert main(["machines", "up", str(file), "--machine-sets", str(place)]) == 0
+    with machines_up(tmp_path_factory.mktemp("sets"), MACHINES) as file:
         yield file
-    finally:
-        main(["machines", "down", str(file), "--machine-sets", str(place)])
 
 
 def _counted(namespace: str) -> dict[str, int]:

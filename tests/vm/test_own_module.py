@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from howdah.build.accelerator import QEMU
 from howdah.command.main import main
 from howdah.place import file_of
 from tests.guest.test_own_module import MODULE, PROFILE
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu")]
 
 EXAMPLES = file_of("docs/examples")
 NAMES = ("cubic", "bbr")
@@ -27,8 +25,6 @@ SLOW = "machine: {shift: 2}\n"
 
 def test_files_with_the_names_of_the_kernels_own_are_what_is_measured(tmp_path: Path) -> None:
     """Each by a flow of its own in one run."""
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     for algorithm in NAMES:
         (tmp_path / f"tcp_{algorithm}.c").write_text(MODULE.replace("NAME", algorithm))
     profile = tmp_path / "own.yaml"
@@ -52,8 +48,6 @@ _ENDLESS = "\twhile (*(volatile __u32 *)&tp->snd_una != 1)\n\t\t;\n"
 
 def test_a_congestion_control_in_bpf_is_loaded_and_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The example of docs/bring-your-own.md, beside a copy that the kernel refuses."""
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     text = (EXAMPLES / "tcp_delay.bpf.c").read_text()
     (tmp_path / "tcp_delay.bpf.c").write_text(text)
     first = "\tif (rtt_us <= 0)\n"
@@ -92,8 +86,6 @@ def test_what_a_stock_kernel_refuses_and_the_user_mode_kernel_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """docs/caveats.md says so."""
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     source = MODULE.replace("NAME", "mine").replace("static u32 keep", f"{_KFUNCS}static u32 keep")
     (tmp_path / "tcp_mine.c").write_text(source.replace("return tcp_register", f"return {_REGISTER}"))
     profile = tmp_path / "own.yaml"

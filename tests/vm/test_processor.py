@@ -4,18 +4,16 @@
 from __future__ import annotations
 
 import json
-import shutil
-from typing import Any
 
 import pytest
 
-from howdah.build.accelerator import QEMU
 from howdah.command.main import main
 from howdah.measure.processor import course_of
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
+from tests.guest.guest_run import measures
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu")]
 
 PROFILE = """\
 howdah: 1
@@ -30,18 +28,12 @@ collect: {interfaces: off, ss: false, cpu: true}
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     parent = tmp_path_factory.mktemp("look")
     profile = parent / "look.yaml"
     profile.write_text(PROFILE)
     assert main(["run", str(profile), "--engine", "vm", "--runs", str(parent / "runs"), "--no-report", "--json"]) == 0
     (found,) = [RunDirectory(path.parent) for path in (parent / "runs").glob("look/*/run.json")]
     return found
-
-
-def values(run: RunDirectory) -> dict[str, Any]:
-    return {row["metric"]: row["value"] for row in json.loads(run.metrics.read_text())["rows"]}
 
 
 def test_both_sources_saw_the_run(run: RunDirectory) -> None:
@@ -74,7 +66,7 @@ def test_functions_of_the_stock_kernel_have_names(run: RunDirectory) -> None:
 
 
 def test_the_first_recovery_has_its_share(run: RunDirectory) -> None:
-    found = values(run)
+    found = measures(run, 1, None)
     assert found["exit_cause"] == "loss"
     assert 0 < found["cpu_utilisation"] <= found["cpu_peak_utilisation"] < 1
     assert (

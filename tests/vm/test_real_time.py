@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import pytest
 
 from howdah.build.accelerator import QEMU
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu")]
 
 PROFILE = """\
 howdah: 1
@@ -67,8 +66,6 @@ def wait_for_flows(process: subprocess.Popen[bytes], place: Path) -> None:
 
 
 def test_a_machine_that_was_held_up_is_invalid(tmp_path: Path) -> None:
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     with experiment(tmp_path) as process:
         wait_for_flows(process, tmp_path)
         held = machine_of(tmp_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from howdah.build.accelerator import QEMU
 from howdah.command.main import main
 from howdah.engine.vm.watch import UP
 from howdah.record.directory import RunDirectory
@@ -24,7 +22,7 @@ from howdah.record.table import equal
 from howdah.validate.comparison import TOLERANCES
 
 # Its emulator is bound to one core: beside emulated machines, and what the tests here start, that takes long.
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800), pytest.mark.usefixtures("qemu")]
 
 # Small enough for an emulated processor: 10 to 20 s of its time. The module is built for both kernels.
 PROFILE = """\
@@ -66,8 +64,6 @@ def validate(place: Path, capsys: pytest.CaptureFixture[str], *options: str) -> 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the runs of both engines."""
-    if shutil.which(QEMU) is None:
-        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     place = tmp_path_factory.mktemp("engines")
     (place / "both.yaml").write_text(PROFILE)
     main(["validate", str(place / "both.yaml"), "--runs", str(place), "--json"])

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from howdah.agent.calibration.udp import (
     open_receiver,
     open_sender,
     open_unread,
+    send,
     stamp_departures,
 )
 from howdah.agent.loop import Loop
@@ -164,7 +164,7 @@ class Filler:
 
     def _send_bulk(self) -> socket.socket | None:
         frames = min(self._bulk_left, self._segments)
-        if not _send(self._bulk_sender, self._bulk[: frames * self._payload_bytes], self._address, UNREAD_PORT):
+        if not send(self._bulk_sender, self._bulk[: frames * self._payload_bytes], self._address, UNREAD_PORT):
             return self._bulk_sender
         self._bulk_left -= frames
         self.sent_frames += frames
@@ -173,10 +173,10 @@ class Filler:
     def _send_single(self) -> socket.socket | None:
         if self._is_sampled(self._single_left):
             NUMBER.pack_into(self._single, 0, self._samples)
-            if not _send(self._sample_sender, self._single, self._address, SAMPLED_PORT):
+            if not send(self._sample_sender, self._single, self._address, SAMPLED_PORT):
                 return self._sample_sender
             self._samples += 1
-        elif not _send(self._sender, self._single, self._address, UNREAD_PORT):
+        elif not send(self._sender, self._single, self._address, UNREAD_PORT):
             return self._sender
         self._single_left -= 1
         self.sent_frames += 1
@@ -210,17 +210,6 @@ class Filled:
     @property
     def delays_ns(self) -> list[int]:
         return [time_ns - self.left_ns[number] for number, time_ns in self.came_ns if number in self.left_ns]
-
-
-def _send(sender: socket.socket, payload: bytearray | memoryview, address: str, port: int) -> bool:
-    """False when the socket's send buffer is full."""
-    try:
-        sender.sendto(payload, (address, port))
-    except OSError as error:
-        if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
-            raise
-        return False
-    return True
 
 
 def measure_buffer(

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass, field
 
 from howdah.agent.calibration.median import summary
-from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
+from howdah.agent.calibration.udp import PROBE_PORT, SO_TIMESTAMPNS, open_unread, stamped_ns, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
@@ -19,8 +19,6 @@ from howdah.plan.path import PROBES, Path
 from howdah.plan.plan import CalibrationTarget
 from howdah.record.calibration import RoundTrip
 
-_SO_TIMESTAMPNS = 35
-_TIMESPEC = struct.Struct("=qq")
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
 _REQUEST, _REPLY = 8, 0
 _IDENTIFIER = 0x4844
@@ -74,18 +72,15 @@ class _Echo:
             sequence = reply_sequence(data)
             if sequence is None or not 0 <= sequence - self.number * PROBES < len(self.sent_ns):
                 continue
-            for level, kind, value in ancillary:
-                if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
-                    seconds, nanoseconds = _TIMESPEC.unpack(value[: _TIMESPEC.size])
-                    left = self.sent_ns[sequence - self.number * PROBES]
-                    found.append(seconds * 1_000_000_000 + nanoseconds - left)
+            if (time_ns := stamped_ns(ancillary)) is not None:
+                found.append(time_ns - self.sent_ns[sequence - self.number * PROBES])
 
 
 def _open(namespace: Namespace, address: str) -> socket.socket:
     with namespace.entered():
         opened = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.IPPROTO_ICMP)
     opened.setblocking(False)
-    opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     opened.bind((address, 0))
     return opened
 

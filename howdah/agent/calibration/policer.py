@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import errno
-
+from howdah.agent.calibration import udp
 from howdah.agent.calibration.udp import NUMBER, SAMPLED_PORT, arrivals, open_receiver, open_sender
 from howdah.agent.loop import Loop
 from howdah.frame import UDP_FRAME_BYTES
@@ -38,11 +37,7 @@ def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) ->
 
     def send(now: int) -> None:
         NUMBER.pack_into(payload, 0, len(sent))
-        try:
-            sender.sendto(payload, (target.receiver_address, SAMPLED_PORT))
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
-                raise
+        udp.send(sender, payload, target.receiver_address, SAMPLED_PORT)
         sent.append(max(now, start) - start)
         if len(sent) < policer.packets:
             loop.at(start + len(sent) * policer.spacing_ns, send)

@@ -5,19 +5,15 @@ from __future__ import annotations
 
 import errno
 import socket
-import struct
 
-from howdah.agent.calibration.udp import NUMBER, Arrival
+from howdah.agent.calibration.udp import NUMBER, SO_RCVBUFFORCE, SO_TIMESTAMPNS, Arrival, stamped_ns
 from howdah.frame import UDP_BYTES
 from howdah.linux.namespace import Namespace
 
 _EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see what is sent
-_SO_TIMESTAMPNS = 35
-_SO_RCVBUFFORCE = 33
 _BUFFER_BYTES = 64 << 20
 _UDP = 17
 _HEADERS_BYTES = 128
-_TIMESPEC = struct.Struct("=qq")
 
 
 class Tap:
@@ -26,8 +22,8 @@ class Tap:
     def __init__(self, namespace: Namespace, interface: str) -> None:
         self._socket = namespace.socket(socket.SOCK_DGRAM, socket.AF_PACKET)
         self._socket.setblocking(False)
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, _BUFFER_BYTES)
         self._socket.bind((interface, _EVERY_PROTOCOL))
 
     def departures(self, address: str, port: int) -> list[Arrival]:
@@ -46,7 +42,7 @@ class Tap:
             if sender[2] != socket.PACKET_OUTGOING:
                 continue
             number = _number(data, wanted, port)
-            time_ns = _time_ns(ancillary)
+            time_ns = stamped_ns(ancillary)
             if number is not None and time_ns is not None:
                 found.append(Arrival(number, time_ns))
 
@@ -63,11 +59,3 @@ def _number(data: bytes, address: bytes, port: int) -> int | None:
         return None
     (number,) = NUMBER.unpack_from(data, payload)
     return int(number)
-
-
-def _time_ns(ancillary: list[tuple[int, int, bytes]]) -> int | None:
-    for level, kind, value in ancillary:
-        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
-            seconds, nanoseconds = _TIMESPEC.unpack(value[: _TIMESPEC.size])
-            return int(seconds * 1_000_000_000 + nanoseconds)
-    return None

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import math
 import socket
 import sys
@@ -18,6 +17,7 @@ from howdah.agent.calibration.udp import (
     arrivals,
     open_receiver,
     open_sender,
+    send,
     wall_ns,
 )
 from howdah.agent.loop import Loop
@@ -130,11 +130,7 @@ def send_train(sender: socket.socket, address: str, count: int, calibration: Cal
     payload = bytearray(calibration.frame_bytes - calibration.overhead_bytes - UDP_FRAME_BYTES)
     for number in range(count):
         NUMBER.pack_into(payload, 0, number)
-        try:
-            sender.sendto(payload, (address, SAMPLED_PORT))
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
-                raise
+        if not send(sender, payload, address, SAMPLED_PORT):
             return number
     return count
 

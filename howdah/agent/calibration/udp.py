@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 import time
@@ -16,9 +17,9 @@ UNREAD_PORT = 9003
 
 NUMBER = struct.Struct("=Q")
 
-_SO_TIMESTAMPNS = 35
+SO_TIMESTAMPNS = 35
 _SO_SNDBUFFORCE = 32
-_SO_RCVBUFFORCE = 33
+SO_RCVBUFFORCE = 33
 _SOL_UDP = 17
 _UDP_SEGMENT = 103
 _SO_TIMESTAMPING = 37
@@ -46,8 +47,8 @@ def wall_ns() -> int:
 def open_receiver(namespace: Namespace, address: str, port: int) -> socket.socket:
     opened = namespace.socket(socket.SOCK_DGRAM)
     opened.setblocking(False)
-    opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-    opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
+    opened.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    opened.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
     opened.bind((address, port))
     return opened
 
@@ -71,6 +72,26 @@ def open_sender(namespace: Namespace, address: str, segment_bytes: int | None = 
     return opened
 
 
+def send(sender: socket.socket, payload: bytearray | memoryview, address: str, port: int) -> bool:
+    """False when the socket's send buffer is full."""
+    try:
+        sender.sendto(payload, (address, port))
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+            raise
+        return False
+    return True
+
+
+def stamped_ns(ancillary: list[tuple[int, int, bytes]], kind: int = SO_TIMESTAMPNS) -> int | None:
+    """The kernel's time in what came with a packet."""
+    for level, its_kind, value in ancillary:
+        if (level, its_kind) == (socket.SOL_SOCKET, kind):
+            seconds, nanoseconds = _TIMESPEC.unpack_from(value)
+            return int(seconds * 1_000_000_000 + nanoseconds)
+    return None
+
+
 def arrivals(receiver: socket.socket) -> list[Arrival]:
     """Everything that waits in the socket."""
     found: list[Arrival] = []
@@ -80,17 +101,15 @@ def arrivals(receiver: socket.socket) -> list[Arrival]:
         except BlockingIOError:
             return found
         (number,) = NUMBER.unpack(data)
-        for level, kind, value in ancillary:
-            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
-                seconds, nanoseconds = _TIMESPEC.unpack(value[: _TIMESPEC.size])
-                found.append(Arrival(number, seconds * 1_000_000_000 + nanoseconds))
+        if (time_ns := stamped_ns(ancillary)) is not None:
+            found.append(Arrival(number, time_ns))
 
 
 def stamp_departures(sender: socket.socket) -> None:
     """Let the kernel note when each packet leaves the interface, behind the sender's own queue (SO_TIMESTAMPING)."""
     flags = _TX_SOFTWARE | _REPORT_SOFTWARE | _OPT_ID | _OPT_TSONLY
     sender.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, flags)
-    sender.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
+    sender.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, _RECEIVE_BUFFER_BYTES)
 
 
 def departures(sender: socket.socket) -> dict[int, int]:
@@ -101,12 +120,9 @@ def departures(sender: socket.socket) -> dict[int, int]:
             _data, ancillary, _flags, _address = sender.recvmsg(0, 256, socket.MSG_ERRQUEUE)
         except BlockingIOError:
             return found
-        time_ns, number = None, None
+        time_ns, number = stamped_ns(ancillary, _SO_TIMESTAMPING), None
         for level, kind, value in ancillary:
-            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPING:
-                seconds, nanoseconds = _TIMESPEC.unpack_from(value)
-                time_ns = seconds * 1_000_000_000 + nanoseconds
-            elif level == socket.IPPROTO_IP and kind == _IP_RECVERR:
+            if level == socket.IPPROTO_IP and kind == _IP_RECVERR:
                 (number,) = struct.unpack_from("=I", value, _EE_DATA_OFFSET)
         if time_ns is not None and number is not None:
             found[number] = time_ns

@@ -79,8 +79,27 @@ def _too_old(operation: Operation, error: OSError) -> str:
     return words if since else ""
 
 
+def _of_interface(change: Callable[..., None]) -> Callable[..., None]:
+    """The operation that is ``change(netlink, index, **arguments)`` of an interface of a host."""
+
+    def apply(self: NetlinkWiring, node: str, interface: str, **arguments: Any) -> None:
+        namespace = self.namespaces[node]
+        change(namespace.netlink, namespace.index(interface), **arguments)
+
+    return apply
+
+
 class NetlinkWiring:
     """``namespaces`` holds the hosts made so far, by name; ``settings`` are those of the whole kernel."""
+
+    _mtu = _of_interface(set_mtu)
+    _gso = _of_interface(set_gso_max_segs)
+    _txqueuelen = _of_interface(set_queue_length)
+    _address = _of_interface(add_address)
+    _up = _of_interface(set_up)
+    _neighbour = _of_interface(add_neighbour)
+    _filter = _of_interface(add_filter)
+    _police = _of_interface(add_policer)
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.namespaces: dict[str, Namespace] = {}
@@ -171,28 +190,8 @@ class NetlinkWiring:
         assert self._adoption is not None
         self._adoption.move(self.namespaces[node], interface)
 
-    def _mtu(self, node: str, interface: str, mtu_bytes: int) -> None:
-        namespace = self.namespaces[node]
-        set_mtu(namespace.netlink, namespace.index(interface), mtu_bytes)
-
     def _offload(self, node: str, interface: str, feature: str, enabled: bool) -> None:
         set_offload(self.namespaces[node].any_socket, interface, feature, enabled)
-
-    def _gso(self, node: str, interface: str, gso_max_segs: int) -> None:
-        namespace = self.namespaces[node]
-        set_gso_max_segs(namespace.netlink, namespace.index(interface), gso_max_segs)
-
-    def _txqueuelen(self, node: str, interface: str, packets: int) -> None:
-        namespace = self.namespaces[node]
-        set_queue_length(namespace.netlink, namespace.index(interface), packets)
-
-    def _address(self, node: str, interface: str, address: str) -> None:
-        namespace = self.namespaces[node]
-        add_address(namespace.netlink, namespace.index(interface), address)
-
-    def _up(self, node: str, interface: str) -> None:
-        namespace = self.namespaces[node]
-        set_up(namespace.netlink, namespace.index(interface))
 
     def _route(
         self, node: str, destination: str, via: str | None = None, interface: str | None = None, **metrics: int | None
@@ -201,10 +200,6 @@ class NetlinkWiring:
         index = None if interface is None else namespace.index(interface)
         values = {ROUTE_METRICS[name]: int(value) for name, value in metrics.items() if value is not None}
         add_route(namespace.netlink, index, destination, via, values)
-
-    def _neighbour(self, node: str, interface: str, address: str, mac: str) -> None:
-        namespace = self.namespaces[node]
-        add_neighbour(namespace.netlink, namespace.index(interface), address, mac)
 
     def _qdisc(
         self,
@@ -218,14 +213,6 @@ class NetlinkWiring:
     ) -> None:
         namespace = self.namespaces[node]
         do(namespace.netlink, namespace.index(interface), parent, handle, made(kind, options))
-
-    def _filter(self, node: str, interface: str, dscp: int, queue: int) -> None:
-        namespace = self.namespaces[node]
-        add_filter(namespace.netlink, namespace.index(interface), dscp, queue)
-
-    def _police(self, node: str, interface: str, rate_bits_per_second: int, burst_bytes: int) -> None:
-        namespace = self.namespaces[node]
-        add_policer(namespace.netlink, namespace.index(interface), rate_bits_per_second, burst_bytes)
 
     def _class(
         self,

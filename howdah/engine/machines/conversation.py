@@ -21,7 +21,7 @@ from howdah.engine.machines.clock import ClockSample, Ours, estimate
 from howdah.errors import RunFailedError
 from howdah.record.agent import AgentFailure
 from howdah.record.clock import Offset
-from howdah.record.console import console_tail
+from howdah.record.kernel_log import console_tail
 
 _READ_BYTES = 65536
 _ANSWER_S = 20.0  # a machine that takes longer to tell its time is no machine to measure with

@@ -23,6 +23,7 @@ from howdah.engine.machines.merge import merge
 from howdah.engine.machines.placement import Placement, place
 from howdah.engine.machines.priority import preferred
 from howdah.engine.machines.slice import cut
+from howdah.engine.preparing import of_a_run
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord
@@ -91,10 +92,8 @@ class MachinesEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         machines = self._up().machines
-        try:
+        with of_a_run():
             placement = place(plan, machines)
-        except HowdahError as error:
-            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         started = time.monotonic()
         progress("prepare", 0, 0)
         parts = cut(plan, placement, self._wiring)

@@ -12,6 +12,7 @@ from howdah.build.modules import Module
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
 from howdah.engine.engine import RunProgress
+from howdah.engine.preparing import of_a_run
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.loaded import modules_of
 from howdah.engine.uml.merge import merge
@@ -19,7 +20,7 @@ from howdah.engine.uml.part import cut
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.engine.uml.together import boot_together
 from howdah.engine.uml.wire import shared_memory
-from howdah.errors import HowdahError, RunFailedError
+from howdah.errors import RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import RunDirectory
@@ -71,10 +72,8 @@ def run_parts(
     directory: RunDirectory, plan: Plan, progress: RunProgress, built: Mapping[str, Built], wiring: str
 ) -> EngineReport:
     """Raises RunFailedError."""
-    try:
+    with of_a_run():
         parts = choose_parts(plan, built)
-    except HowdahError as error:
-        raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
     started = time.monotonic()
     directories = {part.name: PartDirectory(directory.path, part.name) for part in parts}
     for name, value in cut(plan).items():

@@ -15,6 +15,7 @@ from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.engine_bundle import EngineBundle, sent_bundle
+from howdah.engine.preparing import Preparation, of_a_run, while_running
 from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.divided import choose_parts, run_parts
@@ -23,7 +24,7 @@ from howdah.engine.uml.loaded import modules_of
 from howdah.engine.uml.needs import lacks
 from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
-from howdah.errors import HowdahError, ParameterError, RunFailedError, all_of
+from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import ModuleRecord
 from howdah.record.directory import RunDirectory
@@ -59,24 +60,16 @@ class UmlEngine:
                 self._able.add((kernel, compiles))
         progress = _told_once(progress)
         identity: Identity = {"engine": self.name}
-        failures: list[HowdahError] = []
-        lacking: list[str] = []
-        told: set[str] = set()
+        preparation = Preparation(plans, progress)
         refused: dict[tuple[str, ...], HowdahError] = {}
-        needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
             try:
                 found = self._built(plan, progress, refused)
             except HowdahError as error:
-                if error not in failures:
-                    lacking.append(f"not built: {_place(error)}{error.what}")
-                failures.append(error)
+                preparation.fails(error)
                 continue
             for kernel, built in found.items():
-                for unused in built.module_set.unused(plan.modules, needed):
-                    if str(unused) not in told:
-                        told.add(str(unused))
-                        progress(f"not built, and no run needs it: {_place(unused)}{unused.what}", 0, 0)
+                preparation.tell_unused(built.module_set, plan)
                 tree = " ".join(("tree", *further_packages(plan)))
                 identity[tree], identity["tools"] = built.tree.sha256, built.tools.key
                 identity[f"kernel {kernel}"] = built.kernel.image_sha256
@@ -86,18 +79,10 @@ class UmlEngine:
                 for stack in provide_stacks(plan, progress, self.cache).choose():
                     identity[f"stack {stack.name}"] = stack.identity
             except HowdahError as error:
-                if str(error) not in map(str, failures):
-                    said = "cannot run" if isinstance(error, ParameterError) else "not built"
-                    lacking.append(f"{said}: {_place(error)}{error.what}")
-                failures.append(error)
+                preparation.fails(error)
             if plan.collect.cpu:
                 naming.prepare(found[plan.kernel].kernel, progress, self.cache)
-        # What is no kernel, does not build, cannot be fetched or lacks a parameter fails the runs that need it, one by
-        # one; without any other run, all at once.
-        if failures and len(failures) == len(plans):
-            raise all_of(failures)
-        for sentence in lacking:
-            progress(sentence, 0, 0)
+        preparation.conclude()
         return identity
 
     def _built(
@@ -181,10 +166,8 @@ class UmlEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
-        try:
-            found = self._built(plan, lambda what, _done, _total: progress(what, 0, 0))
-        except HowdahError as error:
-            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+        with of_a_run():
+            found = self._built(plan, while_running(progress))
         built = found[plan.kernel]
         try:
             if plan.parts:
@@ -195,11 +178,9 @@ class UmlEngine:
             raise
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: Built) -> EngineReport:
-        try:
+        with of_a_run():
             modules = modules_of(plan, plan.required_modules, built)
-            stacks = provide_stacks(plan, lambda what, _done, _total: progress(what, 0, 0), self.cache).choose()
-        except HowdahError as error:
-            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+            stacks = provide_stacks(plan, while_running(progress), self.cache).choose()
         guest = staged_guest(directory, plan, built, modules, self.wiring, stacks=stacks)
         started = time.monotonic()
         with directory.log.open("a", encoding="utf-8") as log:
@@ -210,9 +191,7 @@ class UmlEngine:
                 log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
         record = check_agent(directory, ending, plan.parameter_places)
         if plan.collect.cpu:
-            naming.name_samples(
-                directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache
-            )
+            naming.name_samples(directory.raw, built.kernel, while_running(progress), self.cache)
         made = report(built, modules, ending, record.modules or {})
         if stacks:
             made.stacks = {stack.name: stack.described() for stack in stacks}
@@ -230,10 +209,6 @@ def _told_once(progress: BuildProgress) -> BuildProgress:
             told.add(what)
 
     return tell
-
-
-def _place(error: HowdahError) -> str:
-    return f"{error.where}: " if error.where else ""
 
 
 def report(built: Built, modules: list[Module], ending: Ending, loaded: Mapping[str, ModuleRecord]) -> EngineReport:

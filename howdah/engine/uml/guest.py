@@ -25,9 +25,8 @@ from howdah.engine.processor import own_processor
 from howdah.engine.uml import memory
 from howdah.engine.uml.profiler import Profiler
 from howdah.errors import EngineUnavailableError, RunFailedError
-from howdah.record.console import console_tail
 from howdah.record.directory import read_json
-from howdah.record.kernel_log import in_use
+from howdah.record.kernel_log import console_tail, in_use
 from howdah.scratch import remove_left
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal

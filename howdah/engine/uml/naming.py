@@ -12,8 +12,8 @@ from howdah.build.inlined import Function, Inlined, SymbolTable, build_objects, 
 from howdah.build.uml_kernel import Kernel
 from howdah.codec import decoded, encoded
 from howdah.errors import HowdahError
-from howdah.record.cpu_profile import PROFILE_FILE, SAMPLES_FILE, CpuProfile
 from howdah.record.directory import read_json
+from howdah.record.raw import PROFILE_FILE, PROFILE_SAMPLES, CpuProfile
 
 _MODULES_FILE = "cpu-modules.json"
 _LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
@@ -42,17 +42,17 @@ def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) ->
         account.inlined_why = None
     except HowdahError as error:
         account.inlined_why = f"{error.where}: {error.what}" if error.where else error.what
-    samples = [line.split() for line in (raw / SAMPLES_FILE).read_text(encoding="utf-8").splitlines()]
+    samples = [line.split() for line in (raw / PROFILE_SAMPLES).read_text(encoding="utf-8").splitlines()]
     addresses = {int(address, 16) for _time, where, address, _object in samples if where == "main"}
     chains = inlined.chains(addresses) if inlined is not None else {}
     modules = _module_symbols(raw / _MODULES_FILE)
-    temporary = raw / f".{SAMPLES_FILE}.new"
+    temporary = raw / f".{PROFILE_SAMPLES}.new"
     with temporary.open("w", encoding="utf-8") as file:
         for time_us, where, text, name in samples:
             address = int(text, 16)
             domain, symbol = _place(address, where, name, image, modules)
             file.write(f"{time_us} {domain} {symbol} {'<'.join(chains.get(address, ())) or '-'}\n")
-    temporary.replace(raw / SAMPLES_FILE)
+    temporary.replace(raw / PROFILE_SAMPLES)
     (raw / PROFILE_FILE).write_text(json.dumps(encoded(account), indent=1) + "\n", encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from howdah.codec import encoded
 from howdah.distribution import installing
 from howdah.engine.life import descendants
-from howdah.record.cpu_profile import PROFILE_FILE, SAMPLES_FILE, CpuProfile
+from howdah.record.raw import PROFILE_FILE, PROFILE_SAMPLES, CpuProfile
 from howdah.running import is_running
 
 EVENT, PERIOD_NS = "cpu-clock:u", 100_000
@@ -52,7 +52,7 @@ class Profiler:
         self._stamps: list[tuple[int, int]] = []
         self._ended = threading.Event()
         self._clock = threading.Thread(target=self._watch_clock, name="profile-clock", daemon=True)
-        for name in (PROFILE_FILE, SAMPLES_FILE):
+        for name in (PROFILE_FILE, PROFILE_SAMPLES):
             (raw / name).unlink(missing_ok=True)
 
     def _watch_clock(self) -> None:
@@ -115,7 +115,7 @@ class Profiler:
             return "perf did not end with the guest"
         if status or not self._data.exists():
             return f"perf refused: {refusal(self._said.read_text(errors='replace'))}"
-        with (self._raw / SAMPLES_FILE).open("w", encoding="utf-8") as samples:
+        with (self._raw / PROFILE_SAMPLES).open("w", encoding="utf-8") as samples:
             script = subprocess.Popen(
                 ["perf", "script", "--input", str(self._data), "--fields", "pid,time,ip,dso", "--show-lost-events"],
                 stdin=subprocess.DEVNULL,

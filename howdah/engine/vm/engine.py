@@ -15,17 +15,17 @@ from howdah.build.guest_tree import GuestTree, build_tree, further_packages
 from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.stock_kernel import StockKernel, provide_kernel
-from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.build.tools import FIRST, Tools, build_tools, compiler_version, library
+from howdah.build.tools import FIRST, Tools, build_tools, compile_c, compiler_version, library
 from howdah.engine.agent_record import check_agent
 from howdah.engine.check import lacks_of
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
+from howdah.engine.preparing import Preparation, of_a_run, while_running
 from howdah.engine.share import build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
-from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, all_of
+from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.plan import Plan
 from howdah.record.agent import ModuleRecord
@@ -84,10 +84,7 @@ class VmEngine:
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> Identity:
         require(self.lacks(), self.name, "The uml engine needs none of this: leave out --engine vm.")
         identity: Identity = {"engine": self.name, "qemu": needs.qemu_version()}
-        failures: list[HowdahError] = []
-        lacking: list[str] = []
-        told: set[str] = set()
-        needed = {name for plan in plans for name in plan.required_modules or ()}
+        preparation = Preparation(plans, progress)
         for plan in plans:
             try:
                 built = self._build(plan, progress)
@@ -95,20 +92,10 @@ class VmEngine:
             except EngineUnavailableError:
                 raise
             except HowdahError as error:
-                if str(error) not in map(str, failures):
-                    place = f"{error.where}: " if error.where else ""
-                    lacking.append(f"not built: {place}{error.what}")
-                failures.append(error)
+                preparation.fails(error)
             else:
-                for unused in built.module_set.unused(plan.modules, needed):
-                    if str(unused) not in told:
-                        told.add(str(unused))
-                        progress(f"not built, and no run needs it: {unused.where}: {unused.what}", 0, 0)
-        # What does not build fails the runs that need it, one by one; without any other run, all at once.
-        if failures and len(failures) == len(plans):
-            raise all_of(failures)
-        for sentence in lacking:
-            progress(sentence, 0, 0)
+                preparation.tell_unused(built.module_set, plan)
+        preparation.conclude()
         return identity
 
     def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> Identity:
@@ -145,12 +132,8 @@ class VmEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
-        try:
-            built = self._build(plan, lambda what, _done, _total: progress(what, 0, 0))
-        except EngineUnavailableError:
-            raise
-        except HowdahError as error:
-            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+        with of_a_run():
+            built = self._build(plan, while_running(progress))
         try:
             return self._run(directory, plan, progress, built)
         except RunFailedError as error:
@@ -158,10 +141,8 @@ class VmEngine:
             raise
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: _Built) -> EngineReport:
-        try:
+        with of_a_run():
             modules = _chosen(built, plan)
-        except HowdahError as error:
-            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         stage(directory, built.agent, [(module.name, module.file) for module in modules])
         stage_collectors(directory, plan)
         shutil.copyfile(_HERE / "deliver.py", directory.share / "deliver.py")
@@ -195,8 +176,7 @@ class VmEngine:
             )
             look = None
             if plan.collect.cpu and plan.processor_shift is not None:
-                say = lambda what, _done, _total: progress(what, 0, 0)  # noqa: E731
-                look = Look(built.kernel, built.tree, place / "counted", self.cache, say)
+                look = Look(built.kernel, built.tree, place / "counted", self.cache, while_running(progress))
                 machine = look.at(machine)
             ending, command = run(machine, progress)
             if look is not None:
@@ -239,14 +219,7 @@ def _init(cache: Cache) -> Path:
     source = _HERE / "init.c"
 
     def compile_it(directory: Path, log: Path) -> None:
-        try:
-            run_logged(
-                ["gcc", "-O2", "-Wall", "-static", f"-I{FIRST.parent}", "-o", str(directory / "init"), str(source)],
-                log,
-                environment={"TMPDIR": str(directory)},
-            )
-        except CommandFailedError as error:
-            raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(source)) from error
+        compile_c(source, directory / "init", log, "-static", f"-I{FIRST.parent}")
 
     key = content_key(compiler_version(), FIRST.read_bytes(), source.read_bytes())
     return cache.build("machine-init", key, compile_it) / "init"

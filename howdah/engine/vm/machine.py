@@ -24,8 +24,8 @@ from howdah.engine.processor import own_processor
 from howdah.engine.vm.watch import MachineWatch
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.linux.progress_port import PORT
-from howdah.record.console import CONSOLE_LINES, console_tail
 from howdah.record.directory import read_json
+from howdah.record.kernel_log import CONSOLE_LINES, console_tail
 
 MACHINE = "3"  # part of every run's key: raise it when the command line changes
 WARP = Path(__file__).with_name("warp.c")

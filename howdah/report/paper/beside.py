@@ -25,7 +25,7 @@ def caption_of(name: str, experiments: list[Experiment], choice: Choice) -> str:
     """For the file beside the figure."""
     experiments = without_controls(experiments)
     names = ", ".join(each.name for each in experiments)
-    shown = plotted_of(name, experiments, choice).caption if is_plotted(name) else f"{NAMES[name]}."
+    shown = " ".join(plotted_of(name, experiments, choice).caption) if is_plotted(name) else f"{NAMES[name]}."
     return f"{names}: {shown} {_made(chosen_runs(experiments, choice, with_data=False))}\n"
 
 

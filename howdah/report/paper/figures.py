@@ -22,7 +22,6 @@ from howdah.report.paper.choice import Choice, chosen_runs
 from howdah.report.paper.line import MOST_LINES, PaperLine, Points, last_s, shown_part, span_decades, thinned, until_s
 from howdah.report.paper.plotted import (
     PREFIX,
-    Plotted,
     declared,
     declared_sections,
     difference_figure,
@@ -33,6 +32,7 @@ from howdah.report.paper.points import acknowledged, cwnd, goodput, queue, rtt
 from howdah.report.paper.sheet import FigureSheet, columns, entries, lines_of_legend, plain_logarithm, write
 from howdah.report.paper.strip import draw_strip
 from howdah.report.paper.summed import completion_figure, exits_figure, map_figure, receivers_figure
+from howdah.report.plot.model import Picture
 from howdah.report.plot.swept import place_words
 from howdah.report.sequence import ACKED, AGAIN, ALLOWED, POINTS, SACKED, SENT, WINDOW, sequence_curves
 from howdah.report.source import Curve
@@ -105,7 +105,7 @@ NAMES: dict[str, str] = {
     "map": "the median of a measure over two axes of the sweep",
     "receivers": "what the receivers did: ACKs, SACK blocks and offered windows",
 }
-SUMMED: dict[str, Callable[[list[Experiment], Choice], Plotted]] = {
+SUMMED: dict[str, Callable[[list[Experiment], Choice], Picture]] = {
     "difference": lambda experiments, _choice: difference_figure(experiments),
     "completion": lambda experiments, _choice: completion_figure(experiments),
     "exits": lambda experiments, _choice: exits_figure(experiments),
@@ -131,7 +131,7 @@ def draw(
         if is_plotted(name):
             plotted = plotted_of(name, experiments, choice)
             figure = draw_plotted(plotted, sheet)
-            title = plotted.caption
+            title = " ".join(plotted.caption)
         elif name == "exit-strip":
             figure = draw_strip(chosen_runs(experiments, choice, with_data=False), variants, sheet)
         else:
@@ -186,7 +186,7 @@ def needs_records(name: str, experiments: list[Experiment]) -> bool:
     return own is not None and own[0].kind == "time"
 
 
-def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Plotted:
+def plotted_of(name: str, experiments: list[Experiment], choice: Choice) -> Picture:
     """Of the runs that are chosen."""
     runs = chosen_runs(experiments, choice, with_data=needs_records(name, experiments))
     chosen = {run.directory.path for run in runs}

@@ -14,9 +14,11 @@ from howdah.errors import HowdahError, UsageError
 from howdah.metric import Metric, known_metrics
 from howdah.record.result import Experiment, Run
 from howdah.report.axis import RunAxis, axes
-from howdah.report.distribution import Distribution, distributions, ends_of, is_logarithmic
+from howdah.report.distribution import distribution_panel, distributions
 from howdah.report.overview import exit_distribution, flows_of
-from howdah.report.paper.plotted import Plotted, PlottedLine, PlottedPanel
+from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
+from howdah.report.plot.scale import Tick
+from howdah.report.plot.style import INK, variant_styles
 from howdah.report.plot.swept import swept
 from howdah.report.receiverstrip import receiver_strips
 from howdah.report.variant import Variants
@@ -24,7 +26,7 @@ from howdah.report.variant import Variants
 MOST_FIELDS = 20  # along an axis of the map, as on the page; beyond it neighbouring values share one
 
 
-def completion_figure(experiments: list[Experiment]) -> Plotted:
+def completion_figure(experiments: list[Experiment]) -> Picture:
     """Of every group completion time and retransmissions, of a transfer completion time. Raises HowdahError where none
     has enough of them."""
     variants = Variants(experiments)
@@ -32,30 +34,20 @@ def completion_figure(experiments: list[Experiment]) -> Plotted:
     if not found:
         raise HowdahError("no run that counts has a group with data of each connection, nor five of a transfer")
     caption = "Share of the connections or transfers of all repetitions that have at most so much."
-    return Plotted("Transfers", [_steps(each, variants) for each in found], caption)
+    return Picture("Transfers", [distribution_panel(each, variants) for each in found], caption=[caption])
 
 
-def exits_figure(experiments: list[Experiment]) -> Plotted:
+def exits_figure(experiments: list[Experiment]) -> Picture:
     """Over all flows of the runs that count. Raises HowdahError where none left slow start."""
     variants = Variants(experiments)
     found = exit_distribution(experiments, variants)
     if found is None:
         raise HowdahError("no run that counts reports a slow-start exit")
     caption = "Share of the flows that left slow start at most so far, over all runs that count."
-    return Plotted("Exits", [_steps(found, variants)], caption)
+    return Picture("Exits", [distribution_panel(found, variants)], caption=[caption])
 
 
-def _steps(shown: Distribution, variants: Variants) -> PlottedPanel:
-    lines = []
-    for number, label, values in shown.curves:
-        shares = [100 * (place + 1) / len(values) for place in range(len(values))]
-        lines.append(PlottedLine(label, variants.all[number].colour.light, values, shares))
-    title = ", ".join(filter(None, (shown.point, shown.group))) if shown.point or shown.counted != "flows" else ""
-    log = "x" if is_logarithmic(shown) else ""
-    return PlottedPanel(title, shown.words, f"{shown.counted} (%)", lines, "steps", log=log, ends_across=ends_of(shown))
-
-
-def receivers_figure(experiments: list[Experiment]) -> Plotted:
+def receivers_figure(experiments: list[Experiment]) -> Picture:
     """A panel for each measure, a mark for each flow of each run. Raises HowdahError without a capture."""
     variants = Variants(experiments)
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
@@ -67,17 +59,18 @@ def receivers_figure(experiments: list[Experiment]) -> Plotted:
     panels = []
     for strip in strips:
         lines = []
-        for number, variant in enumerate(variants.all):
-            line = PlottedLine(variant.label, variant.colour.light, [], [])
+        for number, (variant, look) in enumerate(zip(variants.all, variant_styles(variants), strict=True)):
+            line = PlotLine(variant.label, look, [], [])
             for place, marks in enumerate(strip.rows.values()):
                 for mark in marks:
                     if mark.variant == number:
                         line.x.append(float(place))
                         line.y.append(mark.value)
             lines.append(line)
-        ticks = [(float(place), label) for place, label in enumerate(strip.rows)]
-        panels.append(PlottedPanel("", "", strip.title, [line for line in lines if line.x], "marks", ticks))
-    return Plotted("Receivers", panels, "What the receivers did; a mark is a flow of a run.")
+        ticks = [Tick(float(place), label) for place, label in enumerate(strip.rows)]
+        places, up = PlotAxis("", (-0.5, len(ticks) - 0.5), ticks=ticks), PlotAxis(strip.title, (0.0, strip.most))
+        panels.append(Panel("", places, up, [line for line in lines if line.x], "marks"))
+    return Picture("Receivers", panels, caption=["What the receivers did; a mark is a flow of a run."])
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ class _Fields:
     of: Callable[[Run], int]
 
 
-def map_figure(experiments: list[Experiment], measure: str | None) -> Plotted:
+def map_figure(experiments: list[Experiment], measure: str | None) -> Picture:
     """The median of a measure over two axes of the sweep, a panel for each variant; of a sweep along one axis, the
     variants are the rows. Raises HowdahError without a sweep or a number, UsageError for a measure that no run has."""
     variants = Variants(experiments)
@@ -110,13 +103,14 @@ def map_figure(experiments: list[Experiment], measure: str | None) -> Plotted:
         lines = []
         for row, name in enumerate(down.names):
             there = [column for column in range(len(across.names)) if (row, column) in cells]
-            lines.append(PlottedLine(name, "", [float(x) for x in there], [median(cells[row, x]) for x in there]))
-        ticks = [(float(number), text) for number, text in enumerate(across.names)]
-        panels.append(PlottedPanel(key if len(keys) > 1 else "", across.label, down.label, lines, "map", ticks))
+            lines.append(PlotLine(name, INK, [float(x) for x in there], [median(cells[row, x]) for x in there]))
+        ticks = [Tick(float(number), text) for number, text in enumerate(across.names)]
+        side = PlotAxis(across.label, ticks=ticks)
+        panels.append(Panel(key if len(keys) > 1 else "", side, PlotAxis(down.label), lines, "map"))
     words = f"{metric.label or metric.header} ({metric.shown})" if metric.shown else metric.label or metric.header
     others = [axis.label for axis in sides[2:]]
     over = f", over all values of {', '.join(others)}" if others else ""
-    return Plotted(words, panels, f"{words}: median over the runs that count{over}.")
+    return Picture(words, panels, caption=[f"{words}: median over the runs that count{over}."])
 
 
 def _values(experiments: list[Experiment], measure: str | None) -> tuple[Metric, list[tuple[Run, float]]]:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground of a plot as inline SVG: axes, ticks, labels; and what a figure consists of."""
+"""The ground of a plot as inline SVG: axes, ticks, labels."""
 
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from howdah.report.drawing import line, text
-from howdah.report.plot.scale import LETTER_PIXELS, Scale, Tick, label_at, thinned, ticks
+from howdah.report.plot.model import PlotAxis
+from howdah.report.plot.scale import LETTER_PIXELS, Scale, label_at, thinned, ticks
 
 _TITLE_LINE = 14.0  # pixels from one line of an axis' title to the next
 _EDGE = 4.0
@@ -36,63 +37,25 @@ NARROW = Size(360, 270, "narrow")
 PANEL = Size(430, 270)
 
 
-@dataclass
-class Panel:
-    """One plot, in the sizes it is shown in; ``title`` is empty for the only one of a figure."""
-
-    title: str
-    drawings: list[str]
-
-
-@dataclass(frozen=True)
-class LegendItem:
-    """``sample`` is a small SVG."""
-
-    sample: str
-    label: str
-
-
-@dataclass
-class Drawn:
-    """What a kind of figure gives: panels (or ``html`` instead), legend, and sentences for the caption."""
-
-    panels: list[Panel] = field(default_factory=list)
-    legend: list[LegendItem] = field(default_factory=list)
-    caption: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    html: str = ""
-
-
 class Canvas:
     """A plot under construction: scales with pixels in them, and SVG elements in the order of painting."""
 
-    def __init__(
-        self,
-        size: Size,
-        across: tuple[float, float, bool],
-        up: tuple[float, float, bool],
-        titles: tuple[str, str],
-        up_marks: list[Tick] | None = None,
-    ) -> None:
-        """``across`` and ``up`` are least, most and whether the axis is logarithmic; ``titles`` are theirs;
-        ``up_marks`` are the ticks of a vertical axis that has its own.
-
-        A title that is too long for one line has several, and the plot is lower.
-        """
+    def __init__(self, size: Size, across: PlotAxis, up: PlotAxis) -> None:
+        """A title of an axis that is too long for one line has several, and the plot is lower."""
         self.size = size
-        self._below, self._above = (_lines(title, size.width - 2 * _EDGE) for title in titles)
+        self._below, self._above = (_lines(axis.label, size.width - 2 * _EDGE) for axis in (across, up))
         self.right, self.top = size.width - 12.0, 28.0 + _TITLE_LINE * (len(self._above) - 1)
         self.bottom = size.height - 46.0 - _TITLE_LINE * (len(self._below) - 1)
-        probe = Scale(up[0], up[1], self.bottom, self.top, up[2])
-        self._up_ticks = ticks(probe, size.ticks_up) if up_marks is None else up_marks
+        self.y = Scale(*up.ends, self.bottom, self.top, up.logarithmic)
+        self._up_ticks = ticks(self.y, size.ticks_up) if up.ticks is None else up.ticks
         longest = max((len(tick.text) for tick in self._up_ticks), default=0)
         self.left = max(34.0, 14 + 6.8 * longest)
-        self.x = Scale(across[0], across[1], self.left, self.right, across[2])
-        self.y = probe
+        self.x = Scale(*across.ends, self.left, self.right, across.logarithmic)
+        self._across_ticks = across.ticks or ticks(self.x, size.ticks_across)
         self.parts: list[str] = []
 
-    def ground(self, marks: list[Tick] | None = None) -> None:
-        """Grid, ticks and titles; ``marks`` are the ticks of an axis that has its own: swept values, categories."""
+    def ground(self) -> None:
+        """Grid, ticks and titles."""
         for tick in self._up_ticks:
             at = self.y.at(tick.value)
             if tick.strong:
@@ -100,7 +63,7 @@ class Canvas:
                 self.parts.append(text(self.left - 7, at + 4, tick.text, "note", "end"))
             else:
                 self.parts.append(line(self.left - 3, at, self.left, at, "tick"))
-        for tick in thinned(marks or ticks(self.x, self.size.ticks_across), self.x, self.size.width):
+        for tick in thinned(self._across_ticks, self.x, self.size.width):
             at = self.x.at(tick.value)
             self.parts.append(line(at, self.bottom, at, self.bottom + (5 if tick.text else 3), "tick"))
             if tick.text:

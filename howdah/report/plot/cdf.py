@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 import numpy as np
 
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, Run
-from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.model import LegendItem, Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.sample import NothingToDrawError, Selection, base_unit, every_value, select
 from howdah.report.plot.scale import Measure, bounds, measure_of
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import place_title
 
-_MOST_STEPS = 500
+SHARES_OF_CONNECTIONS = PlotAxis("connections (%)", (0.0, 100.0))
 
 
 @dataclass
@@ -65,40 +64,58 @@ def distributions(figure: FigureSection, experiment: Experiment) -> Distribution
     return Distributions(panels, group, base_unit(selection.made, figure.metric))
 
 
-def draw_cdf(figure: FigureSection, found: Distributions) -> Drawn:
+def draw_cdf(figure: FigureSection, found: Distributions) -> Picture:
     """A step curve for each value of ``lines``."""
     assert figure.metric is not None
     panels, group = found.panels, found.group
     shown = [each for panel in panels.values() for each in panel if each.values]
     measure = measure_of(figure.metric, found.base, [each.values[-1] for each in shown])
-    for each in shown:
-        each.values = [value * measure.factor for value in each.values]
-        each.middle = None if each.middle is None else each.middle * measure.factor
-    drawn = Drawn()
-    ends = bounds([edge for each in shown for edge in _ends(each)], logarithmic="x" in (figure.log or ""), zero=True)
+    edges = [measure.factor * edge for each in shown for edge in (each.values[0], each.values[-1])]
+    log = "x" in (figure.log or "")
+    across = PlotAxis(measure.label, bounds(edges, logarithmic=log, zero=True), log)
+    picture = Picture()
     for place, panel in panels.items():
         title = place_title(figure.panels, place) if figure.panels and len(panels) > 1 else ""
-        sizes = (PANEL,) if len(panels) > 1 else (WIDE, NARROW)
-        some = [each for each in panel if each.values]
-        drawn.panels.append(Panel(title, [_panel(figure, measure, group, some, ends, size) for size in sizes]))
+        lines = [_line(each, measure) for each in panel if each.values]
+        words = f"{measure.label} of the connections of {group}"
+        picture.panels.append(Panel(title, across, SHARES_OF_CONNECTIONS, lines, "steps", words=words))
         for each in panel:
             where = ", ".join(filter(None, (each.label, place)))
-            drawn.missing += [f"{where}: {why}" for why in each.left_out]
+            picture.missing += [f"{where}: {why}" for why in each.left_out]
             if not each.values and not each.left_out:
-                drawn.missing.append(f"{where}: not run")
-    drawn.legend = [
-        LegendItem(key(style, line=True, shape=False), label)
+                picture.missing.append(f"{where}: not run")
+    picture.legend = [
+        LegendItem(key(style, "line"), label)
         for label, style in {each.label: each.style for panel in panels.values() for each in panel}.items()
     ]
     least, most = (pick(each.count + each.without for each in shown) for pick in (min, max))
     runs = sorted({each.runs for each in shown})
-    drawn.caption = [
+    picture.caption = [
         f"Share of the connections of {group} that have at most so much; "
         f"{least if least == most else f'{least} … {most}'} connections a line, "
         f"of {' … '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} "
         f"repetition{'s' if runs[-1] > 1 else ''} together."
     ]
-    return drawn
+    return picture
+
+
+def _line(each: CdfLine, measure: Measure) -> PlotLine:
+    median = "" if each.middle is None else f"median {significant(each.middle * measure.factor)} {measure.unit}"
+    said = f"{each.label}: {each.count} connections, {median}".strip()
+    whole = 100 * each.count / (each.count + each.without)
+    return PlotLine(
+        each.label,
+        each.style,
+        [value * measure.factor for value in each.values],
+        shares(len(each.values), whole),
+        title=said,
+        said=said,
+    )
+
+
+def shares(count: int, whole: float = 100.0) -> list[float]:
+    """Of sorted values, in per cent; the last one is ``whole``."""
+    return [whole * (number + 1) / count for number in range(count)]
 
 
 def _group(figure: FigureSection, runs: list[Run]) -> str:
@@ -132,42 +149,3 @@ def _distribution(metric: str, group: str, here: Selection, label: str, style: S
     values.sort()
     middle = values[len(values) // 2] if values else None
     return CdfLine(label, style, values, without, counted, left_out, len(values), middle)
-
-
-def _ends(each: CdfLine) -> tuple[float, float]:
-    return each.values[0], each.values[-1]
-
-
-def _panel(
-    figure: FigureSection,
-    measure: Measure,
-    group: str,
-    panel: list[CdfLine],
-    ends: tuple[float, float],
-    size: Size,
-) -> str:
-    across = (*ends, "x" in (figure.log or ""))
-    canvas = Canvas(size, across, (0.0, 100.0, False), (measure.label, "connections (%)"))
-    canvas.ground()
-    words = []
-    for each in panel:
-        median = "" if each.middle is None else f"median {significant(each.middle)} {measure.unit}"
-        title = f"{each.label}: {each.count} connections, {median}".strip()
-        words.append(title)
-        share = 100 * each.count / (each.count + each.without)
-        path = (
-            f'<path d="{steps(canvas, each.values, share)}" class="curve"{each.style.dashed}>'
-            f"<title>{escape(title)}</title></path>"
-        )
-        canvas.parts.append(f"<g {each.style.attributes}>{path}</g>")
-    return canvas.svg(figure.title, f"{measure.label} of the connections of {group}. {'; '.join(words)}.")
-
-
-def steps(canvas: Canvas, values: list[float], share: float) -> str:
-    """The path of a step curve over sorted values that ends at so many per cent."""
-    count = len(values)
-    every = max(1, count // _MOST_STEPS)
-    path = f"M{canvas.x.at(values[0]):.1f} {canvas.bottom:.1f}"
-    for number in [*range(every - 1, count - 1, every), count - 1]:
-        path += f"H{canvas.x.at(values[number]):.1f}V{canvas.y.at(share * (number + 1) / count):.1f}"
-    return path + f"H{canvas.right:g}"

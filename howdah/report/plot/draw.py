@@ -11,31 +11,32 @@ from howdah.errors import HowdahError
 from howdah.number import counted, duration
 from howdah.profile.figure import PLACES, FigureSection
 from howdah.report.drawing import spread
-from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.cdf import distributions, draw_cdf
+from howdah.report.plot.grid import draw_grid
 from howdah.report.plot.kept import stored_distributions, stored_lines
+from howdah.report.plot.model import Picture
 from howdah.report.plot.sample import AnyExperiment, NoNumberError, left_out
 from howdah.report.plot.stored import StoredExperiment
-from howdah.report.plot.sweep import draw_bars, draw_sweep
+from howdah.report.plot.svg import panels_svg
 from howdah.report.plot.table import draw_table
 from howdah.report.plot.timeline import draw_time, time_lines
 
 
-def _time(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
+def _time(figure: FigureSection, experiment: AnyExperiment) -> Picture:
     if isinstance(experiment, StoredExperiment):
         return draw_time(figure, stored_lines(figure, experiment))
     return draw_time(figure, time_lines(figure, experiment))
 
 
-def _cdf(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
+def _cdf(figure: FigureSection, experiment: AnyExperiment) -> Picture:
     if isinstance(experiment, StoredExperiment):
         return draw_cdf(figure, stored_distributions(figure, experiment))
     return draw_cdf(figure, distributions(figure, experiment))
 
 
-_KINDS: dict[str, Callable[[FigureSection, AnyExperiment], Drawn]] = {
-    "sweep": draw_sweep,
-    "bars": draw_bars,
+_KINDS: dict[str, Callable[[FigureSection, AnyExperiment], Picture]] = {
+    "sweep": draw_grid,
+    "bars": draw_grid,
     "cdf": _cdf,
     "time": _time,
     "table": draw_table,
@@ -49,17 +50,25 @@ def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
     Its colours come from reports/css/chart.css. Where nothing can be drawn the figure says why. Never raises for what
     the runs lack.
     """
-    figure = figure.model_copy(update={"title": title_of(figure, experiment)})
+    title = title_of(figure, experiment)
     opening = f'<figure class="declared {figure.kind}" data-figure="{escape(figure.id)}">'
-    title = f"<h3>{escape(figure.title)}</h3>"
+    heading = f"<h3>{escape(title)}</h3>"
     try:
-        drawn = _KINDS[figure.kind](figure, experiment)
-        drawn.missing += left_out(figure, experiment)
+        drawn = picture_of(figure, experiment)
     except HowdahError as error:
         words = f"Nothing to draw: {error.what}."
         look = "aside" if isinstance(error, NoNumberError) else "missing"
-        return f'{opening}{title}<p class="{look}" role="status">{escape(words)}</p></figure>'
-    return f"{opening}{title}{_legend(drawn)}{_panels(drawn)}{_caption(figure, drawn, experiment)}</figure>"
+        return f'{opening}{heading}<p class="{look}" role="status">{escape(words)}</p></figure>'
+    return f"{opening}{heading}{_legend(drawn)}{_panels(drawn)}{_caption(figure, drawn, experiment)}</figure>"
+
+
+def picture_of(figure: FigureSection, experiment: AnyExperiment) -> Picture:
+    """What it shows. Raises HowdahError where there is nothing to draw."""
+    figure = figure.model_copy(update={"title": title_of(figure, experiment)})
+    picture = _KINDS[figure.kind](figure, experiment)
+    picture.title = figure.title
+    picture.missing += left_out(figure, experiment)
+    return picture
 
 
 def title_of(figure: FigureSection, experiment: AnyExperiment) -> str:
@@ -78,25 +87,24 @@ def title_of(figure: FigureSection, experiment: AnyExperiment) -> str:
     return PLACES.sub(lambda place: spread(times[place[1]], duration) if times[place[1]] else "the run", figure.title)
 
 
-def _legend(drawn: Drawn) -> str:
+def _legend(drawn: Picture) -> str:
     if len(drawn.legend) < 2 and not drawn.panels:
         return ""
     items = "".join(f"<li>{item.sample}<span>{escape(item.label)}</span></li>" for item in drawn.legend)
     return f'<ul class="chart-legend" aria-label="Legend">{items}</ul>' if items else ""
 
 
-def _panels(drawn: Drawn) -> str:
+def _panels(drawn: Picture) -> str:
     if drawn.html:
         return drawn.html
     parts = []
-    for panel in drawn.panels:
-        title = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
-        parts.append(f'<div class="panel">{title}{"".join(panel.drawings)}</div>')
+    for title, svg in panels_svg(drawn):
+        parts.append(f'<div class="panel">{f"<h4>{escape(title)}</h4>" if title else ""}{svg}</div>')
     many = " many" if len(drawn.panels) > 1 else ""
     return f'<div class="panels{many}">{"".join(parts)}</div>'
 
 
-def _caption(figure: FigureSection, drawn: Drawn, experiment: AnyExperiment) -> str:
+def _caption(figure: FigureSection, drawn: Picture, experiment: AnyExperiment) -> str:
     source = experiment.source if isinstance(experiment, StoredExperiment) else ""
     sentences = [figure.note, *drawn.caption, source]
     if experiment.pending:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from howdah.measure.statistics import FEW, Statistic
 from howdah.number import between, significant
 from howdah.profile.figure import FigureSection
-from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.model import LegendItem, Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.sample import (
     AnyExperiment,
     AnyRun,
@@ -28,12 +27,13 @@ from howdah.report.plot.sample import (
     select,
     stored_sample,
 )
-from howdah.report.plot.scale import Measure, bounds, measure_of, printed_number
+from howdah.report.plot.scale import Measure, Tick, bounds, measure_of, printed_number
 from howdah.report.plot.stored import Mean, StoredPoint
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import Swept, place_title, swept
 
 _MOST_REASONS = 4
+_MOST_OWN_TICKS = 12
 
 
 @dataclass
@@ -178,17 +178,58 @@ def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -
     return {x: factor * printed_number(number, of) for x, number in points.items() if x in values}
 
 
-def drawn_grid(grid: Grid, panel: Callable[[Grid, list[PanelSeries], Size], str]) -> Drawn:
-    """The figure with every panel drawn by ``panel``."""
-    several = len(grid.panels) > 1
-    drawn = Drawn()
+def draw_grid(figure: FigureSection, experiment: AnyExperiment) -> Picture:
+    """A panel for each place: lines through means, or bars from 0 in categories side by side. Both have how far
+    repetitions lie apart."""
+    grid = gather(figure, experiment)
+    log = figure.log or ""
+    bars = figure.kind == "bars"
+    order = list(grid.x.position) if bars else sorted(grid.x.position, key=grid.x.position.__getitem__)
+    at = {x: float(number) if bars else grid.x.position[x] for number, x in enumerate(order)}
+    own = [Tick(at[x], grid.x.texts[x]) for x in order]
+    numeric = grid.x.numeric and not bars
+    log_x = "x" in log and numeric and min(at.values()) > 0
+    ends = bounds(list(at.values()), logarithmic=log_x, zero=False) if numeric else (-0.5, len(order) - 0.5)
+    across = PlotAxis(grid.x.label, ends, log_x, own if len(own) <= _MOST_OWN_TICKS or bars else None)
+    up = PlotAxis(grid.y_label, grid.up(logarithmic="y" in log, from_zero=bars and "y" not in log), "y" in log)
+    picture = Picture(legend=_legend(grid))
     for place, series in grid.panels.items():
-        sizes = (PANEL,) if several else (WIDE, NARROW)
-        title = place_title(grid.figure.panels, place) if grid.figure.panels and several else ""
-        drawn.panels.append(Panel(title, [panel(grid, series, size) for size in sizes]))
-    drawn.legend = _legend(grid)
-    drawn.caption, drawn.missing = counts_of(grid)
-    return drawn
+        title = place_title(figure.panels, place) if figure.panels and len(grid.panels) > 1 else ""
+        lines = [_line(grid, each, at) for each in series]
+        words = f"{grid.y_label} against {grid.x.label}"
+        picture.panels.append(Panel(title, across, up, lines, "bars" if bars else "line", words=words))
+    if figure.paper is not None and any(line.printed for panel in picture.panels for line in panel.lines):
+        picture.paper = figure.paper.label
+    picture.caption, picture.missing = _counts(grid)
+    return picture
+
+
+def _line(grid: Grid, series: PanelSeries, at: dict[str, float]) -> PlotLine:
+    found = PlotLine(series.label, series.style, list(at.values()), [])
+    said = {}
+    for x in at:
+        each = series.samples[x]
+        statistic = each.statistic
+        spread = grid.spread(statistic) if statistic is not None else None
+        low, high = spread or (math.nan, math.nan)
+        found.low.append(low)
+        found.high.append(high)
+        if statistic is None:
+            found.y.append(math.nan)
+            found.words.append(f"{series.label}, {x}: {each.why}" if each.runs else "")
+            said[x] = "missing"
+        else:
+            said[x] = significant(grid.shown(statistic.mean))
+            interval = f" ({between(*spread)})" if spread else ""
+            found.y.append(grid.shown(statistic.mean))
+            found.words.append(f"{series.label}, {x}: {said[x]}{interval}, n = {statistic.count}")
+    found.said = f"{series.label}: {', '.join(f'{x} {said[x]}' for x in series.samples)}"
+    paper = grid.figure.paper.label if grid.figure.paper else ""
+    for x in at:
+        if x in series.printed:
+            number = series.printed[x]
+            found.printed.append((at[x], number, f"{paper}: {series.label}, {x}: {significant(number)}"))
+    return found
 
 
 def _legend(grid: Grid) -> list[LegendItem]:
@@ -198,7 +239,7 @@ def _legend(grid: Grid) -> list[LegendItem]:
     bars = grid.figure.kind == "bars"
     for series in (each for panel in grid.panels.values() for each in panel):
         items.setdefault(
-            series.label, LegendItem(key(series.style, line=not bars, shape=not bars, bar=bars), series.label)
+            series.label, LegendItem(key(series.style, *(["bar"] if bars else ["line", "mark"])), series.label)
         )
     return _printed_legend(grid, list(items.values()))
 
@@ -206,12 +247,12 @@ def _legend(grid: Grid) -> list[LegendItem]:
 def _printed_legend(grid: Grid, legend: list[LegendItem]) -> list[LegendItem]:
     first = next((each for panel in grid.panels.values() for each in panel if each.printed), None)
     if first is not None and grid.figure.paper is not None:
-        sample_ = key(first.style, line=False, shape=True, hollow=True)
+        sample_ = key(first.style, "hollow")
         legend.append(LegendItem(sample_, f"hollow: {grid.figure.paper.label}"))
     return legend
 
 
-def counts_of(grid: Grid) -> tuple[list[str], list[str]]:
+def _counts(grid: Grid) -> tuple[list[str], list[str]]:
     """Sentences on how many repetitions there are, and what is missing."""
     counts: Counter[int] = Counter()
     missing = []
@@ -242,24 +283,3 @@ def count_words(counts: Counter[int], *, relative: bool = False) -> str:
     if least < FEW <= most:
         apart += f" of fewer than {FEW} repetitions, of more the 95 % confidence interval (Student’s t)"
     return f"{what}, each with the {apart}, {number}; no whisker where all are equal."
-
-
-def description(grid: Grid, panel: list[PanelSeries]) -> str:
-    """All numbers of a panel in words, for those who cannot see it."""
-    parts = []
-    for series in panel:
-        values = []
-        for x, each in series.samples.items():
-            statistic = each.statistic
-            values.append(f"{x} {significant(grid.shown(statistic.mean)) if statistic else 'missing'}")
-        parts.append(f"{series.label}: {', '.join(values)}")
-    return f"{grid.y_label} against {grid.x.label}. {'; '.join(parts)}."
-
-
-def words_of(grid: Grid, series: PanelSeries, x: str, statistic: Statistic | Mean) -> str:
-    """One number with its spread, for the title of its mark."""
-    interval = grid.spread(statistic)
-    text = f"{series.label}, {x}: {significant(grid.shown(statistic.mean))}"
-    if interval:
-        text += f" ({between(*interval)})"
-    return f"{text}, n = {statistic.count}"

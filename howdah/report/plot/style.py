@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from howdah.report.variant import Colour, colours, dashes
+from howdah.report.variant import Colour, Variants, colours, dashes
 
 _SHAPES = 6
 
@@ -31,16 +31,30 @@ class Style:
         return f' stroke-dasharray="{" ".join(map(str, self.dash))}"' if self.dash else ""
 
 
+def token(name: str, *dash: int) -> Style:
+    """Of a colour that pages have in reports/css/tokens.css."""
+    return Style(Colour(f"var(--{name})", f"var(--{name})"), dash=dash)
+
+
+INK = token("quiet")  # of what is nobody's
+
+
 def styles(labels: list[str], algorithms: Mapping[str, str] | None = None) -> dict[str, Style]:
     """One for each line. With all algorithms of an experiment, in the order of its runs, the colours of its report.
 
     ``algorithms`` has those of labels that are not called by theirs.
     """
     chosen = colours([(label, (algorithms or {}).get(label, label)) for label in labels])
-    return {
-        label: Style(chosen[label], number % _SHAPES, flow_dash(chosen[label].dashes))
-        for number, label in enumerate(labels)
-    }
+    return dict(zip(labels, _of_colours(chosen[label] for label in labels), strict=True))
+
+
+def variant_styles(variants: Variants) -> list[Style]:
+    """Of the variants of a page, in their order."""
+    return _of_colours(each.colour for each in variants.all)
+
+
+def _of_colours(chosen: Iterable[Colour]) -> list[Style]:
+    return [Style(each, number % _SHAPES, flow_dash(each.dashes)) for number, each in enumerate(chosen)]
 
 
 def flow_dash(number: int) -> tuple[int, ...]:
@@ -63,14 +77,8 @@ def mark(x: float, y: float, shape: int, title: str = "", *, hollow: bool = Fals
         4: [(-1.2 * s, -s), (1.2 * s, -s), (0, 1.3 * s)],
         5: [(-1.5 * s, -0.7 * s), (1.5 * s, -0.7 * s), (1.5 * s, 0.7 * s), (-1.5 * s, 0.7 * s)],
     }
-    points = "".join(
-        f"{'L' if number else 'M'}{x + dx:.1f} {y + dy:.1f}" for number, (dx, dy) in _numbered(outlines[shape])
-    )
-    return f'<path d="{points}Z" class="{css}">{words}</path>'
-
-
-def _numbered(points: list[tuple[float, float]]) -> list[tuple[int, tuple[float, float]]]:
-    return list(enumerate(points))
+    points = "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in outlines[shape])
+    return f'<path d="M{points}Z" class="{css}">{words}</path>'
 
 
 def cross(x: float, y: float, title: str) -> str:
@@ -79,13 +87,25 @@ def cross(x: float, y: float, title: str) -> str:
     return f'<path d="{path}" class="missing-mark"><title>{escape(title)}</title></path>'
 
 
-def key(style: Style, *, line: bool, shape: bool, hollow: bool = False, bar: bool = False) -> str:
-    """The sample of a legend."""
-    inner = ""
-    if bar:
-        inner = '<rect x="7" y="1" width="12" height="12" class="bar"/>'
-    if line:
-        inner += f'<path d="M0 7H26" class="curve"{style.dashed}/>'
-    if shape:
-        inner += mark(13, 7, style.shape, hollow=hollow)
+_SAMPLES = {
+    "bar": '<rect x="7" y="1" width="12" height="12" class="bar"/>',
+    "points": '<path d="M3 6h2v2h-2zM12 6h2v2h-2zM21 6h2v2h-2z" class="points"/>',
+    "crosses": '<path d="M10 4l6 6M16 4l-6 6" class="crosses"/>',
+    "strokes": '<path d="M13 3v8" class="strokes"/>',
+}
+
+
+def key(style: Style, *drawn: str) -> str:
+    """The sample of a legend, of what is ``drawn``: line, stairs, faint, instant, mark, hollow, bar, points, crosses,
+    strokes."""
+    parts = {
+        "line": f'<path d="M0 7H26" class="curve"{style.dashed}/>',
+        "stairs": f'<path d="M0 7H26" class="curve"{style.dashed}/>',
+        "faint": f'<path d="M0 7H26" class="curve faint"{style.dashed}/>',
+        "instant": f'<path d="M13 0V14" class="instant"{style.dashed}/>',
+        "mark": mark(13, 7, style.shape),
+        "hollow": mark(13, 7, style.shape, hollow=True),
+        **_SAMPLES,
+    }
+    inner = "".join(parts[name] for name in drawn)
     return f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true"><g {style.attributes}>{inner}</g></svg>'

@@ -12,8 +12,8 @@ from markupsafe import escape
 
 from howdah.number import between, significant
 from howdah.profile.figure import FigureSection, Take
-from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.grid import count_words
+from howdah.report.plot.model import Picture
 from howdah.report.plot.sample import (
     AnyExperiment,
     NothingToDrawError,
@@ -40,7 +40,7 @@ class Column:
     key: tuple[str, ...]
 
 
-def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
+def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Picture:
     """Mean and spread of each cell, and under them what the paper prints. Raises NothingToDrawError."""
     across = figure.columns if isinstance(figure.columns, str) else None
     of_columns = [] if across else [axis for column in figure.columns for axis in column.at]  # type: ignore[union-attr]
@@ -79,7 +79,7 @@ def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
         name = "".join(f'<th scope="row">{escape(value)}</th>' for value in row)
         html.append(f"<tr>{name}{''.join(texts)}</tr>")
     region = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(figure.title)}">'
-    drawn = Drawn(html=f'{region}<table class="chart-table">{"".join(html)}</tbody></table></div>')
+    drawn = Picture(html=f'{region}<table class="chart-table">{"".join(html)}</tbody></table></div>')
     drawn.caption = [count_words(counts).replace("; no whisker where", "; none where")]
     if figure.paper:
         drawn.caption.append(f"In italics: {figure.paper.label}.")

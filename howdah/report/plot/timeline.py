@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -13,19 +12,14 @@ from howdah.plan.path import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, sample_run, shown_flows
-from howdah.report.codec import extremes
-from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
-from howdah.report.plot.limit import limit_lines
+from howdah.report.plot.model import LegendItem, Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
-from howdah.report.plot.style import Style, flow_dash, key, styles
+from howdah.report.plot.style import INK, Style, flow_dash, key, styles
 from howdah.report.plot.swept import place_title
 from howdah.report.source import Curve, TableSource, curve_of, goodput_words, shown_us, window_ms
 from howdah.series import drawn_series
 
-_MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 characters each, in the larger size
-_MOST_OF_A_CURVE = 700
-_FEWEST_OF_A_CURVE = 60
 _BELOW = ("ssthresh",)  # thinner, and behind the windows
 _SERIES = drawn_series()
 
@@ -59,48 +53,50 @@ class TimeLines:
     goodput: str = ""  # what it is made of, where it is drawn
 
 
-@dataclass(frozen=True)
-class PanelGround:
-    """What the curves of a panel lie on. ``words`` and ``unit`` are those of the vertical axis, ``factor`` leads to it
-    from the unit of the series. ``limits`` are what the path can hold, the most first."""
-
-    words: str
-    unit: str
-    factor: float
-    ends: tuple[float, float]
-    limits: list[tuple[str, float]]
-
-
-def grounds(figure: FigureSection, lines: TimeLines) -> list[PanelGround]:
-    """One for each panel; panels of the same series over an axis have the same scale."""
+def draw_time(figure: FigureSection, lines: TimeLines) -> Picture:
+    """Panels by series of one unit, by series, or by the values of an axis; panels of the same series over an axis have
+    the same scale."""
+    if not any(traces for _, _, traces in lines.panels):
+        raise NothingToDrawError("; ".join(lines.missing) or "no run has records of it")
+    log = figure.log or ""
+    across = PlotAxis("time (s)", _drawn_ends(figure, lines), "x" in log)
     common = figure.panels not in (None, SERIES_PANELS)
-    found = []
-    for _title, names, traces in lines.panels:
+    picture = Picture(missing=list(dict.fromkeys(lines.missing)))
+    for title, names, traces in lines.panels:
         alike = [each for _, others, some in lines.panels if others == names for each in some] if common else traces
         unit, factor = _unit(names, alike)
         reach = [float(edge) * factor for each in alike for edge in _reach(each, alike)]
-        least, most = bounds(reach, logarithmic="y" in (figure.log or ""), zero=True)
+        ends = bounds(reach, logarithmic="y" in log, zero=True)
+        words = f"{', '.join(_SERIES[name].name for name in names)} ({unit})"
+        up = PlotAxis(unit if len(_groups(figure)) > 1 else words, ends, "y" in log)
         limits = [(name, value * factor) for name, value in _limits(names, traces)]
-        inside = [(name, value) for name, value in limits if least < value < most]
-        words = ", ".join(_SERIES[name].name for name in names)
-        found.append(PanelGround(words, unit, factor, (least, most), inside))
-    return found
+        inside = [(name, value) for name, value in limits if ends[0] < value < ends[1]]
+        drawn = [_line(each, names, factor, ends[1]) for each in traces]
+        picture.panels.append(Panel(title, across, up, drawn, "time", inside, f"{words} against time"))
+    picture.legend = _legend(figure, [each for _, _, traces in lines.panels for each in traces])
+    picture.caption = [f"One repetition of each line ({', '.join(f'r{each}' for each in lines.repetitions)})."]
+    picture.caption += [lines.goodput] if lines.goodput else []
+    return picture
 
 
-def drawn_ends(figure: FigureSection, lines: TimeLines) -> tuple[float, float]:
+def _line(each: TimelineCurve, names: list[str], factor: float, most: float) -> PlotLine:
+    value = each.value * factor
+    said = f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}"
+    if each.series in _BELOW:
+        value = np.where(value > most, np.nan, value)  # no bound yet
+    faint = each.series in _BELOW and "cwnd" in names
+    return PlotLine(
+        each.words, each.style, each.time_s.tolist(), value.tolist(), title=each.words, said=said, faint=faint
+    )
+
+
+def _drawn_ends(figure: FigureSection, lines: TimeLines) -> tuple[float, float]:
     """Of the axis of time of all panels; a logarithmic one begins with the first record."""
     begin, end = lines.ends
     if "x" in (figure.log or "") and begin <= 0:
         after = [each.time_s[each.time_s > 0] for _, _, traces in lines.panels for each in traces]
         begin = min((float(times[0]) for times in after if len(times)), default=end / 1000)
     return begin, end
-
-
-def draw_time(figure: FigureSection, lines: TimeLines) -> Drawn:
-    """Panels by series of one unit, by series, or by the values of an axis."""
-    if not any(traces for _, _, traces in lines.panels):
-        raise NothingToDrawError("; ".join(lines.missing) or "no run has records of it")
-    return _drawn(figure, lines)
 
 
 def time_lines(figure: FigureSection, experiment: Experiment) -> TimeLines:
@@ -221,22 +217,6 @@ def _cut(curve: Curve, begin: float, end: float) -> tuple[Float64, Float64]:
     return (seconds, curve.value[first:last]) if inside.any() else (seconds[:0], curve.value[:0])
 
 
-def _drawn(figure: FigureSection, lines: TimeLines) -> Drawn:
-    panels, ends = lines.panels, drawn_ends(figure, lines)
-    count = sum(len(traces) for _, _, traces in panels)
-    most = min(_MOST_OF_A_CURVE, max(_FEWEST_OF_A_CURVE, _MOST_NUMBERS // max(count, 1)))
-    several = len(panels) > 1
-    drawn = Drawn(missing=list(dict.fromkeys(lines.missing)))
-    for (title, names, traces), ground in zip(panels, grounds(figure, lines), strict=True):
-        sizes = (PANEL,) if several else (WIDE, NARROW)
-        drawings = [_panel(figure, names, traces, ground, ends, size, most) for size in sizes]
-        drawn.panels.append(Panel(title, drawings))
-    drawn.legend = _legend(figure, [each for _, _, traces in panels for each in traces])
-    drawn.caption = [f"One repetition of each line ({', '.join(f'r{each}' for each in lines.repetitions)})."]
-    drawn.caption += [lines.goodput] if lines.goodput else []
-    return drawn
-
-
 def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
     if figure.window:
         return figure.window[0] / 1e6, figure.window[1] / 1e6
@@ -249,48 +229,16 @@ def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendIt
     lines = dict.fromkeys(each.line for each in traces)
     for each in traces:
         plain = Style(each.style.colour) if each.flow else each.style
-        items.setdefault(each.line, LegendItem(key(plain, line=True, shape=False), each.line))
+        items.setdefault(each.line, LegendItem(key(plain, "line"), each.line))
     if figure.panels == figure.lines and len(lines) > 1:
         items.clear()  # each panel says which line it holds
     found = list(items.values())
     flows = {each.flow: each.style for each in traces if each.flow}
     if len(flows) > 1:
-        found += [LegendItem(_ink(style.dash, ""), flow) for flow, style in flows.items()]
+        found += [LegendItem(key(replace(INK, dash=style.dash), "line"), flow) for flow, style in flows.items()]
     if {"cwnd", "ssthresh"} <= {each.series for each in traces} and figure.panels != SERIES_PANELS:
-        found.append(LegendItem(_ink((), " faint"), "thin: ssthresh"))
+        found.append(LegendItem(key(INK, "faint"), "thin: ssthresh"))
     return found
-
-
-def _ink(dash: tuple[int, ...], css: str) -> str:
-    dashed = f' stroke-dasharray="{" ".join(map(str, dash))}"' if dash else ""
-    path = f'<path d="M0 7H26" class="curve ink{css}"{dashed}/>'
-    return f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true">{path}</svg>'
-
-
-def _panel(
-    figure: FigureSection,
-    names: list[str],
-    traces: list[TimelineCurve],
-    ground: PanelGround,
-    ends: tuple[float, float],
-    size: Size,
-    most: int,
-) -> str:
-    unit, factor, words = ground.unit, ground.factor, ground.words
-    log = figure.log or ""
-    title = unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})"
-    canvas = Canvas(size, (*ends, "x" in log), (*ground.ends, "y" in log), ("time (s)", title))
-    canvas.ground()
-    below, above = limit_lines(canvas, ground.limits, [(each.time_s, each.value * factor) for each in traces])
-    canvas.parts += below
-    few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
-    for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):
-        canvas.parts.append(
-            _curve(canvas, each, factor, few, "y" in log, faint=each.series in _BELOW and "cwnd" in names)
-        )
-    canvas.parts += above
-    drawn = "; ".join(f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}" for each in traces)
-    return canvas.svg(figure.title, f"{words} ({unit}) against time. {drawn or 'nothing'}.")
 
 
 def _reach(each: TimelineCurve, alike: list[TimelineCurve]) -> tuple[float, float]:
@@ -332,20 +280,3 @@ def _unit(names: list[str], traces: list[TimelineCurve]) -> tuple[str, float]:
     unit = _SERIES[names[0]].unit
     most = max((float(np.nanmax(each.value)) for each in traces if not np.isnan(each.value).all()), default=0.0)
     return ("MB", 0.001) if unit == "kB" and most >= 10_000 else (unit, 1.0)
-
-
-def _curve(canvas: Canvas, each: TimelineCurve, factor: float, most: int, log_y: bool, *, faint: bool) -> str:
-    kept = extremes(each.value, most) if len(each.value) > most else np.arange(len(each.value))
-    path, pen = "", "M"
-    for time, value in zip(each.time_s[kept], each.value[kept] * factor, strict=True):
-        if np.isnan(value) or (log_y and value <= 0) or (canvas.x.logarithmic and time <= 0):
-            pen = "M"
-            continue
-        if each.series == "ssthresh" and value > canvas.y.most:
-            pen = "M"  # no bound yet
-            continue
-        path += f"{pen}{canvas.x.at(float(time)):.1f} {canvas.y.at(float(value)):.1f}"
-        pen = "L"
-    css = "curve faint" if faint else "curve"
-    inner = f'<path d="{path}" class="{css}"{each.style.dashed}><title>{escape(each.words)}</title></path>'
-    return f"<g {each.style.attributes}>{inner}</g>"

@@ -3,23 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import (
-    HopQueue,
-    Parameters,
-    Room,
-    Words,
-    asked,
-    duration,
-    ecn_word,
-    half_of,
-)
-from howdah.linux.netlink.message import u32
-
-_TARGET, _LIMIT, _INTERVAL, _ECN = 1, 2, 3, 4
+from howdah.linux.netlink.discipline.discipline import Attributes, HopQueue, Parameters, Room, asked, half_of, sent
 
 
 @planned
@@ -34,7 +21,7 @@ class CodelParameters(Parameters):
 
 
 @planned
-class Codel(HopQueue):
+class Codel(Attributes, HopQueue):
     """A drop takes the packet at the head."""
 
     kind: ClassVar[str] = "codel"
@@ -42,12 +29,11 @@ class Codel(HopQueue):
     asked: ClassVar[type[Parameters]] = CodelParameters
     drops_held: ClassVar[bool] = True
     marks_at: ClassVar[int | None] = 24
-    told: ClassVar[Mapping[str, str]] = {"limit": "limit_packets", "target": "target_us", "interval": "interval_us"}
 
-    limit_packets: int
-    target_us: int
-    interval_us: int
-    ecn: bool
+    limit_packets: int = sent(2, "limit")
+    target_us: int = sent(1, "target", "duration")
+    interval_us: int = sent(3, "interval", "duration")
+    ecn: bool = sent(4, "ecn", told=False)
 
     @classmethod
     def settled(cls, asked: CodelParameters, room: Room) -> Self:
@@ -56,11 +42,3 @@ class Codel(HopQueue):
     def train_packets(self, room: Room) -> int | None:
         """It waits an interval before its first drop."""
         return half_of(room, self.interval_us)
-
-    def encode(self) -> bytes:
-        times = u32(_TARGET, self.target_us) + u32(_INTERVAL, self.interval_us)
-        return u32(_LIMIT, self.limit_packets) + times + u32(_ECN, int(self.ecn))
-
-    def words(self) -> Words:
-        times: Words = ["target", duration(self.target_us), "interval", duration(self.interval_us)]
-        return ["limit", self.limit_packets, *times, ecn_word(self.ecn)]

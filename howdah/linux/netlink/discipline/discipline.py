@@ -8,11 +8,11 @@ include/uapi/linux/pkt_sched.h. Standard library only: guests encode what their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import Field, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from howdah.codec import planned
-from howdah.linux.netlink.message import parse_attributes
+from howdah.linux.netlink.message import parse_attributes, u32
 
 if TYPE_CHECKING:
     from fractions import Fraction  # which takes a guest long, and nothing there needs it
@@ -90,6 +90,44 @@ class Discipline:
     def causes(cls, statistics: bytes) -> dict[str, int]:  # noqa: ARG003 - as all others have it
         """Why packets were dropped, from TCA_STATS_APP, where the kind tells it."""
         return {}
+
+
+def sent(number: int, word: str, form: str = "", *, told: bool = True) -> Any:
+    """A field that the kernel takes as an attribute of 32 bits with this ``number``, and tc behind ``word``: as a
+    number, or in the ``form`` of a duration or of bytes. ``told``: whether the kernel says it as the plan does."""
+    return field(metadata={"number": number, "word": word, "form": form, "told": told})
+
+
+class Attributes(Discipline):
+    """A discipline all of whose options are attributes of their own (``sent``)."""
+
+    _sent: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls._sent = {name: each.metadata for name, each in vars(cls).items() if isinstance(each, Field)}
+        cls.told = {said["word"]: name for name, said in cls._sent.items() if said["told"]}
+
+    def encode(self) -> bytes:
+        return b"".join(u32(said["number"], int(getattr(self, name))) for name, said in self._sent.items())
+
+    def words(self) -> Words:
+        found: Words = []
+        for name, said in self._sent.items():
+            value = getattr(self, name)
+            if value is True or value is False:
+                found.append(said["word"] if value else f"no{said['word']}")
+            elif said["form"] == "duration":
+                found += [said["word"], duration(value)]
+            else:
+                found += [said["word"], f"{value}b" if said["form"] == "bytes" else value]
+        return found
+
+    @classmethod
+    def read(cls, options: bytes) -> dict[str, int]:
+        """What the kernel says of them in TCA_OPTIONS."""
+        found = parse_attributes(options)
+        numbers = {name: said["number"] for name, said in cls._sent.items()}
+        return {name: int.from_bytes(found[number], "little") for name, number in numbers.items() if number in found}
 
 
 @planned
@@ -205,10 +243,6 @@ def duration(us: int) -> str:
     from howdah.quantity import format_duration  # not in guests, which show nothing
 
     return format_duration(us).replace(" ", "")
-
-
-def ecn_word(on: bool) -> str:
-    return "ecn" if on else "noecn"
 
 
 def half_of(room: Room, patience_us: int) -> int:

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HostQueue, Parameters, Words, asked
-from howdah.linux.netlink.message import parse_attributes, u32
+from howdah.linux.netlink.discipline.discipline import Attributes, HostQueue, Parameters, asked, sent
 
-_PLIMIT, _FLOW_PLIMIT = 1, 2
 _STATISTICS = struct.Struct("=5Q")  # struct tc_fq_qd_stats up to flows_plimit
 
 
@@ -27,16 +24,15 @@ class FqParameters(Parameters):
 
 
 @planned
-class Fq(HostQueue):
+class Fq(Attributes, HostQueue):
     """``flow_limit_packets`` is the limit of one flow."""
 
     kind: ClassVar[str] = "fq"
     name: ClassVar[str] = "fq"
     asked_of_host: ClassVar[type[Parameters]] = FqParameters
-    told: ClassVar[Mapping[str, str]] = {"limit": "limit_packets", "flow_limit": "flow_limit_packets"}
 
-    limit_packets: int
-    flow_limit_packets: int
+    limit_packets: int = sent(1, "limit")
+    flow_limit_packets: int = sent(2, "flow_limit")
 
     @classmethod
     def of_host(cls, asked: FqParameters, roomy_packets: int) -> Self:  # noqa: ARG003 - as all others have it
@@ -46,17 +42,9 @@ class Fq(HostQueue):
     def room_packets(self) -> tuple[int, int]:
         return min(self.flow_limit_packets, self.limit_packets), self.limit_packets
 
-    def encode(self) -> bytes:
-        return u32(_PLIMIT, self.limit_packets) + u32(_FLOW_PLIMIT, self.flow_limit_packets)
-
-    def words(self) -> Words:
-        return ["limit", self.limit_packets, "flow_limit", self.flow_limit_packets]
-
     @classmethod
     def limits(cls, options: bytes) -> dict[str, int]:
-        found = parse_attributes(options)
-        names = {_PLIMIT: "limit_packets", _FLOW_PLIMIT: "flow_limit_packets"}
-        return {name: int.from_bytes(found[number], "little") for number, name in names.items() if number in found}
+        return cls.read(options)
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What engines that build have in common: what does not build fails the runs that need it, and is reported once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from howdah.build.modules import ModuleSet
+from howdah.engine.engine import BuildProgress, RunProgress
+from howdah.errors import EngineUnavailableError, HowdahError, ParameterError, RunFailedError, all_of
+from howdah.plan.plan import Plan
+
+
+class Preparation:
+    """Of the plans of a command."""
+
+    def __init__(self, plans: Sequence[Plan], progress: BuildProgress) -> None:
+        self._plans = plans
+        self._progress = progress
+        self._needed = {name for plan in plans for name in plan.required_modules or ()}
+        self._failures: list[HowdahError] = []
+        self._lacking: dict[str, str] = {}
+        self._told: set[str] = set()
+
+    def fails(self, error: HowdahError) -> None:
+        """One of the plans cannot be run."""
+        said = "cannot run" if isinstance(error, ParameterError) else "not built"
+        self._lacking.setdefault(str(error), f"{said}: {_place(error)}{error.what}")
+        self._failures.append(error)
+
+    def tell_unused(self, modules: ModuleSet, plan: Plan) -> None:
+        """Of modules of the plan that do not build, and that no run needs."""
+        for unused in modules.unused(plan.modules, self._needed):
+            if str(unused) not in self._told:
+                self._told.add(str(unused))
+                self._progress(f"not built, and no run needs it: {_place(unused)}{unused.what}", 0, 0)
+
+    def conclude(self) -> None:
+        """Tell what fails. Raises HowdahError where every plan does: without any other run, all at once."""
+        if self._failures and len(self._failures) == len(self._plans):
+            raise all_of(self._failures)
+        for sentence in self._lacking.values():
+            self._progress(sentence, 0, 0)
+
+
+def _place(error: HowdahError) -> str:
+    return f"{error.where}: " if error.where else ""
+
+
+@contextmanager
+def of_a_run() -> Iterator[None]:
+    """What is not to be had ends the run that needs it: raises RunFailedError for a HowdahError."""
+    try:
+        yield
+    except EngineUnavailableError:
+        raise
+    except HowdahError as error:
+        raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+
+
+def while_running(progress: RunProgress) -> BuildProgress:
+    """Steps of a build as phases of a run."""
+    return lambda what, _done, _total: progress(what, 0, 0)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random loss: how far a count may be from its mean, and whether packets are lost when, and in bursts where, the plan
+says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from howdah.judge.check import Tolerance
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.measure.sampled import Samples, qdisc_samples
+from howdah.plan.burst import in_bursts, transitions
+from howdah.plan.line import HOP_HANDLE
+from howdah.plan.plan import Plan
+from howdah.plan.route import way
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from howdah.record.verdict import DURING, Check
+
+
+def allowed_losses(lost: float, count: float, ratio: float, burst_packets: float | None, deviations: float) -> float:
+    """How far ``lost`` of ``count`` packets may be from the mean: a binomial number of packets.
+
+    In bursts it is the number of bursts times a geometric length: the variance is larger by (1 + c) / (1 - c), with the
+    correlation c of neighbours. Above the mean few bursts have a long tail, which Bernstein's inequality bounds.
+    """
+    variance = count * ratio * (1 - ratio)
+    if not in_bursts(ratio, burst_packets):
+        return deviations * math.sqrt(variance) + (1 if ratio else 0)
+    assert burst_packets is not None
+    begins, ends = transitions(ratio, burst_packets)
+    tail = deviations**2 / 2 * burst_packets if lost > count * ratio else 0.0
+    return deviations * math.sqrt(variance * (2 - begins - ends) / (begins + ends)) + tail
+
+
+def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
+    """One check of each delay line of a way that loses packets in bursts."""
+    if all(plan.path.losses(ahead=ahead).burst_packets is None for ahead in (True, False)):
+        return []
+    if (why := hidden_by(plan)) is not None:
+        return [Check("loss bursts", DURING, None, why, unit="readings")]
+    table = store.read(directory, "qdisc")
+    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    checks = []
+    for place, samples in delay_lines(table, plan):
+        loss = plan.path.losses(ahead=place in forward)
+        if loss.burst_packets is not None:
+            changes = changes_of(loss.steps)
+            checks.append(bursts(":".join(place), samples, loss.ratio, changes, loss.burst_packets, tolerance))
+    return checks
+
+
+def bursts(
+    place: str,
+    samples: Samples,
+    base: float,
+    changes: Changes,
+    burst_packets: float,
+    tolerance: Tolerance,
+) -> Check:
+    """Times between readings in which something was lost, against as many as the model has.
+
+    Each expectation is what the model gives for as many packets as entered, after what happened before. That the
+    last packet was lost is certain after a time in which all were, impossible after one in which none was, and
+    otherwise as likely as one burst of so many packets reaches the end. Packets lost one by one are spread over more
+    times.
+    """
+    name = f"loss bursts {place}"
+    read = loss_readings(samples, base, changes)
+    if read is None:
+        return Check(name, DURING, None, f"the delay line at {place} was not read", unit="readings")
+    expected = variance = 0.0
+    found = lost = 0
+    was_lost = 0.0
+    columns = (each.tolist() for each in (read.first, read.last, read.entered, read.dropped))
+    for begin, end, count, drops in zip(*columns, strict=True):
+        ratio = read.ratios[begin]
+        if begin != end or not in_bursts(ratio, burst_packets):
+            was_lost = 0.0  # a change begins the kernel's model anew, with no burst
+            continue
+        if not count:
+            continue
+        begins, ends = transitions(ratio, burst_packets)
+        clean = (was_lost * ends + (1 - was_lost) * (1 - begins)) * (1 - begins) ** (count - 1)
+        expected += 1 - clean
+        variance += clean * (1 - clean)
+        found += drops > 0
+        lost += drops
+        was_lost = 1 / (1 + (count - drops) * ends) if drops else 0.0
+    if found > expected:
+        allowed = tolerance.deviations * math.sqrt(variance) + tolerance.deviations**2 / 2
+    else:  # of what is not negative, the second moment bounds the lower tail alone
+        allowed = tolerance.deviations * math.sqrt(expected)
+    ok = abs(found - expected) <= allowed
+    message = f"the delay line at {place} lost {lost} packets between {found} pairs of readings"
+    message += f", expected {expected:.4g} ± {allowed:.3g} with bursts of {burst_packets:g} packets"
+    if not ok:
+        message += ": its bursts are " + ("shorter" if found > expected else "longer or fewer") + " than the plan's"
+    return Check(name, DURING, ok, message, expected, found, allowed, "readings")
+
+
+_DROPS = "drops_packets"
+_OWN_DROPS = "own_drops_packets"  # without those of a middlebox below
+_READ = ("sent_packets", _DROPS, "backlog_packets")
+
+Changes = list[tuple[int, float]]  # when, in nanoseconds, and the ratio from then on
+
+
+def changes_of(steps: list[list[float]]) -> Changes:
+    """Of steps as a plan has them, in microseconds."""
+    return [(round(at_us * 1000), ratio) for at_us, ratio in steps]
+
+
+@dataclass(frozen=True)
+class LossReadings:
+    """Of each time between two readings: packets that entered and were dropped, and which of ``ratios``, from ``first``
+    to ``last``, held in it.
+
+    Loss is decided when a packet enters the delay line; what entered between two readings has left, was dropped, or is
+    held.
+    """
+
+    entered: np.ndarray
+    dropped: np.ndarray
+    ratios: list[float]
+    first: np.ndarray
+    last: np.ndarray
+
+
+def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], Samples]]:
+    """Node and interface of each delay line, and its readings."""
+    for queue in plan.queues:
+        if queue.kind == Netem.kind:
+            line = qdisc_samples(table, *queue.place)
+            if plan.path.middlebox is not None:
+                line = _without_hop(line, qdisc_samples(table, *queue.at, HOP_HANDLE))
+            yield queue.at, line
+
+
+def _without_hop(line: Samples, hop: Samples) -> Samples:
+    """The line's readings with its drops apart from those of the hop below it, which the line counts, too."""
+    if len(hop) != len(line) or not line.has(_DROPS) or not hop.has(_DROPS):
+        return line
+    return Samples(line.time_ns, {**line.columns, _OWN_DROPS: line[_DROPS] - hop[_DROPS]})
+
+
+def hidden_by(plan: Plan) -> str | None:
+    """Why its delay lines do not tell how many packets entered them; None where they do."""
+    middlebox = plan.path.middlebox
+    return "copies that a middlebox makes leave it, too" if middlebox and middlebox.duplicate_ratio else None
+
+
+def loss_readings(samples: Samples, base: float, changes: Changes) -> LossReadings | None:
+    """``base`` is the ratio before the first of ``changes``. None where nothing was read."""
+    if len(samples) < 2 or not all(samples.has(column) for column in _READ):
+        return None
+    times = [time_ns for time_ns, _ in changes]
+    first = np.searchsorted(times, samples.time_ns[:-1], side="right")
+    last = np.maximum(np.searchsorted(times, samples.time_ns[1:], side="left"), first)
+    entered = np.asarray(sum(np.diff(samples[column]) for column in _READ))
+    ratios = [base, *(ratio for _, ratio in changes)]
+    dropped = np.diff(samples[_OWN_DROPS if _OWN_DROPS in samples.columns else _DROPS])
+    return LossReadings(entered, dropped, ratios, first, last)
+
+
+def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
+    """One check of each delay line whose loss changes; nothing without a schedule of losses."""
+    path = plan.path
+    if not (path.forward_loss_steps or path.reverse_loss_steps):
+        return []
+    if (why := hidden_by(plan)) is not None:
+        return [Check("loss schedule", DURING, None, why, unit="packets")]
+    table = store.read(directory, "qdisc")
+    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    reverse = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}
+    checks = []
+    for place, samples in delay_lines(table, plan):
+        ahead = place in forward
+        if not ahead and place not in reverse:
+            continue
+        if (loss := path.losses(ahead=ahead)).steps:
+            changes = changes_of(loss.steps)
+            checks.append(scheduled_loss(":".join(place), samples, loss.ratio, changes, tolerance, loss.burst_packets))
+    return checks
+
+
+def scheduled_loss(
+    place: str,
+    samples: Samples,
+    base: float,
+    changes: Changes,
+    tolerance: Tolerance,
+    burst_packets: float | None = None,
+) -> Check:
+    """Drops between readings against the ratios that held then; where one changed in between, anything between the
+    least and the largest of them is allowed.
+
+    Readings between which one ratio held are judged together with all others of that ratio.
+    """
+    name = f"loss schedule {place}"
+    read = loss_readings(samples, base, changes)
+    if read is None:
+        return Check(name, DURING, None, f"the delay line at {place} was not read", unit="packets")
+    groups: dict[tuple[float, float], list[int]] = {}
+    for number, (begin, end) in enumerate(zip(read.first.tolist(), read.last.tolist(), strict=True)):
+        held = read.ratios[begin : end + 1]
+        groups.setdefault((min(held), max(held)), []).append(number)
+    wrong, told = [], []
+    for (low, high), numbers in groups.items():
+        count, lost = int(read.entered[numbers].sum()), int(read.dropped[numbers].sum())
+        allowed = max(allowed_losses(lost, count, ratio, burst_packets, tolerance.deviations) for ratio in (low, high))
+        words = f"{lost} of {count} packets at {low:.4g}" + (f" to {high:.4g}" if high > low else "")
+        told.append(words)
+        if not count * low - allowed <= lost <= count * high + allowed:
+            wrong.append(words)
+    message = f"the delay line at {place} dropped {', '.join(told)}"
+    if wrong:
+        message += f": it does not follow its schedule ({', '.join(wrong)})"
+    total = int(read.dropped.sum())
+    return Check(name, DURING, not wrong, message, None, total, None, "packets")
