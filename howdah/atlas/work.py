@@ -29,8 +29,9 @@ from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.job import Executor
 from howdah.work.judged import judged_claims
+from howdah.work.planned import Prepared
 from howdah.work.pool import pool
-from howdah.work.prepared import Prepared, hold, prepare
+from howdah.work.prepared import hold, prepare
 from howdah.work.prepared import make as make_runs
 from howdah.work.results import runs_of
 
@@ -93,9 +94,8 @@ def _make(
     """Make the runs of these chapters, or those of their grids alone."""
     with ExitStack() as locks:
         prepared = [(chapter, found) for chapter in chapters if (found := _prepare(chapter, display, locks))]
-        number = sum(
-            1 for _, each in prepared for cell in each.cells if not only_grid or UNKNOWN_AXIS in cell.plan.axes
-        )
+        ready = [each.only(lambda _run, axes: UNKNOWN_AXIS in axes) if only_grid else each for _, each in prepared]
+        number = sum(len(each.wanted) for each in ready)
         many = f"{counted(len(prepared), 'profile')}, {counted(number, 'run')}"
         display.say(f"atlas: {many}" + ("" if executor else f", {workers} at a time"))
         outcomes: list[Outcome] = []
@@ -105,11 +105,7 @@ def _make(
             display.batch(active, done, rest)
 
         try:
-            ready = [each for _, each in prepared]
-            jobs = [job for each in ready for job in each.jobs if not only_grid or UNKNOWN_AXIS in job.cell.plan.axes]
-            outcomes[:] = make_runs(
-                ready, workers, again, listen, jobs=jobs, keep_going=True, tell=display.say, executor=executor
-            )
+            outcomes[:] = make_runs(ready, workers, again, listen, keep_going=True, tell=display.say, executor=executor)
         except KeyboardInterrupt:
             sitting.interrupted = True
             raise
@@ -143,9 +139,12 @@ def _count(sitting: Sitting, outcomes: Iterable[Outcome]) -> None:
 
 
 def _note_problems(prepared: list[tuple[Chapter, Prepared]], outcomes: Iterable[Outcome]) -> None:
-    failed = {outcome.cell.key: outcome.error for outcome in outcomes if outcome.error is not None}
+    failed: dict[Path, list[HowdahError]] = {}
+    for outcome in outcomes:
+        if outcome.error is not None:
+            failed.setdefault(outcome.job.experiment.path, []).append(outcome.error)
     for chapter, each in prepared:
-        errors = [failed[cell.key] for cell in each.cells if cell.key in failed]
+        errors = failed.get(each.experiment.path)
         if errors:
             more = f" (and {len(errors) - 1} more runs)" if errors[1:] else ""
             chapter.problems.append(f"{errors[0].what}{more}")

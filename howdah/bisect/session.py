@@ -134,7 +134,7 @@ class KernelTrial:
 
     def _run(self, tree: Path) -> Answer:
         plans = compile_plans(self.profile, engine=DEFAULT_ENGINE, kernel=str(tree))
-        plans = [plan for plan in plans if CONTROL_AXIS not in plan.axes]
+        plans = plans.only(lambda _run, axes: CONTROL_AXIS not in axes)
         with ExitStack() as locks:
             experiment = hold(self.experiment.path, locks)
             try:

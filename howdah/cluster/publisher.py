@@ -16,7 +16,7 @@ from howdah.cluster import worker
 from howdah.cluster.message import Delivery, MadeRun, call
 from howdah.cluster.store import SharedStore, results_sha256, unpack_run
 from howdah.errors import HowdahError, explain
-from howdah.publish.sweep import Sweep
+from howdah.publish.sweep import SweepNumbers
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory
 from howdah.record.run import read_record
 from howdah.work.job import Job, Outcome
@@ -29,7 +29,7 @@ class Publisher:
     ``paths`` are the directories of the experiments. Published runs are not kept in memory.
     """
 
-    def __init__(self, client: Client, shared: SharedStore | None, numbers: Sweep, *, again: bool) -> None:
+    def __init__(self, client: Client, shared: SharedStore | None, numbers: SweepNumbers, *, again: bool) -> None:
         self.agents: dict[str, Path] = {}
         self.in_store: set[str] = set()
         self.paths: set[Path] = set()

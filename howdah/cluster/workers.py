@@ -28,7 +28,7 @@ from howdah.cluster.store import Store
 from howdah.codec import decoded
 from howdah.engine.engine_bundle import EngineBundle
 from howdah.errors import HowdahError
-from howdah.publish.sweep import Sweep
+from howdah.publish.sweep import SweepNumbers
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.work.display import simulated_s, time_left
 from howdah.work.experiment import LEAST_FREE_BYTES
@@ -287,7 +287,7 @@ class Tally:
     """
 
     def __init__(self, runs: Path | None) -> None:
-        self.sweep = Sweep()
+        self.sweep = SweepNumbers()
         self._runs = runs
         self._sent_before = 0
         self._due = 0.0

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from howdah.cluster.place import Place, read_place
 from howdah.command.parser import section
 from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import UsageError
-from howdah.plan.plan import Plan
 from howdah.profile import Profile, load
 from howdah.work.catalogue import find_profile
-from howdah.work.compiled import compile_plans
+from howdah.work.compiled import Plans, compile_plans
 
 RESULTS = "where results are, and how they are shown"
 WHICH = "which runs"
@@ -150,7 +148,7 @@ def use_machines(options: argparse.Namespace) -> None:
         os.environ[MACHINES_FILE] = str(options.machines.resolve())
 
 
-def load_plans(options: argparse.Namespace) -> tuple[Profile, Sequence[Plan]]:
+def load_plans(options: argparse.Namespace) -> tuple[Profile, Plans]:
     """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
     use_machines(options)
     kernel = options.kernel

@@ -20,7 +20,6 @@ from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import Profile, load
 from howdah.work.catalogue import expected_s, profile_core_s
-from howdah.work.compiled import stand_for_all
 from howdah.work.experiment import from_here
 
 
@@ -39,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
-    told = plan_cautions(stand_for_all(plans))
+    told = plan_cautions(list(plans.chosen.values()))
     if options.json:
         answer(PlanOf(runs=len(plans), plans=[_plain(plan) for plan in shown], cautions=told))
         return 0

@@ -43,7 +43,6 @@ from howdah.record.directory import RunDirectory
 from howdah.record.index import ExperimentIndex, read_index
 from howdah.record.verdict import read_verdict
 from howdah.work.batch import Events, Listener, Outcome
-from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
@@ -100,7 +99,7 @@ def execute(options: argparse.Namespace) -> int:
         if options.json_events:
             tell({"event": "begin", "experiment": str(experiment.path), "runs": len(plans)})
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
-        for sentence in plan_cautions(stand_for_all(plans)):
+        for sentence in plan_cautions(list(plans.chosen.values())):
             display.say(f"! {sentence}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:

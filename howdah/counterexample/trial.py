@@ -22,7 +22,8 @@ from howdah.work.compiled import compile_plans
 from howdah.work.cost import expected_core_s
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Executor
-from howdah.work.prepared import Build, Prepared, hold, make, prepare
+from howdah.work.planned import Prepared
+from howdah.work.prepared import Build, hold, make, prepare
 from howdah.work.results import Tell
 
 PROVEN, CONFIRMED = "proven", "confirmed"

@@ -74,7 +74,7 @@ def run(
         outcomes = make([prepared], workers, again, events.batch, tell=events.say)
         set_latest(base, experiment)
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    events.say(f"{counted(len(outcomes), 'run')} of {read.name}")
+    events.say(f"{counted(len(plans), 'run')} of {read.name}")
     events.tell({"event": "end", "exit_code": ExitCode.ERROR if errors else ExitCode.DONE})
     if errors:
         raise errors[0]

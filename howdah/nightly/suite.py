@@ -22,7 +22,6 @@ from howdah.metric import known_metrics
 from howdah.nightly.significance import MOST_REPETITIONS, Measures, is_left_out
 from howdah.place import DOCS, PROFILES
 from howdah.profile import Profile, load
-from howdah.profile.control import CONTROL_AXIS
 from howdah.profile.field import FieldError, Section
 from howdah.profile.model import Scenario
 from howdah.profile.report import profile_error
@@ -317,8 +316,7 @@ def slugs_of(series: SuiteExperiment) -> list[str]:
     """
     if series.claims is not None:
         return list(series.claims)
-    points = series.profile.points
-    return [point.slug for point in points if CONTROL_AXIS not in point.axes and not point.only_first_repetition]
+    return [point.slug for point in series.profile.points.parts[0]]
 
 
 def slug_of(run: str) -> str:

@@ -15,13 +15,14 @@ from howdah.nightly.sheet import CellSheet, NightSheet, Repetition, empty_sheet,
 from howdah.nightly.suite import SuiteExperiment, Wanted, slug_of, slugs_of
 from howdah.number import counted
 from howdah.report.build import report
-from howdah.work.batch import Job, Outcome
+from howdah.work.batch import Outcome
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Executor
 from howdah.work.judged import judged_claims
-from howdah.work.prepared import Prepared, hold, prepare
+from howdah.work.planned import Prepared
+from howdah.work.prepared import hold, prepare
 from howdah.work.prepared import make as make_runs
 
 
@@ -65,21 +66,15 @@ def make(
                 done.sheets[one.name] = empty_sheet(one, str(error).splitlines()[0])
                 done.sheets[one.name].prepare_s = time.monotonic() - begun
                 display.say(f"  ✕ {one.name}  {error.what}")
-        jobs = [
-            job
-            for one in kept
-            if one.name in prepared
-            for job in prepared[one.name].jobs
-            if _is_wanted(job, one, wanted[one.name])
-        ]
-        many = f"{counted(len(prepared), 'experiment')}, {counted(len(jobs), 'run')}"
+        several = [_wanted(prepared[one.name], one, wanted[one.name]) for one in kept if one.name in prepared]
+        number = sum(len(each.wanted) for each in several)
+        many = f"{counted(len(prepared), 'experiment')}, {counted(number, 'run')}"
         display.say(f"nightly: {many}" + ("" if executor else f", {workers} at a time"))
         outcomes = make_runs(
-            list(prepared.values()),
+            several,
             workers,
             again,
             display.batch,
-            jobs=jobs,
             keep_going=True,
             tell=display.say,
             executor=executor,
@@ -112,16 +107,18 @@ def _mark_failed(sheet: NightSheet, outcomes: list[Outcome]) -> None:
         )
 
 
-def _is_wanted(job: Job, series: SuiteExperiment, slugs: set[str] | None) -> bool:
+def _wanted(prepared: Prepared, series: SuiteExperiment, slugs: set[str] | None) -> Prepared:
     """A claim takes all runs of its experiment."""
-    return slugs is None or series.claims is not None or slug_of(job.cell.plan.run) in slugs
+    if slugs is None or series.claims is not None:
+        return prepared
+    return prepared.only(lambda run, _axes: slug_of(run) in slugs)
 
 
 def _prepare(series: SuiteExperiment, experiment: ExperimentDirectory, display: Display) -> Prepared:
     plans = compile_plans(series.profile, kernel=series.kernel)
     if series.claims is None:  # claims take controls and cross-checks as well
         slugs = set(slugs_of(series))
-        plans = [plan for plan in plans if slug_of(plan.run) in slugs]
+        plans = plans.only(lambda run, _axes: slug_of(run) in slugs)
     return prepare(experiment, series.profile, plans, display.build)
 
 

@@ -35,7 +35,7 @@ from howdah.profile.link import take_links
 from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
-from howdah.profile.profile import Check, CheckedPoints, LongSweep, PointScenario, Profile, to_yaml
+from howdah.profile.profile import PointScenario, Profile, Sweep, SweepPart, to_yaml
 from howdah.profile.report import profile_error
 from howdah.profile.source import Document, read_document
 from howdah.profile.sweep import (
@@ -93,31 +93,37 @@ def load(
     more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
     count = _check_size(document, axes, controls, restricted, often, more, confirmed_runs)
     directory = (directory or path.parent).resolve()
-    parts: list[tuple[Sequence[Point], int | None]] = [(Points(document, axes), fewer)]
-    parts += [(control_points(changed, restricted[name], name), fewer) for name, changed in controls.items()]
+    whole = count <= MOST_CELLS
+
+    def part(points: Sequence[Point], often: int | None) -> SweepPart:
+        return SweepPart(points, lambda some: _checked(some, directory), often, whole=whole)
+
+    parts = [part(Points(document, axes), fewer)]
+    parts += [part(control_points(changed, restricted[name], name), fewer) for name, changed in controls.items()]
     for open_point in grid if sections.unknown is not None else ():
         assert sections.unknown is not None
         some = unknown_points(unknown_document(document, open_point), axes, sections.unknown, open_point)
         if unknowns:
-            parts.append((some, fewer or sections.unknown.repetitions))
+            parts.append(part(some, fewer or sections.unknown.repetitions))
         else:
             _checked(some[:1], directory)
-    checked, chosen, ordinary = (_some_checked if count > MOST_CELLS else _all_checked)(parts, directory)
-    if isinstance(checked, list):
-        check_changes_together(((point.scenario, point.scenario.repetitions) for point in checked), document)
+    chosen = [point for each in parts for point in each.chosen.values()]
+    if whole:
+        check_changes_together(((point.scenario, point.scenario.repetitions) for point in chosen), document)
     check_modules_used(chosen, directory)
-    whole = _union(written, axes)
+    both = _union(written, axes)
+    ordinary = list(parts[0].chosen.values())
     scenarios = [point.scenario for point in ordinary]
-    checking = ClaimCheck(document, whole, scenarios, sections.controls)
+    checking = ClaimCheck(document, both, scenarios, sections.controls)
     checking.check(sections.claims)
     if sections.search is not None:
         checking.check_search(sections.search, sections.claims)
-    FigureCheck(document, whole, scenarios, sections.controls).check_figures(sections.figures)
+    FigureCheck(document, both, scenarios, sections.controls).check_figures(sections.figures)
     return Profile(
         path=directory / path.name if directory != path.resolve().parent else path,
         text=to_yaml(whole_document.data) if applied or quick else document.text,
-        axes={axis.name: [str(value) for value in axis.values] for axis in whole},
-        points=_with_last(checked, _cross_check(ordinary)),
+        axes={axis.name: [str(value) for value in axis.values] for axis in both},
+        points=Sweep([*parts, SweepPart(_cross_check(ordinary), list, 1, whole=True)], whole=whole),
         is_quick=quick,
         quick=sections.quick,
         controls=sections.controls,
@@ -129,43 +135,6 @@ def load(
         search=sections.search,
         recorded=sections.recorded,
     )
-
-
-def _all_checked(
-    parts: list[tuple[Sequence[Point], int | None]], directory: Path
-) -> tuple[list[PointScenario] | LongSweep, list[PointScenario], list[PointScenario]]:
-    """All points, twice, and those of the sweep alone."""
-    checked: list[PointScenario] = []
-    ordinary: list[PointScenario] = []
-    for some, fewer in parts:
-        found = _checked(some, directory)
-        ordinary = ordinary or found
-        checked += found if fewer is None else [replace(each, fewer_repetitions=fewer) for each in found]
-    return checked, checked, ordinary
-
-
-def _some_checked(
-    parts: list[tuple[Sequence[Point], int | None]], directory: Path
-) -> tuple[list[PointScenario] | LongSweep, list[PointScenario], list[PointScenario]]:
-    """A long sweep: its points, those that stand for all, and of these those of the sweep alone."""
-
-    def check_of(fewer: int | None) -> Check:
-        def check(some: Sequence[Point]) -> list[PointScenario]:
-            found = _checked(some, directory)
-            return found if fewer is None else [replace(each, fewer_repetitions=fewer) for each in found]
-
-        return check
-
-    some = [CheckedPoints(points, check_of(fewer)) for points, fewer in parts]
-    sweep = LongSweep(some, [fewer for _, fewer in parts])
-    return sweep, sweep.some, list(some[0].some.values())
-
-
-def _with_last(checked: list[PointScenario] | LongSweep, last: list[PointScenario]) -> list[PointScenario] | LongSweep:
-    if isinstance(checked, LongSweep):
-        checked.last = last
-        return checked
-    return [*checked, *last]
 
 
 def _checked(some: Iterable[Point], directory: Path) -> list[PointScenario]:
@@ -272,7 +241,6 @@ def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
                     slug=f"{point.slug}-{asked.traffic}",
                     axes={**point.axes, "traffic": asked.traffic},
                     scenario=point.scenario.model_copy(update={"traffic": traffic}),
-                    only_first_repetition=True,
                 )
             ]
     here = list(dict.fromkeys(point.scenario.algorithm for point in checked))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A profile that has been read and checked, and the cells it expands to.
 
-Of a sweep of very many points each is made and checked when it is asked for, and not kept. Some points are checked at
-once: those that have, of each axis, each of its values once. They stand for the others where something is asked of the
-whole sweep."""
+Each point of a sweep is made when it is asked for. Some points are chosen: they are checked at once, kept, and stand
+for the others where something is asked of the whole sweep. Of a sweep of very many runs they have, of each axis, each
+of its values once; of any other they are all points."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import io
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -88,15 +87,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class PointScenario:
-    """One point of the sweep, checked. ``fewer_repetitions``: how many of the profile's it has, from the first on."""
+    """One point of the sweep, checked."""
 
     slug: str
     axes: dict[str, Scalar]
     scenario: Scenario
     algorithms: dict[str, Algorithm]
     document: Document = dataclasses.field(repr=False, compare=False)
-    only_first_repetition: bool = False
-    fewer_repetitions: int | None = None
 
 
 def run_name(slug: str, repetition: int) -> str:
@@ -106,15 +103,15 @@ def run_name(slug: str, repetition: int) -> str:
 
 @dataclass(frozen=True)
 class Profile:
-    """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` is its sweep,
-    checked point by point, then the points of its controls; of a long sweep (``LongSweep``) only some are checked.
-    ``is_quick``: only what ``quick`` leaves of it. ``axes`` are the swept fields with all their values, also those left
-    out now. ``grid`` is what ``unknown`` leaves open; its points follow those of the controls where ``with_unknowns``.
+    """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` are its sweep
+    and what is made beside it. ``is_quick``: only what ``quick`` leaves of it. ``axes`` are the swept fields with all
+    their values, also those left out now. ``grid`` is what ``unknown`` leaves open; its points follow those of the
+    controls where ``with_unknowns``.
     """
 
     path: Path
     text: str
-    points: list[PointScenario] | LongSweep
+    points: Sweep
     axes: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     is_quick: bool = False
     quick: AnySettings = dataclasses.field(default_factory=dict)
@@ -138,20 +135,15 @@ class Profile:
     @property
     def repetitions(self) -> int:
         """Of each point of the sweep: those of the profile, or fewer of them that ``quick`` leaves."""
-        first = self.points[0]
-        return first.fewer_repetitions or first.scenario.repetitions
+        return self.points.repetitions[0]
 
     @property
     def keep(self) -> Literal["everything", "first"]:
         return self.points[0].scenario.keep
 
-    def cells(self) -> Sequence[Cell]:
-        """Every run, repetitions of one point together. Of a long sweep each is made when it is asked for."""
-        if isinstance(self.points, LongSweep):
-            return self.points.cells(self)
-        return [
-            self.cell(point, repetition) for point in self.points for repetition in range(self.repetitions_of(point))
-        ]
+    def cells(self) -> Cells:
+        """Every run, each made when it is asked for."""
+        return Cells(self)
 
     def cell(self, point: PointScenario, repetition: int) -> Cell:
         return Cell(
@@ -164,10 +156,6 @@ class Profile:
             directory=self.path.resolve().parent,
             document=point.document,
         )
-
-    def repetitions_of(self, point: PointScenario) -> int:
-        """How many repetitions a point has."""
-        return 1 if point.only_first_repetition else point.fewer_repetitions or self.repetitions
 
 
 def to_yaml(data: object) -> str:
@@ -188,85 +176,74 @@ def _writable(value: Any) -> Any:
     return value.text if isinstance(value, WrittenFloat) else value
 
 
-Check = Callable[[Sequence[Point]], list[PointScenario]]
+Check = Callable[[Sequence[Any]], list[PointScenario]]
 
 
-class CheckedPoints(Computed[PointScenario]):
-    """The points of a sweep, checked when they are asked for; the chosen ones, ``some``, at once.
+class SweepPart(Computed[PointScenario]):
+    """Points of a sweep: those of the profile, of a control, of a point of the grid, or the cross-check.
 
-    Raises ProfileError, later where it is asked for a point that is wrong.
+    The chosen ones, all if ``whole``, are checked at once, the others when they are asked for. ``fewer`` is how many of
+    the profile's repetitions they have, from the first on. Raises ProfileError, later where it is asked for a point
+    that is wrong.
     """
 
-    def __init__(self, points: Sequence[Point], check: Check) -> None:
-        self._points, self._check = points, check
-        lines = points.lines() if isinstance(points, Points) else []
-        chosen = sorted({0, *itertools.chain(*lines)}) if points else []
-        self._known = dict(zip(chosen, check([points[each] for each in chosen]), strict=True))
-        self.lines = lines
-
-    @property
-    def some(self) -> dict[int, PointScenario]:
-        """The chosen points by their places."""
-        return self._known
+    def __init__(
+        self, points: Sequence[Point | PointScenario], check: Check, fewer: int | None, *, whole: bool
+    ) -> None:
+        self._points, self._check, self.fewer = points, check, fewer
+        #: for each axis the points that have each of its values, and of all other axes the first
+        self.lines = points.lines() if isinstance(points, Points) else []
+        places = range(len(points)) if whole else sorted({0, *itertools.chain(*self.lines)}) if points else []
+        #: the chosen points by their places
+        self.chosen: dict[int, PointScenario] = dict(zip(places, check([points[at] for at in places]), strict=True))
 
     def __len__(self) -> int:
         return len(self._points)
 
     def at(self, index: int) -> PointScenario:
-        known = self._known.get(index)
+        known = self.chosen.get(index)
         return known if known is not None else self._check([self._points[index]])[0]
 
-    def unchecked(self, index: int) -> Point:
+    def unchecked(self, index: int) -> Point | PointScenario:
         """Of a point that may be wrong: its name and its place on the axes."""
         return self._points[index]
 
 
-class LongSweep(Computed[PointScenario]):
+class Sweep(Computed[PointScenario]):
     """The points of the profile, then those of its controls, of its grid, and of its cross-check."""
 
-    def __init__(self, parts: Sequence[CheckedPoints], fewer_repetitions: Sequence[int | None]) -> None:
-        self.parts = list(parts)
-        self.fewer_repetitions = list(fewer_repetitions)  # of each part
-        self.last: list[PointScenario] = []  # of the cross-check
+    def __init__(self, parts: Sequence[SweepPart], *, whole: bool) -> None:
+        self.parts, self.whole = list(parts), whole
+        first = next(iter(self.parts[0].chosen.values()))
+        self.repetitions = [part.fewer or first.scenario.repetitions for part in self.parts]  # of each part
         self._ends = list(itertools.accumulate(len(part) for part in self.parts))
 
     def __len__(self) -> int:
-        return (self._ends[-1] if self._ends else 0) + len(self.last)
+        return self._ends[-1]
 
     def at(self, index: int) -> PointScenario:
         number, place = self._find(index)
-        return self.last[place] if number == len(self.parts) else self.parts[number][place]
+        return self.parts[number][place]
 
     def unchecked(self, index: int) -> Point | PointScenario:
         number, place = self._find(index)
-        return self.last[place] if number == len(self.parts) else self.parts[number].unchecked(place)
+        return self.parts[number].unchecked(place)
 
     def _find(self, index: int) -> tuple[int, int]:
-        """The part a point is of, and its place there; the number of parts stands for the cross-check."""
+        """The part a point is of, and its place there."""
         number = bisect_right(self._ends, index)
         return number, index - (self._ends[number - 1] if number else 0)
 
-    def cells(self, profile: Profile) -> LongCells:
-        return LongCells(profile, self)
 
-    @property
-    def some(self) -> list[PointScenario]:
-        """Those that were checked at once."""
-        return [point for part in self.parts for point in part.some.values()] + self.last
+class Cells(Computed[Cell]):
+    """The runs of a profile. Those of one point follow each other."""
 
-
-class LongCells(Computed[Cell]):
-    """The runs of a long sweep. Those of one point follow each other."""
-
-    def __init__(self, profile: Profile, sweep: LongSweep) -> None:
-        self._profile = profile
-        self.sweep = sweep
-        parts = zip(sweep.parts, sweep.fewer_repetitions, strict=True)
+    def __init__(self, profile: Profile) -> None:
+        self._profile, self.sweep = profile, profile.points
         #: points and repetitions of each part
-        self.parts: list[tuple[int, int]] = [(len(part), fewer or profile.repetitions) for part, fewer in parts]
-        self.parts.append((len(sweep.last), 1))
-        self._ends = list(itertools.accumulate(math.prod(part) for part in self.parts))
-        self._begins = list(itertools.accumulate((points for points, _ in self.parts), initial=0))
+        self.sizes = [(len(part), often) for part, often in zip(self.sweep.parts, self.sweep.repetitions, strict=True)]
+        self._ends = list(itertools.accumulate(math.prod(size) for size in self.sizes))
+        self._begins = list(itertools.accumulate((points for points, _ in self.sizes), initial=0))
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -284,19 +261,17 @@ class LongCells(Computed[Cell]):
     def _find(self, index: int) -> tuple[int, int]:
         """The point of a run, and its repetition."""
         number = bisect_right(self._ends, index)
-        point, repetition = divmod(index - (self._ends[number - 1] if number else 0), self.parts[number][1])
+        point, repetition = divmod(index - (self._ends[number - 1] if number else 0), self.sizes[number][1])
         return self._begins[number] + point, repetition
 
     def first_of(self, part: int, point: int) -> int:
         """The place of the first repetition of a point of a part."""
-        return (self._ends[part - 1] if part else 0) + point * self.parts[part][1]
+        return (self._ends[part - 1] if part else 0) + point * self.sizes[part][1]
 
-    @cached_property
-    def some(self) -> list[int]:
-        """Places of the first repetitions of the points that were checked at once."""
-        return list(self._some())
-
-    def _some(self) -> Iterator[int]:
-        for number, part in enumerate(self.sweep.parts):
-            yield from (self.first_of(number, point) for point in part.some)
-        yield from (self.first_of(len(self.sweep.parts), point) for point in range(len(self.sweep.last)))
+    @property
+    def chosen(self) -> Sequence[int]:
+        """Places of the runs that stand for all: all of them, or the first repetitions of the chosen points."""
+        if self.sweep.whole:
+            return range(len(self))
+        parts = enumerate(self.sweep.parts)
+        return [self.first_of(number, point) for number, part in parts for point in part.chosen]

@@ -43,7 +43,7 @@ SWEEP: tuple[PublishedMetric, ...] = (RUNS, AGAIN, SIMULATED, SPEED, LEFT, WORKE
 
 
 @dataclass
-class Sweep:
+class SweepNumbers:
     """The numbers of one command. ``runs`` and ``workers`` count by state; ``began_s`` is a time since 1970.
 
     ``left_s`` is None as long as nothing tells.
@@ -94,7 +94,7 @@ def sweep_families(runs: Path) -> Families:
             file.unlink(missing_ok=True)
             continue
         try:
-            Sweep(**read_json(file)).add_to(found, time.time())
+            SweepNumbers(**read_json(file)).add_to(found, time.time())
         except (OSError, ValueError, TypeError, AttributeError):
             continue
     return found

@@ -20,7 +20,7 @@ from howdah.record.model import FilePart
 from howdah.record.result import Run
 from howdah.record.run import KernelOrigin
 from howdah.work.batch import Outcome
-from howdah.work.compiled import compile_plans
+from howdah.work.compiled import Plans, compile_plans
 from howdah.work.display import Display
 from howdah.work.job import Executor
 from howdah.work.prepared import hold, make, prepare
@@ -296,7 +296,7 @@ def _path(plan: Plan) -> str:
 
 def _make(
     candidate: Candidate,
-    plans: Sequence[Plan],
+    plans: Plans,
     runs: Path,
     display: Display,
     jobs: int,

@@ -161,7 +161,7 @@ def _directories(path: Path, index: ExperimentIndex) -> list[Path]:
 
 def _check_harmless(profile: Profile) -> None:
     """Raises ProfileError for a profile that would run code of its own."""
-    for point in list(profile.points)[:1]:
+    for point in profile.points[:1]:
         if point.scenario.topology.file is not None:
             raise ProfileError(
                 "it has a topology of its own, which is a program and is not run to verify something",

@@ -1,33 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the plans of all runs of a profile. Imports only what plans need, so that ``howdah plan`` starts quickly."""
+"""Compiles the plans of the runs of a profile. Imports only what plans need, so that ``howdah plan`` starts quickly."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
-from howdah.profile.profile import LongCells
+from howdah.profile.profile import Cell, Cells
+from howdah.profile.sweep import Computed
+from howdah.record.model import Scalar
+
+Wanted = Callable[[str, dict[str, Scalar]], bool]  # of a run's name and its place on the axes
 
 
-def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Sequence[Plan]:
-    """Compile the plan of every run of a profile; ``engine`` and ``kernel`` replace the profile's own.
+@dataclass(frozen=True, eq=False)
+class Plans(Computed[Plan]):
+    """The plans of the runs at some ``places`` of ``cells``, which increase.
 
-    Plans of a long sweep are compiled when they are asked for.
+    Those of the chosen cells are kept in ``compiled``, the others compiled whenever they are asked for.
     """
+
+    profile: Profile
+    cells: Cells
+    compile: Callable[[Cell], Plan]
+    compiled: dict[int, Plan]
+    places: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def at(self, index: int) -> Plan:
+        place = self.places[index]
+        known = self.compiled.get(place)
+        return known if known is not None else self.compile(self.cells[place])
+
+    def only(self, wanted: Wanted) -> Plans:
+        """The plans of some of these runs."""
+        return replace(self, places=[place for place in self.places if wanted(*self.cells.name(place))])
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are kept."""
+        return self.profile.points.whole
+
+    @cached_property
+    def chosen(self) -> dict[int, Plan]:
+        """Those that are kept, which stand for all, by their places among these."""
+        found = ((bisect_left(self.places, place), place) for place in self.compiled)
+        return {
+            index: self.compiled[place]
+            for index, place in found
+            if index < len(self.places) and self.places[index] == place
+        }
+
+
+def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Plans:
+    """The plan of every run of a profile; ``engine`` and ``kernel`` replace the profile's own."""
+
+    def compiled(cell: Cell) -> Plan:
+        return compile_plan(cell, engine, kernel)
+
     cells = profile.cells()
-    if isinstance(cells, LongCells):
-        from howdah.work.long import LongPlans  # and numpy
-
-        return LongPlans(profile, cells, engine, kernel)
-    return [compile_plan(cell, engine=engine, kernel=kernel) for cell in cells]
-
-
-def stand_for_all(plans: Sequence[Plan]) -> Sequence[Plan]:
-    """The plans; of a long sweep, those of the representative points."""
-    if isinstance(plans, list):
-        return plans
-    from howdah.work.long import LongPlans  # and numpy
-
-    return list(plans.some.values()) if isinstance(plans, LongPlans) else plans
+    return Plans(profile, cells, compiled, {place: compiled(cells[place]) for place in cells.chosen}, range(len(cells)))

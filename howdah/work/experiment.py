@@ -49,7 +49,7 @@ class PlannedRun:
     plan: Plan
     key: str
     keep_data: bool = True
-    number: int = field(default=0, kw_only=True)  # its place in a long sweep
+    number: int = field(default=0, kw_only=True)  # its place among the runs of its experiment
     patience_s: float | None = field(default=None, kw_only=True)
 
     @property

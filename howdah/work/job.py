@@ -99,7 +99,7 @@ class Past:
 @dataclass(frozen=True)
 class Rest:
     """How far a batch is: all jobs, the expected core seconds (``work/cost.py``) of those not begun, the number of
-    their experiments, and the outcomes of a long sweep that were reported before."""
+    their experiments, and the outcomes that were reported before and are no longer held."""
 
     total: int
     waiting_core_s: float = 0.0

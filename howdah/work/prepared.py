@@ -7,10 +7,12 @@ missing, write the index. Claims of earlier runs are removed first, so an interr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from howdah.engine.engine import Engine
 from howdah.engine.engine_bundle import Portable
@@ -18,51 +20,22 @@ from howdah.engine.registry import engine as find_engine
 from howdah.engine.registry import keep
 from howdah.errors import HowdahError
 from howdah.number import counted
-from howdah.place import written
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.record.claims import CLAIMS_NAME
-from howdah.record.digest import check, keeps_data
 from howdah.record.directory import write_whole
-from howdah.record.provenance import run_key
-from howdah.record.run import read_record
-from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells, run_queue
-from howdah.work.experiment import ExperimentDirectory, PlannedRun
-from howdah.work.job import Executor
-from howdah.work.local import LocalExecutor
-from howdah.work.long import LongPlans, LongQueue
+from howdah.record.index import IndexedRun
+from howdah.work.batch import Listener, run_queue
+from howdah.work.compiled import Plans
+from howdah.work.experiment import ExperimentDirectory
+from howdah.work.job import Executor, Job, Outcome
+from howdah.work.local import WORKER, LocalExecutor
+from howdah.work.planned import Places, Prepared, Runs
+from howdah.work.queue import RunQueue, Waiting, outcome_there
 from howdah.work.results import Tell, refresh_all, say
+from howdah.work.sweep_memory import SweepMemory
 
 Build = Callable[[str, int, int], None]  # a step of a build, how far it is, of how much (0: not known)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """An experiment whose engine is ready. ``parallel``: whether several of its runs may be made at once. A long sweep
-    has no cells, but a queue that makes them."""
-
-    experiment: ExperimentDirectory
-    profile: Profile
-    cells: list[PlannedRun]
-    parallel: bool
-    long: LongQueue | None = None
-
-    @property
-    def jobs(self) -> list[Job]:
-        return [Job(self.experiment, cell) for cell in self.cells]
-
-    @property
-    def engines(self) -> list[str]:
-        jobs = self.long.some if self.long is not None else self.jobs
-        return list(dict.fromkeys(job.cell.plan.engine for job in jobs))
-
-    def write_index(self) -> None:
-        profile = self.profile
-        about = (profile.text, written(profile.path), profile.description)
-        rows, total = self.experiment.indexed(self.cells), None
-        if self.long is not None:
-            rows, total = self.long.rows(), self.long.total
-        self.experiment.write_index(*about, rows, quick=profile.is_quick, axes=profile.axes, total=total)
 
 
 def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:
@@ -80,7 +53,7 @@ def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:
 def prepare(
     experiment: ExperimentDirectory,
     profile: Profile,
-    plans: Sequence[Plan],
+    plans: Plans,
     build: Build,
     engines: dict[str, Engine] | None = None,
 ) -> Prepared:
@@ -92,26 +65,20 @@ def prepare(
 
     Raises EngineUnavailableError where an engine cannot run here, and HowdahError where something cannot be built.
     """
-    long = plans if isinstance(plans, LongPlans) else None
-    plans = list(long.some.values()) if long is not None else plans
     known = {} if engines is None else engines
-    needed = {name: known.get(name) or find_engine(name) for name in dict.fromkeys(plan.engine for plan in plans)}
-    identities = {
-        name: engine.prepare([plan for plan in plans if plan.engine == name], build) for name, engine in needed.items()
-    }
+    by_engine: dict[str, list[Plan]] = {}
+    for plan in plans.chosen.values():
+        by_engine.setdefault(plan.engine, []).append(plan)
+    needed = {name: known.get(name) or find_engine(name) for name in by_engine}
+    identities = {name: engine.prepare(by_engine[name], build) for name, engine in needed.items()}
     for name, engine in needed.items():
         known[name] = engine
         keep(name, engine)
     write_whole(experiment.path / "profile.yaml", profile.text)
     (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
     parallel = all(engine.parallel for engine in needed.values())
-    if long is not None:
-        return Prepared(experiment, profile, [], parallel, LongQueue(experiment, long, identities))
-    cells = [
-        PlannedRun(plan, run_key(plan.to_json(), identities[plan.engine]), keeps_data(profile.keep, plan.repetition))
-        for plan in plans
-    ]
-    return Prepared(experiment, profile, cells, parallel)
+    cells = Runs(plans, identities)
+    return Prepared(experiment, profile, cells, parallel, cells.places, SweepMemory(experiment.path))
 
 
 def make(
@@ -120,98 +87,109 @@ def make(
     again: bool,
     listen: Listener,
     *,
-    jobs: Sequence[Job] | None = None,
     keep_going: bool = False,
     tell: Tell = say,
     executor: Executor | None = None,
 ) -> list[Outcome]:
-    """Make the missing runs; return the outcomes in the order of ``jobs`` (default: all of ``prepared``).
+    """Make the missing runs; return the outcomes in the order of the runs. Of runs whose plans are not kept only those
+    with an error or an invalid run are returned, up to a thousand.
 
     ``executor`` makes them. This machine makes the others, ``workers`` at a time: all without an executor, else those
     that no other machine can make.
 
-    Existing runs are analysed again where the analysis has changed. A run whose files differ from its digests gets an
-    error as its outcome; without ``keep_going`` nothing is made then. The indexes of the experiments are written
-    however this ends.
+    Existing runs are analysed again where the analysis has changed: those whose plans are kept before anything is made,
+    the others as their turn comes. A run whose files differ from its digests gets an error as its outcome; without
+    ``keep_going`` nothing is made then. The indexes of the experiments are written however this ends.
     """
-    if jobs is None and len(prepared) == 1 and prepared[0].long is not None:
-        return _make_long(prepared[0], prepared[0].long, workers, again, listen, keep_going, tell, executor)
-    if any(each.long is not None for each in prepared):
-        raise HowdahError(
-            "a sweep of more than 1000 runs must be made on its own, and as a whole",
-            hint="Make it with 'howdah run', or split the profile.",
-        )
-    if jobs is None:
-        jobs = [job for each in prepared for job in each.jobs]
+    for each in prepared:
+        each.open()
     try:
         for each in prepared:
             each.write_index()  # a command that is killed leaves what it finished to be read
-        refused = {} if again else _bring_up_to_date(jobs, workers, tell)
-        outcomes = [Outcome(job, error=error) for job in jobs if (error := refused.get(id(job))) is not None]
+        found = looked_at(prepared, workers, again, tell)
+        outcomes = list(found.refused)
         if outcomes and not keep_going:
             return outcomes
-        rest = [job for job in jobs if id(job) not in refused]
-        travelling, staying = _divided(rest) if executor is not None else ([], rest)
-        if travelling:
-            outcomes += run_cells(travelling, workers, again, listen, keep_going=keep_going, executor=executor)
-        if not travelling or (staying and (keep_going or not any(outcome.error for outcome in outcomes))):
-            if travelling:
-                tell(f"{len(staying)} runs are made on this machine")
-            outcomes += run_cells(staying, workers, again, listen, worker=WORKER, keep_going=keep_going)
+        batches: list[tuple[Executor | None, list[Waiting]]] = [(None, found.waiting)]
+        if executor is not None:
+            divided = [_divided(each) for each in found.waiting]
+            batches = [(executor, [each for each, _ in divided]), (None, [each for _, each in divided])]
+            batches = [batch for batch in batches if any(batch[1])] or batches[:1]
+        for number, (place, some) in enumerate(batches):
+            if number:
+                if not keep_going and any(outcome.error for outcome in outcomes):
+                    break
+                tell(f"{sum(map(len, some))} runs are made on this machine")
+            first = not number
+            queue = RunQueue(some, found.there if first else [], known=found.known if first else 0, again=again)
+            outcomes += run_queue(queue, place or LocalExecutor(workers, WORKER), listen, keep_going=keep_going)
     finally:
         for each in prepared:
+            each.memory.settle()
             each.write_index()
-    order = {id(job): position for position, job in enumerate(jobs)}
-    return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+            each.memory.close()
+    order = {each.experiment.path: number for number, each in enumerate(prepared)}
+    return sorted(outcomes, key=lambda outcome: (order[outcome.job.experiment.path], outcome.cell.number))
 
 
-def _make_long(
-    prepared: Prepared,
-    long: LongQueue,
-    workers: int,
-    again: bool,
-    listen: Listener,
-    keep_going: bool,
-    tell: Tell,
-    executor: Executor | None,
-) -> list[Outcome]:
-    """``make`` of a long sweep; return the first outcomes that are errors or invalid.
+@dataclass(frozen=True)
+class FoundRuns:
+    """What may have to be made, the outcomes of runs that are there, those of runs whose results cannot be used, and
+    how many more the memories know to be there."""
 
-    ``executor`` makes all of it, or this machine.
-    """
-    there = long.begin(again)
-    if there:
-        tell(f"{counted(there, 'run')} of {long.total} are there already")
-    if executor is not None and _divided(long.some)[1]:
-        raise HowdahError(
-            "some runs of this sweep can only be made on this machine",
-            hint="Make a profile of them of their own, or leave out --scheduler and --cluster.",
-        )
-    try:
-        prepared.write_index()
-        return run_queue(long, executor or LocalExecutor(workers, WORKER), listen, keep_going=keep_going) + long.noted
-    finally:
-        long.memory.settle()
-        prepared.write_index()
-        long.memory.close()
+    waiting: list[Waiting]
+    there: list[Outcome]
+    refused: list[Outcome]
+    known: int
 
 
-def _divided(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
-    """Separate the jobs whose runs other machines can make from the others."""
-    engines = {name: find_engine(name) for name in {job.cell.plan.engine for job in jobs}}
-    found: tuple[list[Job], list[Job]] = [], []
+def looked_at(prepared: Sequence[Prepared], workers: int, again: bool, tell: Tell) -> FoundRuns:
+    """Look what is there of some experiments, whose memories are open where they have one."""
+    left: list[Places] = []
+    jobs: list[Job] = []
+    for each in prepared:
+        known = () if again else (number for number, run in each.memory.runs() if _has_ended(run))
+        places = _without(each.wanted, known, len(each.cells))
+        if len(places) < len(each.wanted):
+            tell(f"{counted(len(each.wanted) - len(places), 'run')} of {len(each.cells)} are there already")
+        left.append(places)
+        if not again:
+            kept = np.array(sorted(each.cells.chosen), np.int32)
+            jobs += [Job(each.experiment, each.cells.chosen[place]) for place in kept[np.isin(kept, places)].tolist()]
+    refused = _bring_up_to_date(jobs, workers, tell)
+    there = []
     for job in jobs:
-        engine, stays = engines[job.cell.plan.engine], True
-        if isinstance(engine, Portable):
-            with suppress(HowdahError):
-                engine.check_portable(job.cell.plan)
-                stays = False
-        found[stays].append(job)
-    return found
+        if id(job) not in refused:
+            try:
+                found = outcome_there(job)
+            except HowdahError as error:
+                refused[id(job)] = error
+            else:
+                there += [found] if found is not None else []
+    wrong = [Outcome(job, error=refused[id(job)]) for job in jobs if id(job) in refused]
+    ended: dict[Path, list[int]] = {}
+    for outcome in [*there, *wrong]:
+        ended.setdefault(outcome.job.experiment.path, []).append(outcome.cell.number)
+    waiting = [
+        Waiting(each, _without(places, ended.get(each.experiment.path, []), len(each.cells)), each.cells.costs())
+        for each, places in zip(prepared, left, strict=True)
+    ]
+    return FoundRuns(waiting, there, wrong, sum(len(each.wanted) for each in prepared) - sum(map(len, left)))
+
+
+def _without(places: Places, others: Iterable[int], total: int) -> Places:
+    gone = np.zeros(total, bool)
+    gone[np.fromiter(others, np.int32)] = True
+    return places[~gone[places]]
+
+
+def _has_ended(run: IndexedRun) -> bool:
+    return run.status == "finished" and run.verdict is not None
 
 
 def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int, HowdahError]:
-    """Refresh existing runs; return the errors of runs whose results cannot be used, by ``id`` of their jobs."""
+    """Analyse existing runs again where the analysis has changed; return the errors of runs where that cannot be, by
+    ``id`` of their jobs."""
     there = {run.path: (run, job) for job in jobs if (run := job.experiment.finished(job.cell)) is not None}
     refused: dict[int, HowdahError] = {}
     for run, error in refresh_all([run for run, _ in there.values()], workers):
@@ -222,9 +200,31 @@ def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int
             tell(f"  ~ {job.name}  analysed again")
         else:
             refused[id(job)] = error
-    for run, job in there.values():
-        try:
-            check(run, read_record(run), [run.plan, run.metrics, run.verdict])
-        except HowdahError as error:
-            refused.setdefault(id(job), error)
     return refused
+
+
+def _divided(waiting: Waiting) -> tuple[Waiting, Waiting]:
+    """Separate the runs that other machines can make from the others.
+
+    Raises HowdahError where the plans of the others are not known.
+    """
+    cells = waiting.prepared.cells
+    looked = waiting.places.tolist() if cells.whole else list(cells.chosen)
+    engines = {name: find_engine(name) for name in waiting.prepared.engines}
+    staying = [place for place in looked if not _travels(cells[place].plan, engines)]
+    if staying and not cells.whole:
+        raise HowdahError(
+            "some runs of this sweep can only be made on this machine",
+            hint="Make a profile of them of their own, or leave out --scheduler and --cluster.",
+        )
+    stays = np.isin(waiting.places, staying)
+    return waiting.at(waiting.places[~stays]), waiting.at(waiting.places[stays])
+
+
+def _travels(plan: Plan, engines: Mapping[str, Engine]) -> bool:
+    engine = engines[plan.engine]
+    if isinstance(engine, Portable):
+        with suppress(HowdahError):
+            engine.check_portable(plan)
+            return True
+    return False

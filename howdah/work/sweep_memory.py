@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the runs of a long sweep that ended in SQLite, so that resuming does not open finished runs.
+"""Keeps the runs of a sweep that ended in SQLite, so that resuming does not open finished runs.
 
 The database is in the user's cache, because a directory of runs may come from elsewhere. A row counts while the inodes,
 sizes and times of its run's four files are unchanged and the sweep has the same plans. A run whose row does not count
@@ -60,32 +60,32 @@ Read = Callable[[], IndexedRun | None]  # a run from its files; None where they 
 
 
 class SweepMemory:
-    """Of one experiment, which the caller holds. ``recipe`` stands for all that the keys of its runs depend on."""
+    """Of one experiment, which the caller holds. While it is not open it has no run, and keeps none."""
 
-    def __init__(self, experiment: Path, recipe: str, cache: Cache | None = None) -> None:
-        self.experiment, self.recipe = experiment, recipe
+    def __init__(self, experiment: Path, cache: Cache | None = None) -> None:
+        self.experiment = experiment
         self.file = _place(experiment, cache or Cache())
         self._database: sqlite3.Connection | None = None
         self._unsettled: deque[tuple[int, RunDirectory, Read]] = deque()
 
-    def open(self) -> None:
+    def open(self, recipe: str) -> None:
         """Open the database, and drop the rows that no longer hold. A damaged one is replaced by a new one.
 
-        Raises OSError where the cache cannot be written.
+        ``recipe`` stands for all that the keys of the runs depend on. Raises OSError where the cache cannot be written.
         """
         self.file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._open()
+            self._open(recipe)
         except sqlite3.DatabaseError:
             self.close()
             self.file.unlink(missing_ok=True)
-            self._open()
+            self._open(recipe)
 
-    def _open(self) -> None:
+    def _open(self, recipe: str) -> None:
         database = self._database = sqlite3.connect(self.file)
         # A row that is lost when the machine stops costs the opening of one run.
         database.execute("PRAGMA synchronous = OFF")
-        said = (_FORMAT, self.recipe, str(self.experiment.resolve()))
+        said = (_FORMAT, recipe, str(self.experiment.resolve()))
         with suppress(sqlite3.OperationalError):  # a new file has no tables
             if database.execute("SELECT format, recipe, experiment FROM sweep").fetchone() == said:
                 self._drop_changed(database)
@@ -103,8 +103,9 @@ class SweepMemory:
 
     def add(self, number: int, run: RunDirectory, read: Read) -> None:
         """Keep a run that ended, once its files are older than what their times can tell."""
-        self._unsettled.append((number, run, read))
-        self._settle()
+        if self._database is not None:
+            self._unsettled.append((number, run, read))
+            self._settle()
 
     def _settle(self) -> None:
         assert self._database is not None
@@ -122,7 +123,8 @@ class SweepMemory:
 
     def runs(self) -> Iterator[tuple[int, IndexedRun]]:
         """The runs whose rows hold, each with its number, in the order of the sweep."""
-        assert self._database is not None
+        if self._database is None:
+            return
         names = list(IndexedRun.model_fields)
         for number, *row in self._database.execute(f"SELECT number, {', '.join(names)} FROM run ORDER BY number"):
             values = dict(zip(names, row, strict=True))

@@ -15,7 +15,10 @@ from pathlib import Path
 from howdah.profile import load
 from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
-from howdah.work.long import LongPlans, LongQueue
+from howdah.work.planned import Prepared, Runs
+from howdah.work.prepared import looked_at
+from howdah.work.queue import RunQueue
+from howdah.work.sweep_memory import SweepMemory
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 
@@ -56,13 +59,13 @@ def _measure(place: Path, runs: int) -> dict[str, float]:
     )
     start = time.process_time()
     plans = compile_plans(load(file, confirmed_runs=runs))
-    if isinstance(plans, LongPlans):
-        experiment = ExperimentDirectory(place / "runs")
-        experiment.create()
-        queue = LongQueue(experiment, plans, {plans[0].engine: {}})
-        queue.begin(again=False)
-        queue.take()
-        queue.memory.close()
+    experiment = ExperimentDirectory(place / "runs")
+    experiment.create()
+    cells = Runs(plans, {plans[0].engine: {}})
+    prepared = Prepared(experiment, plans.profile, cells, True, cells.places, SweepMemory(experiment.path))
+    prepared.open()
+    RunQueue(looked_at([prepared], 1, False, lambda _text: None).waiting).take()
+    prepared.memory.close()
     processor_s = time.process_time() - start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     return {"processor_s": processor_s, "peak_mb": peak_mb}

@@ -25,9 +25,10 @@ from howdah.record.digest import seal
 from howdah.record.directory import PARTIAL, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.run import read_record
-from howdah.work.batch import Outcome, run_cells
+from howdah.work.batch import Outcome
 from howdah.work.experiment import ExperimentDirectory, PlannedRun, begin_run
 from howdah.work.job import Job
+from tests.unit.made_jobs import run_jobs
 from tests.unit.plan_factory import make_plan
 
 HERE, THERE = "tcp://1.2.3.4:1", "tcp://5.6.7.8:1"
@@ -205,7 +206,7 @@ def make_executor(
 
 def make_runs(jobs: list[Job], answers: Any, tmp_path: Path) -> tuple[list[Outcome], Client, ClusterExecutor]:
     executor, client = make_executor(answers, tmp_path)
-    return run_cells(jobs, 1, False, lambda *_: None, executor=executor), client, executor
+    return run_jobs(jobs, 1, False, lambda *_: None, executor=executor), client, executor
 
 
 class Waiting:

@@ -18,9 +18,11 @@ from types import SimpleNamespace
 import pytest
 
 from howdah.record.directory import PARTIAL
-from howdah.work.batch import Job, Outcome, Rest, Work, run_cells
+from howdah.record.provenance import analysis_sha256
+from howdah.work.batch import Job, Outcome, Rest, Work
 from howdah.work.cost import expected_core_s
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
+from tests.unit.made_jobs import run_jobs
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.stand_in import stand_in
 
@@ -30,9 +32,10 @@ WHOLE = """
     record = json.loads((directory / "run.json").read_text())
     print(json.dumps({"phase": "flows", "done_us": 1, "of_us": 2}), flush=True)
     (directory / "verdict.json").write_text(json.dumps({"verdict": "pass"}))
-    (directory / "run.json").write_text(json.dumps({**record, "status": "finished"}))
+    ended = {"status": "finished", "analysis_sha256": "ANALYSIS"}
+    (directory / "run.json").write_text(json.dumps({**record, **ended}))
     print(json.dumps({"verdict": "pass"}))
-"""
+""".replace("ANALYSIS", analysis_sha256())
 
 
 def _worker(folder: Path, body: str) -> tuple[str, ...]:
@@ -63,19 +66,19 @@ def _ignore(_active: list[Work], _outcomes: list[Outcome], _rest: Rest) -> None:
 def test_every_cell_gets_a_whole_directory(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     cells = _cells(3)
     cells = [PlannedRun(cell.plan, f"{number}" * 64) for number, cell in enumerate(cells)]
-    outcomes = run_cells(_jobs(experiment, cells), 2, False, _ignore, _worker(tmp_path, WHOLE))
+    outcomes = run_jobs(_jobs(experiment, cells), 2, False, _ignore, _worker(tmp_path, WHOLE))
     assert [outcome.verdict for outcome in outcomes] == ["pass"] * 3
     assert sorted(entry.name for entry in experiment.path.iterdir()) == [cell.directory_name for cell in cells]
 
 
 def test_a_finished_run_is_not_made_again(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     cells = [PlannedRun(make_plan(), "a" * 64)]
-    run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
+    run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
     failing = _worker(tmp_path, "import sys; sys.exit(3)")
-    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, failing)
+    outcomes = run_jobs(_jobs(experiment, cells), 1, False, _ignore, failing)
     assert outcomes[0].reused
     assert outcomes[0].verdict == "pass"
-    assert run_cells(_jobs(experiment, cells), 1, True, _ignore, failing)[0].error is not None
+    assert run_jobs(_jobs(experiment, cells), 1, True, _ignore, failing)[0].error is not None
 
 
 @pytest.mark.parametrize(("engine", "reused"), [("uml", True), ("vm", True), ("machines", False), ("host", False)])
@@ -85,8 +88,8 @@ def test_an_invalid_run_in_real_time_is_made_again(
     """The machine may have its processors free this time; in virtual time it would come out the same."""
     cells = [PlannedRun(on_engine(make_plan(), engine), "a" * 64)]
     invalid = WHOLE.replace('"verdict": "pass"', '"verdict": "invalid"')
-    run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, invalid))
-    (outcome,) = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
+    run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, invalid))
+    (outcome,) = run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
     assert outcome.reused == reused
     assert outcome.verdict == ("invalid" if reused else "pass")
 
@@ -94,7 +97,7 @@ def test_an_invalid_run_in_real_time_is_made_again(
 def test_a_changed_plan_leaves_the_old_run_alone(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     worker = _worker(tmp_path, WHOLE)
     for key in ("a" * 64, "b" * 64):
-        run_cells(_jobs(experiment, [PlannedRun(make_plan(), key)]), 1, False, _ignore, worker)
+        run_jobs(_jobs(experiment, [PlannedRun(make_plan(), key)]), 1, False, _ignore, worker)
     assert sorted(entry.name for entry in experiment.path.iterdir()) == ["cubic-r0-aaaaaaaa", "cubic-r0-bbbbbbbb"]
 
 
@@ -107,7 +110,7 @@ def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: ExperimentD
         1,
     )
     cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
-    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
+    outcomes = run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
     assert [outcome.verdict for outcome in outcomes] == ["pass", None]
     assert str(outcomes[1].error) == "/full: no space left"
     assert [entry.name for entry in experiment.path.iterdir()] == ["cubic-r0-00000000"]
@@ -117,7 +120,7 @@ def test_a_worker_that_dies_without_a_word_is_an_error_with_its_last_lines(
     experiment: ExperimentDirectory, tmp_path: Path
 ) -> None:
     worker = _worker(tmp_path, "raise SystemError('out of luck')")
-    outcome = run_cells(_jobs(experiment, [PlannedRun(make_plan(), "a" * 64)]), 1, False, _ignore, worker)[0]
+    outcome = run_jobs(_jobs(experiment, [PlannedRun(make_plan(), "a" * 64)]), 1, False, _ignore, worker)[0]
     assert outcome.error is not None
     assert "out of luck" in str(outcome.error)
     assert list(experiment.path.iterdir()) == []
@@ -135,7 +138,7 @@ def test_interruption_ends_workers_and_removes_their_directories(
 
     cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(3)]
     with pytest.raises(KeyboardInterrupt):
-        run_cells(_jobs(experiment, cells), 2, False, interrupt, worker)
+        run_jobs(_jobs(experiment, cells), 2, False, interrupt, worker)
     assert list(experiment.path.iterdir()) == []
     for pid in pids.read_text().split():
         assert not Path(f"/proc/{pid}").exists()
@@ -153,7 +156,7 @@ def test_interruption_while_a_run_is_being_begun(
     worker = _worker(tmp_path, WHOLE)
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_cells(_jobs(experiment, [PlannedRun(make_plan(), "a" * 64)]), 1, False, _ignore, worker)
+        run_jobs(_jobs(experiment, [PlannedRun(make_plan(), "a" * 64)]), 1, False, _ignore, worker)
     assert list(experiment.path.iterdir()) == []
 
 
@@ -176,13 +179,14 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
         f"""
         import sys
         from pathlib import Path
-        from howdah.work.batch import Job, run_cells
+        from howdah.work.batch import Job
         from howdah.work.experiment import ExperimentDirectory, PlannedRun
+        from tests.unit.made_jobs import run_jobs
         from tests.unit.plan_factory import make_plan
         experiment = ExperimentDirectory(Path({str(runs)!r}))
         experiment.create()
         with experiment.locked():
-            run_cells([Job(experiment, PlannedRun(make_plan(), "a" * 64))], 1, False, lambda *_: None,
+            run_jobs([Job(experiment, PlannedRun(make_plan(), "a" * 64))], 1, False, lambda *_: None,
                       {command!r})
         """
     )
@@ -205,7 +209,7 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
 
 def test_index_tells_what_is_there(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(2)]
-    run_cells(_jobs(experiment, cells[:1]), 1, False, _ignore, _worker(tmp_path, WHOLE))
+    run_jobs(_jobs(experiment, cells[:1]), 1, False, _ignore, _worker(tmp_path, WHOLE))
     experiment.write_index("text", "a.yaml", "words", experiment.indexed(cells))
     index = json.loads(experiment.index.read_text())
     assert [(cell["status"], cell["verdict"]) for cell in index["cells"]] == [("finished", "pass"), ("pending", None)]
@@ -245,7 +249,7 @@ def test_the_longest_runs_come_first_and_outcomes_in_their_own_order(
 
     slow = _worker(tmp_path, "import time\ntime.sleep(0.7)\n" + textwrap.dedent(WHOLE))
     cells = [_sized(number, seconds) for number, seconds in enumerate((1.0, 300.0, 20.0, 300.0))]
-    outcomes = run_cells(_jobs(experiment, cells), 1, False, listen, slow)
+    outcomes = run_jobs(_jobs(experiment, cells), 1, False, listen, slow)
     assert begun == ["cubic-r1", "cubic-r3", "cubic-r2", "cubic-r0"]
     costs = [expected_core_s(cells[number].plan) for number in (1, 3, 2, 0)]
     assert waiting == {number: pytest.approx(sum(costs[number:])) for number in (1, 2, 3, 4)}
@@ -258,7 +262,7 @@ def test_runs_of_several_experiments_go_to_their_own_directories(tmp_path: Path)
         each.create()
     cell = PlannedRun(make_plan(), "a" * 64)  # the same run in both: each has its own
     rests: list[Rest] = []
-    outcomes = run_cells(
+    outcomes = run_jobs(
         [Job(each, cell) for each in experiments],
         2,
         False,
@@ -281,7 +285,7 @@ def test_experiments_are_finished_one_after_the_other_the_cheapest_first(tmp_pat
 
     slow = _worker(tmp_path, "import time\ntime.sleep(0.7)\n" + textwrap.dedent(WHOLE))
     jobs = [*_jobs(dear, [_sized(1, 20.0), _sized(2, 300.0)]), *_jobs(cheap, [_sized(3, 10.0), _sized(4, 100.0)])]
-    run_cells(jobs, 1, False, listen, slow)
+    run_jobs(jobs, 1, False, listen, slow)
     order = [name.split("-0000")[0] for name in begun]
     assert order == ["cheap/cubic-r4", "cheap/cubic-r3", "a dear one/cubic-r2", "a dear one/cubic-r1"]
 
@@ -296,7 +300,7 @@ _ONE_FAILS = textwrap.dedent(WHOLE).replace(
 
 def test_an_atlas_goes_on_after_an_error(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
-    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
+    outcomes = run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
     assert [outcome.verdict for outcome in outcomes] == ["pass", None, "pass", "pass"]
     assert not list(experiment.path.glob(f"{PARTIAL}*"))
 
@@ -306,7 +310,7 @@ def test_but_not_on_a_full_disk(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1_000_000))
     cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
-    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
+    outcomes = run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
     assert [outcome.verdict for outcome in outcomes] == ["pass", None]
 
 
@@ -323,7 +327,7 @@ def test_a_disk_that_fills_half_way_leaves_the_finished_runs(tmp_path: Path) -> 
             "print(", "(directory / 'raw' / 'x').write_bytes(bytes(100_000))\nprint(", 1
         )
         cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(6)]
-        outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
+        outcomes = run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
         finished = [outcome for outcome in outcomes if outcome.verdict == "pass"]
         failed = [outcome for outcome in outcomes if outcome.error is not None]
         assert 1 <= len(finished) < 6
@@ -333,7 +337,7 @@ def test_a_disk_that_fills_half_way_leaves_the_finished_runs(tmp_path: Path) -> 
         for outcome in finished:
             assert (experiment.path / outcome.cell.directory_name / "verdict.json").exists()
         shutil.rmtree(experiment.path / finished[0].cell.directory_name)
-        again = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
+        again = run_jobs(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
         assert sum(outcome.reused for outcome in again) == len(finished) - 1
     finally:
         subprocess.run(["umount", disk], check=True)

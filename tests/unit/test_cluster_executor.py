@@ -29,7 +29,6 @@ from howdah.cluster.message import Order, RunProgress, Unready
 from howdah.errors import HowdahError
 from howdah.publish.sweep import sweep_families
 from howdah.record.directory import RunDirectory
-from howdah.work.batch import run_cells
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Rest
 from tests.unit.cluster_stand_in import (
@@ -48,6 +47,7 @@ from tests.unit.cluster_stand_in import (
     make_runs,
     waiting,
 )
+from tests.unit.made_jobs import run_jobs
 
 __all__ = ["experiment", "waiting"]  # fixtures
 
@@ -61,7 +61,7 @@ def test_a_run_comes_back_whole(experiment: ExperimentDirectory, tmp_path: Path)
     assert (run.share / "howdah" / "run.py").read_text() == "pass\n"
     assert json.loads((run.share / "plan.json").read_text()) == json.loads(run.plan.read_text())
     assert client.may == [None] * 3
-    again = run_cells(jobs, 1, False, lambda *_: None, executor=ClusterExecutor(Client(None), print))
+    again = run_jobs(jobs, 1, False, lambda *_: None, executor=ClusterExecutor(Client(None), print))
     assert all(each.reused for each in again)
 
 
@@ -330,7 +330,7 @@ def test_a_batch_that_waits_for_its_first_worker_rests_meanwhile(
             member.ready = False
 
     monkeypatch.setattr(executor, "open", open_without_workers)
-    outcomes = run_cells([make_job(experiment)], 1, False, lambda *_: None, executor=executor)
+    outcomes = run_jobs([make_job(experiment)], 1, False, lambda *_: None, executor=executor)
     assert [each.verdict for each in outcomes] == ["pass"]
     assert all(each > 0 for each in waited[:5])
 

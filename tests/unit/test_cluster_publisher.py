@@ -21,7 +21,6 @@ from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.message import Delivery, Order, RunProgress
 from howdah.cluster.store import SharedStore
 from howdah.errors import HowdahError
-from howdah.work.batch import run_cells
 from howdah.work.experiment import ExperimentDirectory
 from tests.unit.cluster_stand_in import (
     FAILURE,
@@ -39,6 +38,7 @@ from tests.unit.cluster_stand_in import (
     make_runs,
     waiting,
 )
+from tests.unit.made_jobs import run_jobs
 
 __all__ = ["experiment", "waiting"]  # fixtures
 
@@ -116,7 +116,7 @@ def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Exper
 
     first = Client(answers)
     job = make_job(experiment)
-    run_cells([job], 1, False, lambda *_: None, executor=ClusterExecutor(first, print, cache=Cache(tmp_path / "cache")))
+    run_jobs([job], 1, False, lambda *_: None, executor=ClusterExecutor(first, print, cache=Cache(tmp_path / "cache")))
     result = make_answer(tmp_path / "w", orders[0])
     client = Client(None)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
@@ -170,7 +170,7 @@ def _orders(experiment: ExperimentDirectory, tmp_path: Path) -> Order:
     """The order of the run, as a worker gets it."""
     first = Client(lambda *_: FAILURE)
     executor = ClusterExecutor(first, print, cache=Cache(tmp_path / "cache"))
-    run_cells([make_job(experiment)], 1, False, lambda *_: None, executor=executor)
+    run_jobs([make_job(experiment)], 1, False, lambda *_: None, executor=executor)
     return first.orders[0]
 
 
@@ -182,9 +182,7 @@ def test_a_run_of_the_shared_store_is_taken_and_not_made(experiment: ExperimentD
     shared = SharedStore(f"file://{tmp_path}/shared")
     _put(shared, tmp_path, make_answer(tmp_path / "w", _orders(experiment, tmp_path)))
     client = Client(None)
-    outcomes = run_cells(
-        [make_job(experiment)], 1, False, lambda *_: None, executor=_executor(client, tmp_path, shared)
-    )
+    outcomes = run_jobs([make_job(experiment)], 1, False, lambda *_: None, executor=_executor(client, tmp_path, shared))
     assert [each.verdict for each in outcomes] == ["pass"]
     assert experiment.finished(make_job(experiment).cell) is not None
     assert client.orders == []
@@ -196,9 +194,7 @@ def test_a_damaged_one_of_the_shared_store_is_made_again(experiment: ExperimentD
     (pack,) = (tmp_path / "shared").glob("*/*.zst")
     pack.write_bytes(pack.read_bytes()[:-1] + b"\0")
     client = Client(lambda order, n: make_answer(tmp_path / f"again{n}", order))
-    outcomes = run_cells(
-        [make_job(experiment)], 1, False, lambda *_: None, executor=_executor(client, tmp_path, shared)
-    )
+    outcomes = run_jobs([make_job(experiment)], 1, False, lambda *_: None, executor=_executor(client, tmp_path, shared))
     assert [each.verdict for each in outcomes] == ["pass"]
     assert [order.store for order in client.orders] == [f"file://{tmp_path}/shared"]
 
@@ -207,7 +203,7 @@ def test_two_results_in_the_shared_store_are_an_alarm(experiment: ExperimentDire
     shared, order = SharedStore(f"file://{tmp_path}/shared"), _orders(experiment, tmp_path)
     for value in (1.0, 2.0):
         _put(shared, tmp_path, make_answer(tmp_path / f"w{value}", order, value=value))
-    outcomes = run_cells(
+    outcomes = run_jobs(
         [make_job(experiment)], 1, False, lambda *_: None, executor=_executor(Client(None), tmp_path, shared)
     )
     assert "ALARM: the run was made twice" in str(outcomes[0].error)

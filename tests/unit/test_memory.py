@@ -45,8 +45,8 @@ def test_entries_imports_in_functions_and_data_are_told_apart() -> None:
     data = PROJECT / "reports" / "measures.yaml"
     answers = {
         remembered_sha256(PIECE),
-        remembered_sha256(["howdah.work.long"]),
-        remembered_sha256(["howdah.work.long"], deferred=False),
+        remembered_sha256(["howdah.work.queue"]),
+        remembered_sha256(["howdah.work.queue"], deferred=False),
         remembered_sha256(PIECE, data=[data]),
     }
     assert len(answers) == 4

@@ -27,7 +27,7 @@ from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.scrape import fetch as fetch_node_exporter
 from howdah.publish.server import Client, Server, Value, matchers, running
-from howdah.publish.sweep import Sweep
+from howdah.publish.sweep import SweepNumbers
 from howdah.record.result import load_experiment
 from tests.boards import queries
 from tests.experiment_factory import Scenario, make_experiment
@@ -103,7 +103,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     data.mkdir()
     link_blocks(build_experiment(record, prometheus), data)
     underway, ended = make_underway(runs), threading.Event()
-    Sweep(workers={"ready": 3}, left_s=60.0).write(runs)
+    SweepNumbers(workers={"ready": 3}, left_s=60.0).write(runs)
     growing = threading.Thread(target=_grow, args=(underway, ended))
     with (
         endpoint(lambda: EXTRA) as other,

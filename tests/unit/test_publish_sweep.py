@@ -9,14 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from howdah.publish.sweep import LEFT, RUN_STATES, SPEED, SWEEP, Sweep, sweep_families
+from howdah.publish.sweep import LEFT, RUN_STATES, SPEED, SWEEP, SweepNumbers, sweep_families
 from tests.prometheus_fixture import exposition, prometheus_or_skip
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _sweep() -> Sweep:
-    return Sweep(
+def _sweep() -> SweepNumbers:
+    return SweepNumbers(
         began_s=time.time() - 100.0,
         runs={"made": 40, "failed": 1, "in_progress": 2, "handed": 4, "waiting": 13},
         workers={"ready": 2, "preparing": 1, "refused": 0},

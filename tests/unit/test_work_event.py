@@ -35,7 +35,7 @@ def test_a_run_begins_goes_on_and_ends_once() -> None:
     ]
 
 
-def test_outcomes_that_a_long_sweep_no_longer_holds_are_not_told_again() -> None:
+def test_outcomes_that_are_no_longer_held_are_not_told_again() -> None:
     told: list[Any] = []
     events = Events(told.append)
     outcomes = [Outcome(_job(name), verdict="pass") for name in "abc"]

@@ -21,15 +21,15 @@ _READERS = {
         "howdah/work/stage.py",
         "howdah/work/results.py",
         "howdah/work/again.py",
-        "howdah/work/long.py",  # of a run of a long sweep that its memory does not have
+        "howdah/work/queue.py",  # of a run whose turn has come, and that its sweep's memory does not have
     },
     "judge_claims": {
         "howdah/claim/claims.py",
         "howdah/work/judged.py",
         "howdah/command/report.py",  # once it has brought the runs up to date
     },
-    "run_cells": {"howdah/work/batch.py", "howdah/work/prepared.py"},
-    "run_key": {"howdah/record/provenance.py", "howdah/work/prepared.py", "howdah/work/long.py"},
+    "run_queue": {"howdah/work/batch.py", "howdah/work/prepared.py"},
+    "run_key": {"howdah/record/provenance.py", "howdah/work/planned.py"},
 }
 
 

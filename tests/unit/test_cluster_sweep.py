@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A long sweep on a cluster: handed out in a window, resumed, ended by Ctrl-C, and forgotten run by run."""
+"""A sweep that is planned run by run, on a cluster: handed out in a window, resumed, ended by Ctrl-C, and forgotten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from howdah.work.batch import run_queue
 from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Outcome, Rest, Work
-from howdah.work.long import LongPlans, LongQueue
+from howdah.work.planned import Prepared, Runs
+from howdah.work.prepared import looked_at
+from howdah.work.queue import RunQueue
+from howdah.work.sweep_memory import SweepMemory
 from tests.unit.cluster_stand_in import Future, Waiting, experiment, hear, make_answer, make_executor, waiting
 
 __all__ = ["experiment", "waiting"]  # fixtures
@@ -50,10 +53,15 @@ class Sweep:
         self.place = tmp_path / "made"
         waiting.heard.clear()
         self.executor, self.client = make_executor(waiting, tmp_path)
-        plans = compile_plans(load(tmp_path / "wide.yaml", confirmed_runs=RUNS))
-        assert isinstance(plans, LongPlans)
-        self.queue = LongQueue(ExperimentDirectory(tmp_path / "runs" / "exp"), plans, {"uml": {"kernel": "a"}})
-        self.there = self.queue.begin(again=False)
+        profile = load(tmp_path / "wide.yaml", confirmed_runs=RUNS)
+        cells = Runs(compile_plans(profile), {"uml": {"kernel": "a"}})
+        experiment = ExperimentDirectory(tmp_path / "runs" / "exp")
+        self.memory = SweepMemory(experiment.path)
+        prepared = Prepared(experiment, profile, cells, True, cells.places, self.memory)
+        prepared.open()
+        found = looked_at([prepared], 1, False, lambda _text: None)
+        self.there = found.known
+        self.queue = RunQueue(found.waiting, found.there, known=found.known)
         self.told = 0
         self.most = 0
 
@@ -70,9 +78,9 @@ class Sweep:
 
     def make(self) -> list[Outcome]:
         try:
-            return run_queue(self.queue, self.executor, self.listen) + self.queue.noted
+            return run_queue(self.queue, self.executor, self.listen)
         finally:
-            self.queue.memory.close()
+            self.memory.close()
 
     @property
     def names(self) -> list[str]:

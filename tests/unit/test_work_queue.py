@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sweep of more runs than are planned at once: a plan is compiled when its run's turn comes, and once."""
+"""Sweeps: of many runs a plan is compiled when its run's turn comes, and once; what is there is found and not made."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache, cache_root
+from howdah.errors import ProfileError
 from howdah.profile import Profile, load
 from howdah.record.directory import write_json
+from howdah.record.index import IndexedRun
 from howdah.record.provenance import analysis_sha256
 from howdah.work.batch import Rest, run_queue
 from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Work
-from howdah.work.long import LongPlans, LongQueue
-from howdah.work.prepared import Prepared
-from howdah.work.sweep_memory import useless_memories
+from howdah.work.planned import Prepared, Runs
+from howdah.work.prepared import looked_at
+from howdah.work.queue import RunQueue
+from howdah.work.sweep_memory import SweepMemory, useless_memories
 
 RUNS = 1200
 SOME = 30 + 40 - 1  # plans that stand for all
@@ -98,7 +101,7 @@ class _Place:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The runs whose plans were compiled."""
-    module = sys.modules["howdah.work.long"]
+    module = sys.modules["howdah.work.compiled"]
     before, seen = module.compile_plan, []
 
     def counted(cell: object, *more: object) -> object:
@@ -125,48 +128,66 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentDir
     return experiment
 
 
-@pytest.fixture
-def _short_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sweep of 30 runs is long: those that are made to the end."""
-    monkeypatch.setattr(sys.modules["howdah.profile.load"], "MOST_CELLS", 20)
+@pytest.fixture(params=["planned whole", "planned run by run"])
+def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """A sweep of 30 runs, which is made to the end, is planned in both ways; the answer is whether run by run."""
+    run_by_run: bool = request.param != "planned whole"
+    monkeypatch.setattr(sys.modules["howdah.profile.load"], "MOST_CELLS", 20 if run_by_run else FEW)
+    return run_by_run
 
 
-def _sweep(experiment: ExperimentDirectory, profile: Profile) -> LongQueue:
-    plans = compile_plans(profile)
-    assert isinstance(plans, LongPlans)
-    return LongQueue(experiment, plans, {"uml": {"kernel": "a"}})
+class _Sweep:
+    """A sweep whose engine is ready, and what is there of it."""
+
+    def __init__(self, experiment: ExperimentDirectory, profile: Profile, kernel: str = "a") -> None:
+        cells = Runs(compile_plans(profile), {"uml": {"kernel": kernel}})
+        memory = SweepMemory(experiment.path)
+        self.prepared = Prepared(experiment, profile, cells, True, cells.places, memory)
+
+    def begin(self) -> int:
+        """Find what is there; the number of runs that the memory has."""
+        self.prepared.open()
+        found = looked_at([self.prepared], 1, False, lambda _text: None)
+        assert found.refused == []
+        self.queue = RunQueue(found.waiting, found.there, known=found.known)
+        return found.known
+
+    def make(self, place: _Place, *, keep_going: bool = False) -> list[Outcome]:
+        whole = self.prepared.cells.whole
+
+        def listen(_active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
+            assert whole or sum(not outcome.reused and outcome.error is None for outcome in outcomes) <= 2
+            assert rest.total == self.queue.total
+
+        try:
+            return run_queue(self.queue, place, listen, keep_going=keep_going)
+        finally:
+            self.prepared.memory.close()
+
+    @property
+    def rows(self) -> list[IndexedRun]:
+        return [run for _, run in self.prepared.memory.runs()]
 
 
 def _stopped(experiment: ExperimentDirectory, profile: Profile, place: _Place) -> None:
     """Made until the place has made as many as it may."""
-    sweep = _sweep(experiment, profile)
-    sweep.begin(again=False)
+    sweep = _Sweep(experiment, profile)
+    sweep.begin()
     with pytest.raises(KeyboardInterrupt):
-        _made(sweep, place)
-
-
-def _made(sweep: LongQueue, place: _Place, *, keep_going: bool = False) -> list[Outcome]:
-    def listen(_active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
-        assert sum(not outcome.reused for outcome in outcomes) <= 2  # they are not kept
-        assert rest.total == sweep.total
-
-    try:
-        return run_queue(sweep, place, listen, keep_going=keep_going)
-    finally:
-        sweep.memory.close()
+        sweep.make(place)
 
 
 def test_a_plan_is_compiled_as_its_turn_comes_and_once(
     experiment: ExperimentDirectory, profile: Profile, compiled: list[str]
 ) -> None:
-    sweep = _sweep(experiment, profile)
+    sweep = _Sweep(experiment, profile)
     assert len(compiled) == SOME
-    assert sweep.begin(again=False) == 0
+    assert sweep.begin() == 0
     place = _Place(most=20)
     with pytest.raises(KeyboardInterrupt):
-        _made(sweep, place)
+        sweep.make(place)
     assert place.total == RUNS
-    assert compiled[SOME:-1] == place.made  # and that of the run at which it was stopped
+    assert compiled[SOME:-1] == place.made[1:]  # the first one is kept; at the last one it was stopped
     assert place.made[0] == "34mbit-10ms-r0"  # the longest first, and equal ones in their order
     assert {name.split("-")[0] for name in place.made} == {"34mbit"}
 
@@ -176,16 +197,16 @@ def test_what_is_there_is_resumed_without_a_plan_for_each(
 ) -> None:
     first, second = _Place(most=30), _Place(most=10)
     _stopped(experiment, profile, first)
-    sweep = _sweep(experiment, profile)
+    sweep = _Sweep(experiment, profile)
     compiled.clear()
-    assert sweep.begin(again=False) == len(list(sweep.rows())) == 30
-    assert sweep.verdicts == {"pass": 30}
-    assert len(sweep) == RUNS - 30
+    assert sweep.begin() == len(sweep.rows) == 30
+    assert {run.verdict for run in sweep.rows} == {"pass"}
+    assert len(sweep.queue) == RUNS - 30
     assert compiled == []
     with pytest.raises(KeyboardInterrupt):
-        _made(sweep, second)
+        sweep.make(second)
     assert not set(first.made) & set(second.made)
-    assert compiled[:-1] == second.made
+    assert compiled == second.made  # the next one is chosen
 
 
 def _database() -> Path:
@@ -200,12 +221,12 @@ def test_runs_are_found_without_the_database(
     first, second = _Place(most=10), _Place(most=3)
     _stopped(experiment, profile, first)
     lose(_database())
-    sweep = _sweep(experiment, profile)
-    assert sweep.begin(again=False) == 0
+    sweep = _Sweep(experiment, profile)
+    assert sweep.begin() == 0
     with pytest.raises(KeyboardInterrupt):
-        _made(sweep, second)
+        sweep.make(second)
     assert not set(first.made) & set(second.made)
-    assert sweep.past.reused == 10
+    assert sweep.queue.past.reused == 10
 
 
 @pytest.mark.parametrize("name", ["run.json", "plan.json", "metrics.json", "verdict.json"])
@@ -215,9 +236,9 @@ def test_a_run_whose_file_was_changed_is_looked_at_anew(
     _stopped(experiment, profile, _Place(most=10))
     file = next(experiment.path.glob("*/run.json")).parent / name
     file.write_text("{}")
-    sweep = _sweep(experiment, profile)
-    assert sweep.begin(again=False) == 9
-    assert file.parent.name not in [row.run for row in sweep.rows()]
+    sweep = _Sweep(experiment, profile)
+    assert sweep.begin() == 9
+    assert file.parent.name not in [row.run for row in sweep.rows]
 
 
 def test_another_directory_of_runs_has_another_memory(
@@ -226,7 +247,7 @@ def test_another_directory_of_runs_has_another_memory(
     """Nothing that comes with a directory says which of its runs count."""
     _stopped(experiment, profile, _Place(most=10))
     experiment.path.rename(tmp_path / "taken")
-    assert _sweep(ExperimentDirectory(tmp_path / "taken"), profile).begin(again=False) == 0
+    assert _Sweep(ExperimentDirectory(tmp_path / "taken"), profile).begin() == 0
 
 
 def test_the_memory_of_an_experiment_that_is_gone_can_go(experiment: ExperimentDirectory, profile: Profile) -> None:
@@ -240,76 +261,85 @@ def test_the_memory_of_an_experiment_that_is_gone_can_go(experiment: ExperimentD
 
 def test_another_kernel_takes_nothing_from_the_memory(experiment: ExperimentDirectory, profile: Profile) -> None:
     _stopped(experiment, profile, _Place(most=5))
-    plans = compile_plans(profile)
-    assert isinstance(plans, LongPlans)
-    assert LongQueue(experiment, plans, {"uml": {"kernel": "b"}}).begin(again=False) == 0
+    assert _Sweep(experiment, profile, kernel="b").begin() == 0
 
 
 def test_what_is_told_before_the_first_run_needs_no_plan_more(
     experiment: ExperimentDirectory, profile: Profile, compiled: list[str]
 ) -> None:
-    sweep = _sweep(experiment, profile)
-    sweep.begin(again=False)
-    prepared = Prepared(experiment, profile, [], True, sweep)
-    prepared.write_index()
-    sweep.memory.close()
-    assert prepared.engines == ["uml"]
+    sweep = _Sweep(experiment, profile)
+    sweep.begin()
+    sweep.prepared.write_index()
+    sweep.prepared.memory.close()
+    assert sweep.prepared.engines == ["uml"]
     assert json.loads(experiment.index.read_text())["total"] == RUNS
     assert len(compiled) == SOME
 
 
-@pytest.mark.usefixtures("_short_are_long")
 def test_the_last_run_ends_a_sweep_and_nothing_is_left_for_another_command(
-    experiment: ExperimentDirectory, tmp_path: Path, compiled: list[str]
+    experiment: ExperimentDirectory, tmp_path: Path, compiled: list[str], few: bool
 ) -> None:
     file = tmp_path / "right.yaml"
     file.write_text(WRONG.replace(" 1 s]", " 1500 ms]"))
     profile = load(file, confirmed_runs=FEW)
-    sweep, place = _sweep(experiment, profile), _Place()
-    sweep.begin(again=False)
+    sweep, place = _Sweep(experiment, profile), _Place()
+    assert len(compiled) == (3 + 2 + 5 - 2 if few else FEW)
+    assert sweep.begin() == 0
     compiled.clear()
-    assert _made(sweep, place) == []
-    assert compiled == place.made
+    outcomes = sweep.make(place)
+    assert sorted(outcome.cell.plan.run for outcome in outcomes) == ([] if few else sorted(place.made))
+    assert set(compiled) <= set(place.made)
+    assert len(compiled) == len(set(compiled)) == (FEW - 8 if few else 0)
     assert len(set(place.made)) == len(place.made) == FEW
-    assert (sweep.past.count, sweep.past.made, sweep.verdicts) == (FEW, FEW, {"pass": FEW})
-    again, none = _sweep(experiment, profile), _Place(most=0)
-    assert (again.begin(again=False), len(again)) == (FEW, 0)
-    prepared = Prepared(experiment, profile, [], True, again)
-    prepared.write_index()
+    assert (sweep.queue.past.count, sweep.queue.past.made) == ((FEW, FEW) if few else (0, 0))
+    again, none = _Sweep(experiment, profile), _Place(most=0)
+    assert (again.begin(), len(again.queue)) == (FEW if few else 0, 0)
+    again.prepared.write_index()
     rows = json.loads(experiment.index.read_text())["cells"]
     assert {(row["status"], row["verdict"]) for row in rows} == {("finished", "pass")}
     assert {row["run"] for row in rows} == {path.parent.name for path in experiment.path.glob("*/run.json")}
     assert len(rows) == FEW
-    assert (_made(again, none), none.made) == ([], [])
+    assert [outcome.reused for outcome in again.make(none)] == ([] if few else FEW * [True])
+    assert none.made == []
 
 
-@pytest.mark.usefixtures("_short_are_long")
-def test_a_point_that_is_wrong_fails_in_its_turn_and_by_its_name(
-    experiment: ExperimentDirectory, tmp_path: Path
-) -> None:
+def test_an_interrupted_sweep_goes_on_where_it_was(experiment: ExperimentDirectory, tmp_path: Path, few: bool) -> None:
+    file = tmp_path / "right.yaml"
+    file.write_text(WRONG.replace(" 1 s]", " 1500 ms]"))
+    profile = load(file, confirmed_runs=FEW)
+    first, second = _Place(most=10), _Place()
+    _stopped(experiment, profile, first)
+    sweep = _Sweep(experiment, profile)
+    assert sweep.begin() == (10 if few else 0)
+    assert (sweep.queue.total, len(sweep.queue)) == (FEW, FEW - 10)
+    outcomes = sweep.make(second)
+    assert sum(outcome.reused for outcome in outcomes) + sweep.queue.past.reused == 10
+    assert len({*first.made, *second.made}) == len(first.made) + len(second.made) == FEW
+
+
+def test_a_point_that_is_wrong_is_told_before_a_sweep_that_is_planned_whole(tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(WRONG)
-    sweep, place = _sweep(experiment, load(file, confirmed_runs=FEW)), _Place()
-    sweep.begin(again=False)
-    assert _made(sweep, place, keep_going=True) == []
-    failed = {outcome.cell.directory_name: str(outcome.error) for outcome in sweep.noted}
+    with pytest.raises(ProfileError, match="the flow starts at or after the end of the run"):
+        load(file)
+
+
+@pytest.mark.parametrize("few", ["planned run by run"], indirect=True)
+@pytest.mark.parametrize("keep_going", [True, False])
+def test_a_point_that_is_wrong_fails_in_its_turn_and_by_its_name(
+    experiment: ExperimentDirectory, tmp_path: Path, few: bool, keep_going: bool
+) -> None:
+    """It ends a sweep that is not to go on."""
+    assert few
+    file = tmp_path / "wrong.yaml"
+    file.write_text(WRONG)
+    sweep, place = _Sweep(experiment, load(file, confirmed_runs=FEW)), _Place()
+    sweep.begin()
+    noted = sweep.make(place, keep_going=keep_going)
+    failed = {outcome.cell.directory_name: str(outcome.error) for outcome in noted}
     assert len(place.made) == FEW - len(WRONG_RUNS)
-    assert list(failed) == WRONG_RUNS
+    assert list(failed) == WRONG_RUNS[: len(WRONG_RUNS) if keep_going else 1]
     assert {error.splitlines()[0] for error in failed.values()} == {
         f"{file}:6: flows.1.start: the flow starts at or after the end of the run"
     }
-    assert sweep.past.failed == len(WRONG_RUNS)
-
-
-@pytest.mark.usefixtures("_short_are_long")
-def test_a_point_that_is_wrong_ends_a_sweep_that_is_not_to_go_on(
-    experiment: ExperimentDirectory, tmp_path: Path
-) -> None:
-    file = tmp_path / "wrong.yaml"
-    file.write_text(WRONG)
-    sweep, place = _sweep(experiment, load(file, confirmed_runs=FEW)), _Place()
-    sweep.begin(again=False)
-    _made(sweep, place)
-    assert len(sweep.noted) == 1
-    assert len(place.made) == FEW - len(WRONG_RUNS)
-    assert len(sweep) == 1
+    assert len(sweep.queue) == (0 if keep_going else 1)
