@@ -6,22 +6,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from howdah.generated import between, docs_of, keep_current
-from howdah.metric import TEXT, known_metrics
+from howdah.metric import TEXT, Metric, known_metrics
 
 PAGE_NAME = "measures.md"
 BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit below. -->"
 END = "<!-- Made by `make references`: end. -->"
 _PROCESSOR_TIME = "cpu_"
+_TOKEN = re.compile(r"\d+(?:\.\d+)?")  # in which metrics of one family differ
 _HEAD = """## Every metric
-These have no definition above: `howdah list metrics` prints the meaning of each.
-[cpu.md](cpu.md) has those of processor time (`cpu_…`), and metrics.json has the unit in each row.
-The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause.
 
-| unit | metrics |
-|---|---|"""
+These have no definition above; [cpu.md](cpu.md) has those of processor time (`cpu_…`).
+`howdah list metrics` prints the meaning of every metric, and metrics.json has the unit in each row.
+The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause.
+"""
 _WORSE = """
 [`howdah nightly`](nightly.md) decides by which way a change is for the worse.
 Of a metric that is in neither row, no way is.
@@ -31,18 +32,30 @@ Of a metric that is in neither row, no way is.
 
 
 def metric_list(above: str) -> str:
-    """The metrics that neither ``above`` nor the page of processor time has, by their units, and those of which more or
-    less is worse."""
+    """A row for each metric that neither ``above`` nor the page of processor time has, and those of which more or less
+    is worse."""
     further = [
         each
         for each in known_metrics().values()
         if f"`{each.name}`" not in above and not each.name.startswith(_PROCESSOR_TIME)
     ]
-    by_unit: dict[str, list[str]] = {}
+    families: dict[tuple[str, str, str], list[Metric]] = {}
     for each in further:
-        by_unit.setdefault("none, a text" if each.unit == TEXT else each.unit, []).append(f"`{each.name}`")
-    rows = [f"| {unit} | {', '.join(names)} |" for unit, names in by_unit.items()]
+        alike = (_TOKEN.sub("#", each.name), _TOKEN.sub("#", each.meaning), each.unit)
+        families.setdefault(alike, []).append(each)
+    rows = ["| metric | unit | meaning |", "|---|---|---|", *map(_row, families.values())]
     return "\n".join([_HEAD, *rows, _WORSE, *(_worse(way) for way in ("more", "less"))])
+
+
+def _row(family: list[Metric]) -> str:
+    """Of metrics that differ in numbers alone."""
+    unit = "" if family[0].unit == TEXT else family[0].unit
+    names = ", ".join(f"`{metric.name}`" for metric in family)
+    varying = zip(*(_TOKEN.findall(metric.meaning) for metric in family), strict=True)
+    first, *others = _TOKEN.split(family[0].meaning)
+    told = (", ".join(dict.fromkeys(each)) for each in varying)
+    meaning = first + "".join(f"{token}{words}" for token, words in zip(told, others, strict=True))
+    return f"| {names} | {unit} | {meaning.replace('|', chr(92) + '|')} |"
 
 
 def _worse(way: str) -> str:

@@ -132,9 +132,9 @@ class _Sections:
             further = _further(inner) if small and inner else ""
             schema = self._definitions[model.__name__]["properties"][name]
             told = self._rows(inner, f"{prefix}{name}{suffix}.") if small and inner else []
-            short = " ".join(_in_words(row) for row in told)
-            if told and len(f"{further} {short}") <= _SHORT:
-                further, told = f"{further} {short}".lstrip(), []
+            short = "<br>".join(["", *map(_in_words, told)])
+            if told and len(further + short) <= _SHORT:
+                further, told = further + short, []
             rows += [_row(f"{prefix}{name}", info, schema, further), *told]
         return rows
 
@@ -206,12 +206,13 @@ def _text(model: type[BaseModel]) -> str:
 
 def _row(name: str, info: Any, schema: dict[str, Any], further: str = "") -> str:
     fixed = " *(fixed)*" if is_fixed(info) and shape_of(info.annotation)[0] == "value" else ""
-    meaning = f"{info.description}. {further}" if further else info.description
+    meaning = f"{info.description}. {further}".replace(". <br>", ".<br>") if further else info.description
     return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {meaning} |"
 
 
 def _in_words(row: str) -> str:
-    """A field in the row of the section that has it: its name, what it takes, its default and its meaning."""
+    """A field in the row of the section that has it, on a line of its own: its name, what it takes, its default and its
+    meaning."""
     name, value, default, meaning = (cell.strip() for cell in row.removeprefix("| ").removesuffix(" |").split(" | "))
     otherwise = "required" if "**" in default else default and f"by default {default}"
     takes = "; ".join(filter(None, [value, otherwise]))

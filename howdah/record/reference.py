@@ -106,9 +106,10 @@ def page(text: str) -> str:
 
 
 def _part(words: str, model: type) -> str:
-    """What a field of the file has: in one row where it is short, else below a row that says which field."""
+    """What a field of the file has: in one row with a line for each where that is short, else below a
+    row that says which."""
     words = words.replace("\n", " ")
-    short = " ".join(f"`{name}`: {text}" for name, text in _told(model).items())
+    short = "<br>".join(f"`{name}`: {text}" for name, text in _told(model).items())
     return f"| **{words}** | {short} |\n" if len(short) <= _SHORT else f"| | **{words}** |\n{_rows(model)}"
 
 
