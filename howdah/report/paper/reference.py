@@ -20,7 +20,8 @@ END = "<!-- Made by `make references`: end. -->"
 def figure_list() -> str:
     """As a Markdown table."""
     rows = [f"| `{name}` | {words} |" for name, words in NAMES.items()]
-    rows += [f"| `{PREFIX}ID`, `kind: {kind}` | {words} |" for kind, words in DRAWN_KINDS.items()]
+    kinds = "<br>".join(f"{words} (`kind: {kind}`)" for kind, words in DRAWN_KINDS.items())
+    rows.append(f"| `{PREFIX}ID` | {kinds} |")
     return "\n".join(["| figure | shows |", "|---|---|", *rows])
 
 
