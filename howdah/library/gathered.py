@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from howdah.errors import HowdahError
 from howdah.library.axis import EXPERIMENT, own_axes, types_in
-from howdah.library.index import FILE, Index, Known, UnusableError, write_index
+from howdah.library.index import WRITE_ERRORS, Index, Known, UnusableError, write_index
 from howdah.library.result import ROWS, RUN, Types, exit_measures, of_runs, positions, stacked
 from howdah.record.directory import is_settled
 from howdah.record.model import Scalar
@@ -135,17 +134,17 @@ class Gathered:
             return
         kept = self._index.known if self._index else {}
         known = {run: each for run, each in kept.items() if run in self._others.unchanged}
-        parts = self._index.parts if self._index else []
-        if not self._settled and len(known) == len(kept) and not parts:
+        pieces = self._index.pieces if self._index else []
+        if not self._settled and len(known) == len(kept) and len(pieces) < 2:
             return
         states = self._others.states
         known |= {run: Known(states[run], self._axes[run], self.counts[run]) for run in self._settled}
         known = {run: known[run] for run in self._names if run in known}
         if known and types_in(each.axes for each in known.values()) == self.types:
-            with suppress(OSError, HowdahError):
-                write_index(self._path / FILE, known, lambda name: self.of(name, known))
-                for part in parts:
-                    part.unlink(missing_ok=True)
+            with suppress(*WRITE_ERRORS):
+                write_index(self._path, known, lambda name: self.of(name, known), pieces)
+                if pieces:
+                    self._index = Index.open(self._path)
 
 
 def has_measures(run: Run) -> bool:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes parts of an index during a sweep, so that the first ``howdah.load`` need not open its runs.
+"""Writes pieces of an index during a sweep, so that the first ``howdah.load`` need not open its runs.
 
-A part is written whole or not at all, so a killed command leaves only correct parts. A part is valid for a run while
-the run's files are those that were read, as the index is.
+A piece is written whole or not at all, so a killed command leaves only correct ones. A piece is valid for a run while
+the run's files are those that were read.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +14,9 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from howdah.errors import HowdahError
 from howdah.library.axis import own_axes, types_in
 from howdah.library.gathered import can_be_known, rows_of
-from howdah.library.index import Known, part_of, write_index
+from howdah.library.index import WRITE_ERRORS, Known, write_index
 from howdah.library.result import ROWS, stacked
 from howdah.record.directory import states_of
 from howdah.work.batch import Listener, Outcome, Rest, Work
@@ -26,7 +24,7 @@ from howdah.work.results import read_ended
 
 PIECE = 20  # runs that are read at once: nothing else is done meanwhile, for a fifth of a second
 WAITING = 100  # runs that are left alone until the last change of the first of them is old enough
-PART = 250  # runs of a part
+WRITTEN = 250  # runs that are written at once
 
 
 class Growing:
@@ -59,7 +57,7 @@ class Growing:
         for experiment, names in pieces.items():
             part = self._parts.setdefault(experiment, _RunRows(experiment))
             part.read(list(dict.fromkeys(names)))
-            if len(part.known) >= PART:
+            if len(part.known) >= WRITTEN:
                 self._parts.pop(experiment).write()
 
     def __enter__(self) -> Growing:
@@ -102,10 +100,10 @@ class _RunRows:
         if not self.known:
             return
         types = types_in(each.axes for each in self.known.values())
-        # Values of kinds that do not go together, a full disk, no cache for the secret: all is read later.
-        with suppress(ValueError, OSError, HowdahError):
+        # Values of kinds that do not go together, a full disk, no cache: all is read later.
+        with suppress(ValueError, *WRITE_ERRORS):
             write_index(
-                part_of(self.experiment, time.time_ns()),
+                self.experiment,
                 self.known,
                 lambda name: stacked(self._tables[name], ROWS[name]([], types).schema),
             )

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The index of an experiment: its tidy tables as they were read last, with the state of the files they were read from.
 
-It saves reading thousands of small files again. A sweep leaves parts of it (growing.py), which the next reading joins.
-Only ``howdah.load`` and what is built on it use it (docs/trust.md). An index that is missing, damaged, another
-program's or another user's is ignored.
+It saves reading thousands of small files again. It is in the sweep's database in the user's cache, in pieces: a sweep
+leaves some (growing.py), which the next reading joins. Only ``howdah.load`` and what is built on it use it. An index
+that is missing, damaged or another program's is ignored.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import io
 import json
-import zipfile
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,29 +21,21 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howdah.build.cache import code
 from howdah.errors import HowdahError
 from howdah.library.axis import types_in
 from howdah.library.result import ROWS, Types, of_runs, stacked
 from howdah.metric import known_metrics
-from howdah.record.directory import STATE_BYTES, writing_name
 from howdah.record.model import Scalar
 from howdah.record.provenance import analysis_sha256
+from howdah.work.sweep_memory import connect, database_of
 
-FILE = ".tables.zip"  # of Parquet files; hidden, as what belongs to no run is
-_PART, _PARTS = ".tables-{:020d}.zip", ".tables-*.zip"  # by the time at which it was made
-_RUNS = "index"
-_CODE = "code"  # of the member _RUNS with this user's secret; that has digests of the others
-_MADE_BY = b"howdah.index"
-_KNOWN = pa.schema(
-    [
-        pa.field("run", pa.string(), nullable=False),
-        pa.field("state", pa.binary(STATE_BYTES), nullable=False),
-        pa.field("axes", pa.string(), nullable=False),  # JSON
-        pa.field("counts", pa.bool_(), nullable=False),
-    ]
-)
-_DAMAGED = (pa.ArrowException, OSError, ValueError, LookupError, RecursionError, zipfile.BadZipFile, EOFError)
+_TABLES = """
+CREATE TABLE IF NOT EXISTS piece (number INTEGER PRIMARY KEY AUTOINCREMENT, made_by TEXT);
+CREATE TABLE IF NOT EXISTS piece_run (piece INTEGER, run TEXT, state BLOB, axes TEXT, counts INTEGER);
+CREATE TABLE IF NOT EXISTS piece_rows (piece INTEGER, name TEXT, parquet BLOB, PRIMARY KEY (piece, name));
+"""
+_OF_PIECE = {"piece_run": "piece", "piece_rows": "piece", "piece": "number"}
+WRITE_ERRORS = (OSError, HowdahError, sqlite3.Error)
 
 
 class UnusableError(Exception):
@@ -59,10 +51,10 @@ class Known:
     counts: bool
 
 
-def _made_by() -> bytes:
+def _made_by() -> str:
     """Hash of what the rows depend on beside the runs' files: the analysis, the metrics, and the code that makes
     rows."""
-    return hashlib.sha256(f"{analysis_sha256()} {_code_sha256()}".encode()).hexdigest().encode()
+    return hashlib.sha256(f"{analysis_sha256()} {_code_sha256()}".encode()).hexdigest()
 
 
 @cache
@@ -76,104 +68,87 @@ def _code_sha256() -> str:
 
 
 class Index:
-    """The tables of the runs in ``known``; ``parts`` are the files of those that a sweep left.
+    """The tables of the runs in ``known``; ``pieces`` are the numbers of those that have them, the newest last.
 
-    The files stay open, so replacing them does not change what is read here.
+    ``table`` raises UnusableError where another reader has joined the pieces meanwhile.
     """
 
-    def __init__(self, files: dict[Path, _File]) -> None:
-        self._files = files
-        self._from = {run: file for file in files.values() for run in file.known}  # the newest
-        self.known = {run: file.known[run] for run, file in self._from.items()}
-        self.parts = [place for place in files if place.name != FILE]
+    def __init__(self, experiment: Path, pieces: dict[int, dict[str, Known]]) -> None:
+        self._experiment, self._known = experiment, pieces
+        self.pieces = list(pieces)
+        self._from = {run: number for number, known in pieces.items() for run in known}  # the newest
+        self.known = {run: pieces[number][run] for run, number in self._from.items()}
         self.types: Types = types_in(each.axes for each in self.known.values())
 
     @classmethod
     def open(cls, experiment: Path) -> Index | None:
         """The index of an experiment's directory; None without one that this version of howdah wrote."""
-        made_by = _made_by()
-        places = [experiment / FILE, *sorted(experiment.glob(_PARTS))]
-        files = {place: file for place in places if (file := _File.open(place, made_by)) is not None}
-        return cls(files) if files else None
-
-    def table(self, name: str) -> pa.Table:
-        """A table of ``ROWS``. Raises UnusableError unless it has the columns that these runs give."""
-        tables = []
-        for file in self._files.values():
-            own = [run for run in file.known if self._from[run] is file]
-            if own:
-                table = file.table(name)
-                tables.append(of_runs(table, own) if len(own) < len(file.known) else table)
         try:
-            return stacked(tables, ROWS[name]([], self.types).schema)
-        except ValueError as error:
-            raise UnusableError(str(error)) from error
-
-
-class _File:
-    """One open file of the index."""
-
-    def __init__(self, archive: zipfile.ZipFile, known: dict[str, Known], digests: dict[bytes, bytes]) -> None:
-        self._archive, self.known, self._digests = archive, known, digests
-        self._types: Types = types_in(each.axes for each in known.values())
-
-    @classmethod
-    def open(cls, file: Path, made_by: bytes) -> _File | None:
-        try:
-            archive = zipfile.ZipFile(file)
-            runs = archive.read(_RUNS)
-            if not hmac.compare_digest(archive.read(_CODE), code(runs).encode()):
-                return None
-            table = pq.ParquetFile(io.BytesIO(runs), pre_buffer=False).read(use_threads=False)
-            metadata = table.schema.metadata or {}
-            if table.schema.remove_metadata() != _KNOWN or metadata.get(_MADE_BY) != made_by:
-                return None
-            known = {
-                run: Known(state, _axes(axes), counts)
-                for run, state, axes, counts in zip(*(column.to_pylist() for column in table.columns), strict=True)
-            }
-            return cls(archive, known, metadata)
-        except (*_DAMAGED, HowdahError):  # the cache, where the secret is, cannot be used
+            with _database(experiment, must_exist=True) as database:
+                own = database.execute("SELECT number FROM piece WHERE made_by = ? ORDER BY number", (_made_by(),))
+                pieces: dict[int, dict[str, Known]] = {number: {} for (number,) in own.fetchall()}
+                for number, run, *row in database.execute("SELECT piece, run, state, axes, counts FROM piece_run"):
+                    if number in pieces:
+                        pieces[number][run] = _known(*row)
+        except (*WRITE_ERRORS, ValueError, TypeError, RecursionError):
             return None
+        return cls(experiment, pieces) if pieces else None
 
     def table(self, name: str) -> pa.Table:
         """A table of ``ROWS``. Raises UnusableError unless it has the columns that these runs give."""
         try:
-            content = self._archive.read(name)
-            if self._digests.get(name.encode()) != _digest(content):
-                raise UnusableError(f"{name} is not what was written")
-            table = pq.ParquetFile(io.BytesIO(content), pre_buffer=False).read(use_threads=False)
-        except _DAMAGED as error:
+            tables = [self._part(name, number) for number in self.pieces]
+            return stacked([table for table in tables if table is not None], ROWS[name]([], self.types).schema)
+        except (*WRITE_ERRORS, pa.ArrowException, ValueError, LookupError, TypeError) as error:
             raise UnusableError(str(error)) from error
-        if table.schema.remove_metadata() != ROWS[name]([], self._types).schema.remove_metadata():
+
+    def _part(self, name: str, number: int) -> pa.Table | None:
+        known = self._known[number]
+        own = [run for run in known if self._from[run] == number]
+        if not own:
+            return None
+        with _database(self._experiment, must_exist=True) as database:
+            place = (number, name)
+            (content,) = database.execute(
+                "SELECT parquet FROM piece_rows WHERE piece = ? AND name = ?", place
+            ).fetchone()
+        table = pq.ParquetFile(io.BytesIO(content), pre_buffer=False).read(use_threads=False)
+        types = types_in(each.axes for each in known.values())
+        if table.schema.remove_metadata() != ROWS[name]([], types).schema.remove_metadata():
             raise UnusableError(f"{name} has other columns")
-        return table
+        return of_runs(table, own) if len(own) < len(known) else table
 
 
-def part_of(experiment: Path, made_ns: int) -> Path:
-    """The file of a part that is made at this time."""
-    return experiment / _PART.format(made_ns)
+def write_index(
+    experiment: Path, known: dict[str, Known], table: Callable[[str], pa.Table], replaced: Iterable[int] = ()
+) -> None:
+    """Write a piece of the index in one step, in place of others. Raises ``WRITE_ERRORS`` where the cache cannot be
+    written."""
+    contents = {name: _parquet(table(name)) for name in ROWS}
+    with _database(experiment) as database, database:
+        database.execute("BEGIN IMMEDIATE")
+        made_by = _made_by()
+        others = database.execute("SELECT number FROM piece WHERE made_by != ?", (made_by,)).fetchall()
+        for number in {*replaced, *(number for (number,) in others)}:
+            for name, column in _OF_PIECE.items():
+                database.execute(f"DELETE FROM {name} WHERE {column} = ?", (number,))
+        number = database.execute("INSERT INTO piece (made_by) VALUES (?)", (made_by,)).lastrowid
+        rows = ((number, run, each.state, json.dumps(each.axes), each.counts) for run, each in known.items())
+        database.executemany("INSERT INTO piece_run VALUES (?, ?, ?, ?, ?)", rows)
+        database.executemany(
+            "INSERT INTO piece_rows VALUES (?, ?, ?)", ((number, name, content) for name, content in contents.items())
+        )
 
 
-def write_index(file: Path, known: dict[str, Known], table: Callable[[str], pa.Table]) -> None:
-    """Write a file of the index in one step. Raises OSError where the experiment cannot be written, and HowdahError
-    without a cache for the secret."""
-    rows = [(run, each.state, json.dumps(each.axes), each.counts) for run, each in known.items()]
-    columns = [pa.array(list(column), kind.type) for column, kind in zip(zip(*rows, strict=True), _KNOWN, strict=True)]
-    said = {_MADE_BY: _made_by()}
-    temporary = writing_name(file)
-    try:
-        with zipfile.ZipFile(temporary, "w") as archive:
-            for name in ROWS:
-                content = _parquet(table(name))
-                archive.writestr(name, content)
-                said[name.encode()] = _digest(content)
-            runs = _parquet(pa.Table.from_arrays(columns, schema=_KNOWN.with_metadata(said)))
-            archive.writestr(_RUNS, runs)
-            archive.writestr(_CODE, code(runs))
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+@contextmanager
+def _database(experiment: Path, *, must_exist: bool = False) -> Iterator[sqlite3.Connection]:
+    """Raises ``WRITE_ERRORS``."""
+    file = database_of(experiment)
+    if must_exist and not file.exists():
+        raise FileNotFoundError(str(file))
+    with closing(connect(file, experiment)) as database:
+        database.executescript(_TABLES)
+        yield database
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -182,12 +157,8 @@ def _parquet(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
-
-
-def _axes(text: str) -> dict[str, Scalar]:
-    found = json.loads(text)
+def _known(state: bytes, axes: str, counts: int) -> Known:
+    found = json.loads(axes)
     if not isinstance(found, dict) or any(isinstance(value, dict | list) for value in found.values()):
         raise ValueError("these are no axes")
-    return found
+    return Known(state, found, bool(counts))

@@ -193,7 +193,6 @@ def _finite(text: str) -> float:
 
 
 _STATE = struct.Struct("<" + "Qqqq" * 4)
-STATE_BYTES = _STATE.size
 _NOTHING = (0, 0, 0, 0)
 # A file system tells times in steps, of two seconds at worst: what is written twice within one looks the same.
 STEP_NS = 2_000_000_000

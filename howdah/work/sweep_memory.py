@@ -3,7 +3,8 @@
 
 The database is in the user's cache, because a directory of runs may come from elsewhere. A row counts while the inodes,
 sizes and times of its run's four files are unchanged and the sweep has the same plans. A run whose row does not count
-is read from its own files, so a lost or damaged database loses nothing.
+is read from its own files, so a lost or damaged database loses nothing. It also has the rows of ``howdah.load``
+(howdah/library/index.py).
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from howdah.record.index import IndexedRun
 KIND = "sweep"
 _FILES = ("run.json", "plan.json", "metrics.json", "verdict.json")
 _TICK_S = 0.05  # a file may change without its time changing for as long, on any file system of Linux
-_FORMAT = "1"
+_FORMAT = 1
 _TABLES = """
-CREATE TABLE sweep (format TEXT, recipe TEXT, experiment TEXT);
+CREATE TABLE sweep (recipe TEXT);
 CREATE TABLE run (
     number INTEGER PRIMARY KEY, run TEXT, axes TEXT, algorithm TEXT, repetition INTEGER, status TEXT, verdict TEXT,
     stamp BLOB
@@ -64,7 +65,7 @@ class SweepMemory:
 
     def __init__(self, experiment: Path, cache: Cache | None = None) -> None:
         self.experiment = experiment
-        self.file = _place(experiment, cache or Cache())
+        self.file = database_of(experiment, cache)
         self._database: sqlite3.Connection | None = None
         self._unsettled: deque[tuple[int, RunDirectory, Read]] = deque()
 
@@ -73,25 +74,22 @@ class SweepMemory:
 
         ``recipe`` stands for all that the keys of the runs depend on. Raises OSError where the cache cannot be written.
         """
-        self.file.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._open(recipe)
-        except sqlite3.DatabaseError:
+        except sqlite3.OperationalError as error:
             self.close()
-            self.file.unlink(missing_ok=True)
-            self._open(recipe)
+            raise OSError(f"{self.file}: {error}") from error
 
     def _open(self, recipe: str) -> None:
-        database = self._database = sqlite3.connect(self.file)
+        database = self._database = connect(self.file, self.experiment)
         # A row that is lost when the machine stops costs the opening of one run.
         database.execute("PRAGMA synchronous = OFF")
-        said = (_FORMAT, recipe, str(self.experiment.resolve()))
         with suppress(sqlite3.OperationalError):  # a new file has no tables
-            if database.execute("SELECT format, recipe, experiment FROM sweep").fetchone() == said:
+            if database.execute("SELECT recipe FROM sweep").fetchone() == (recipe,):
                 self._drop_changed(database)
                 return
         database.executescript("DROP TABLE IF EXISTS sweep; DROP TABLE IF EXISTS run;" + _TABLES)
-        database.execute("INSERT INTO sweep VALUES (?, ?, ?)", said)
+        database.execute("INSERT INTO sweep VALUES (?)", (recipe,))
         database.commit()
 
     def _drop_changed(self, database: sqlite3.Connection) -> None:
@@ -150,8 +148,42 @@ class SweepMemory:
             self._database = None
 
 
-def _place(experiment: Path, cache: Cache) -> Path:
-    return cache.path(KIND, f"{content_key(str(experiment.resolve()))}.sqlite")
+def database_of(experiment: Path, cache: Cache | None = None) -> Path:
+    """The file of an experiment's database. Raises HowdahError without a cache."""
+    return (cache or Cache()).path(KIND, f"{content_key(str(experiment.resolve()))}.sqlite")
+
+
+def connect(file: Path, experiment: Path) -> sqlite3.Connection:
+    """A database that says whose it is. One that is damaged or of another format is replaced by an empty one.
+
+    Raises OSError and sqlite3.OperationalError where the cache cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return _connected(file, experiment)
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError:
+        file.unlink(missing_ok=True)
+        return _connected(file, experiment)
+
+
+def _connected(file: Path, experiment: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(file)
+    try:
+        with database:
+            database.execute("BEGIN IMMEDIATE")  # two processes may come to a new file
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                database.execute("CREATE TABLE experiment (path TEXT)")
+                database.execute("INSERT INTO experiment VALUES (?)", (str(experiment.resolve()),))
+                database.execute(f"PRAGMA user_version = {_FORMAT}")
+            elif version != _FORMAT:
+                raise sqlite3.DatabaseError(f"{file} has format {version}")
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
 def useless_memories(cache: Cache) -> Iterator[tuple[Path, str]]:
@@ -159,7 +191,7 @@ def useless_memories(cache: Cache) -> Iterator[tuple[Path, str]]:
     for file in sorted((cache.root / KIND).glob("*.sqlite")):
         try:
             with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
-                (experiment,) = database.execute("SELECT experiment FROM sweep").fetchone()
+                (experiment,) = database.execute("SELECT path FROM experiment").fetchone()
         except (sqlite3.Error, TypeError):
             yield file, "it cannot be read"
             continue

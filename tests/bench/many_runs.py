@@ -14,9 +14,9 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from howdah.library.index import FILE
 from howdah.record.digest import file_sha256
 from howdah.record.directory import STEP_NS, RunDirectory, read_json, write_json
+from howdah.work.sweep_memory import database_of
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 from tests.browser.conftest import ARGUMENTS, browser_program
@@ -83,7 +83,7 @@ def many_runs(place: Path, runs: int = RUNS) -> Iterator[Figure]:
     yield Figure(name, seconds / runs * 1e3, "ms", note=f"{runs} runs; {megabytes:.0f} MB of memory")
     for what in ("after a sweep", "from the index", "from the runs' files"):
         if what == "from the runs' files":
-            (many / FILE).unlink()
+            database_of(many).unlink()
         seconds, megabytes, *rows = _answer(_READ, many)
         note = f"{runs} runs; rows of runs, metrics, exits, checks: {', '.join(str(int(each)) for each in rows)}"
         yield Figure(f"howdah.load {what}, processor time", seconds, "s", "<= 5", note)

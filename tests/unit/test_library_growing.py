@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of an index that a sweep leaves: its first reading finds the rows there, and never one that no longer holds."""
+"""Pieces of an index that a sweep leaves: its first reading finds rows there, and never one that no longer holds."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from howdah.command import run as command
 from howdah.errors import HowdahError
 from howdah.library import gathered, growing
 from howdah.library.growing import Growing
-from howdah.library.index import FILE
+from howdah.library.index import Index
 from howdah.library.result import Types
 from howdah.record import directory as state
 from howdah.record.digest import MismatchError, seal
@@ -25,6 +25,7 @@ from howdah.record.run import read_record
 from howdah.work.batch import Outcome, Rest
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.job import Job, Past
+from howdah.work.sweep_memory import database_of
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.indexed import assert_same, plain_tables, runs_read, tables
 
@@ -40,17 +41,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts and pieces of few runs."""
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Pieces of few runs."""
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(gathered, "LEAST_RUNS", 1)
     monkeypatch.setattr(state, "STEP_NS", -(10**12))  # what was written just now is old enough
-    for name, number in (("WAITING", 2), ("PIECE", 2), ("PART", 4)):
+    for name, number in (("WAITING", 2), ("PIECE", 2), ("WRITTEN", 4)):
         monkeypatch.setattr(growing, name, number)
 
 
 @pytest.fixture
 def swept(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """An experiment of six runs, which a sweep has just made: two parts, of which one is of two pieces."""
+    """An experiment of six runs, which a sweep has just made: two pieces, of which one was read in two steps."""
     request.getfixturevalue("small")
     root = tmp_path / made.name
     _copy(made, root)
@@ -89,30 +91,34 @@ def _tell(listen: Growing, root: Path, runs: list[RunDirectory], *, held: bool =
             listen([], outcomes[-1:], Rest(RUNS, past=Past(count=number)))
 
 
-def _parts(root: Path) -> list[Path]:
-    return sorted(root.glob(".tables-*"))
+def _pieces(root: Path) -> list[int]:
+    found = Index.open(root)
+    return found.pieces if found is not None else []
+
+
+def _forget(root: Path) -> None:
+    database_of(root).unlink()
 
 
 def _same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read with the parts, and then with the index that they become, is what is read from the runs' files."""
+    """What is read with the pieces, and then with the one that they become, is what is read from the runs' files."""
     plain = plain_tables(root, monkeypatch)
     for _ in range(2):
         assert_same(tables(root), plain)
 
 
 def test_the_first_reading_of_a_sweep_opens_no_run(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(_parts(swept)) == 2
+    assert len(_pieces(swept)) == 2
     read = runs_read(monkeypatch)
     assert tables(swept)["metrics"].num_rows > 0
     assert read == []
-    assert _parts(swept) == [], "they are one index now"
-    assert (swept / FILE).exists()
+    assert len(_pieces(swept)) == 1, "they are joined now"
     tables(swept)
     assert read == []
     _same(swept, monkeypatch)
 
 
-def test_parts_give_what_the_files_give(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_give_what_the_files_give(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _same(swept, monkeypatch)
 
 
@@ -148,8 +154,8 @@ def test_runs_that_went_and_came_are_gone_and_there(swept: Path, monkeypatch: py
     _same(swept, monkeypatch)
 
 
-def test_a_run_that_is_made_later_is_in_the_next_part(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest part tells of a run that two have."""
+def test_a_run_that_is_made_later_is_in_the_next_piece(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest piece tells of a run that two have."""
     run = _runs(swept)[2]
     metrics = read_json(run.metrics)
     metrics["rows"][0]["value"] = 4711
@@ -157,38 +163,21 @@ def test_a_run_that_is_made_later_is_in_the_next_part(swept: Path, monkeypatch: 
     seal(run, read_record(run))
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, [run])
-    assert len(_parts(swept)) == 3
+    assert len(_pieces(swept)) == 3
     read = runs_read(monkeypatch)
     assert 4711 in tables(swept)["metrics"]["value"].to_pylist()
     assert read == []
     _same(swept, monkeypatch)
 
 
-def _cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-100])
-
-
-def _halved(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def _emptied(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-@pytest.mark.parametrize("damage", [_cut, _halved, _emptied])
-def test_a_part_that_is_not_whole_costs_its_own_runs(
-    swept: Path, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damage(_parts(swept)[1])
-    read = runs_read(monkeypatch)
-    tables(swept)
-    assert len(read) == RUNS - 4
+def test_a_piece_that_is_not_whole_costs_no_wrong_row(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sqlite3.connect(database_of(swept)) as database:
+        database.execute("DELETE FROM piece_rows WHERE piece = ? AND name = 'exits'", (_pieces(swept)[1],))
     _same(swept, monkeypatch)
 
 
 @pytest.mark.usefixtures("small")
-def test_values_of_other_kinds_in_other_parts_are_one_type(
+def test_values_of_other_kinds_in_other_pieces_are_one_type(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numbers widen; of texts and numbers all rows are read again."""
@@ -202,7 +191,7 @@ def test_values_of_other_kinds_in_other_parts_are_one_type(
         seal(run, read_record(run))
         with Growing(lambda *_: None) as listen:
             _tell(listen, root, _runs(root))
-        assert _parts(root)
+        assert _pieces(root)
         assert tables(root)["runs"]["path.rate"].type == kind
         _same(root, monkeypatch)
 
@@ -226,18 +215,17 @@ def test_an_error_leaves_what_was_read(made: Path, tmp_path: Path, monkeypatch: 
 
 
 def test_outcomes_that_a_batch_does_not_hold_on_to_are_heard(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in _parts(swept):
-        part.unlink()
+    _forget(swept)
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept), held=False)
-    assert len(_parts(swept)) == 2
+    assert len(_pieces(swept)) == 2
     read = runs_read(monkeypatch)
     tables(swept)
     assert read == []
 
 
 def test_only_runs_that_were_made_are_read(swept: Path) -> None:
-    parts = _parts(swept)
+    pieces = _pieces(swept)
     heard: list[int] = []
     plan = load_experiment(_runs(swept)[0].path).runs[0].plan
     assert plan is not None
@@ -246,23 +234,22 @@ def test_only_runs_that_were_made_are_read(swept: Path) -> None:
     with Growing(lambda _active, told, _rest: heard.append(len(told))) as listen:
         listen([], outcomes, Rest(RUNS))
     assert heard == [2]
-    assert _parts(swept) == parts
+    assert _pieces(swept) == pieces
 
 
-def test_a_part_that_cannot_be_written_stops_no_sweep(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_piece_that_cannot_be_written_stops_no_sweep(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    for part in _parts(swept):
-        part.unlink()
+    _forget(swept)
     monkeypatch.setattr(growing, "write_index", full)
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept))
-    assert _parts(swept) == []
+    assert _pieces(swept) == []
     _same(swept, monkeypatch)
 
 
-def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_part(
+def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_piece(
     swept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(name: str, runs: list[Run], types: Types) -> pa.Table:
@@ -270,8 +257,7 @@ def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_part(
             raise OverflowError("a number is too large")
         return gathered.rows_of(name, runs, types)
 
-    for part in _parts(swept):
-        part.unlink()
+    _forget(swept)
     monkeypatch.setattr(growing, "rows_of", refused)
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept))
@@ -282,8 +268,7 @@ def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_part(
 
 
 def test_a_run_that_is_told_twice_has_its_rows_once(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in _parts(swept):
-        part.unlink()
+    _forget(swept)
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, [*_runs(swept)[:2], *_runs(swept)[:1]])
     _same(swept, monkeypatch)

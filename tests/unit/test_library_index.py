@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import zipfile
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,21 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from howdah.build import cache
+import howdah
 from howdah.library import gathered, index
-from howdah.library.index import FILE
 from howdah.record import directory as state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.run import read_record
 from howdah.work import results
+from howdah.work.sweep_memory import database_of
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.indexed import NAMES, assert_same, plain_tables, runs_read, tables
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(gathered, "LEAST_RUNS", 1)
     monkeypatch.setattr(state, "STEP_NS", -(10**12))  # what was written just now is old enough
     axes = ({"path.rate": 10_000_000}, {"path.rate": 20_000_000})
@@ -118,69 +119,85 @@ def test_results_of_another_analysis_are_not_taken_from_it(root: Path, monkeypat
     assert sorted(read) == sorted(run.name for run in _runs(root))
 
 
-def _rewritten(file: Path, name: str, change: Callable[[bytes], bytes]) -> None:
-    with zipfile.ZipFile(file) as archive:
-        members = {each: archive.read(each) for each in archive.namelist()}
-    with zipfile.ZipFile(file, "w") as archive:
-        for each, content in members.items():
-            archive.writestr(each, change(content) if each == name else content)
-
-
 def _one_column(content: bytes) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pq.read_table(io.BytesIO(content)).select([0]), buffer)
     return buffer.getvalue()
 
 
-def _one_row(content: bytes) -> bytes:
-    table = pq.read_table(io.BytesIO(content))
-    buffer = io.BytesIO()
-    pq.write_table(table.slice(0, 1), buffer)
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("name", ["index", *NAMES])
-@pytest.mark.parametrize(
-    "change", [lambda _content: b"PAR1", _one_column, _one_row], ids=["garbage", "one column", "rows left out"]
-)
-def test_one_that_is_not_what_it_should_be_is_as_good_as_none(
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("change", [lambda _content: b"PAR1", _one_column], ids=["garbage", "one column"])
+def test_rows_that_are_not_what_they_should_be_are_as_good_as_none(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[bytes], bytes]
 ) -> None:
     tables(root)
-    _rewritten(root / FILE, name, change)
+    with sqlite3.connect(database_of(root)) as database:
+        (content,) = database.execute("SELECT parquet FROM piece_rows WHERE name = ?", (name,)).fetchone()
+        database.execute("UPDATE piece_rows SET parquet = ? WHERE name = ?", (change(content), name))
     _same(root, monkeypatch)
 
 
-def test_one_of_another_user_is_as_good_as_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("axes", ["no JSON", "[]", '{"path.rate": []}', None])
+def test_axes_that_are_none_are_as_good_as_no_index(
+    root: Path, monkeypatch: pytest.MonkeyPatch, axes: str | None
+) -> None:
     tables(root)
-    monkeypatch.setattr(cache, "secret", lambda: b"another")
+    with sqlite3.connect(database_of(root)) as database:
+        database.execute("UPDATE piece_run SET axes = ?", (axes,))
+    _same(root, monkeypatch)
+
+
+def test_a_reader_whose_index_another_one_replaces_reads_the_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = plain_tables(root, monkeypatch)
+    tables(root)
+    mine = howdah.load(root)
+    assert mine.runs.to_arrow().num_rows > 0
+    opened = index.Index.open(root)
+    assert opened is not None
+    index.write_index(root, opened.known, opened.table, opened.pieces)
+    assert mine.metrics.to_arrow().to_pylist() == plain["metrics"].to_pylist()
     read = runs_read(monkeypatch)
-    tables(root)
-    assert sorted(read) == sorted(run.name for run in _runs(root))
+    assert_same(tables(root), plain)
+    assert read == []
 
 
 def test_one_that_is_cut_short_is_as_good_as_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables(root)
-    file = root / FILE
-    file.write_bytes(file.read_bytes()[:-100])
+    file = database_of(root)
+    file.write_bytes(file.read_bytes()[:-5000])
     _same(root, monkeypatch)
+    file.write_bytes(b"no database")
+    _same(root, monkeypatch)
+    read = runs_read(monkeypatch)
+    tables(root)
+    assert read == [], "a damaged one was replaced"
 
 
-def test_one_that_somebody_sends_along_is_not_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy has other inodes and times of change, which nobody can forge from afar."""
+def test_a_copy_has_an_index_of_its_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables(root)
     copy = root.parent / "copy"
     shutil.copytree(root, copy)
-    assert (copy / FILE).exists()
     read = runs_read(monkeypatch)
     tables(copy)
     assert sorted(read) == sorted(run.name for run in _runs(copy))
 
 
-def test_without_a_cache_for_the_secret_everything_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOWDAH_CACHE", "/nowhere/with a space")
-    _same(root, monkeypatch)
-    assert not (root / FILE).exists()
+def test_another_directory_in_the_place_of_the_first_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy has other inodes and times of change, which nobody can forge from afar."""
+    tables(root)
+    copy = root.parent / "copy"
+    shutil.copytree(root, copy)
+    shutil.rmtree(root)
+    copy.rename(root)
+    read = runs_read(monkeypatch)
+    tables(root)
+    assert sorted(read) == sorted(run.name for run in _runs(root))
+
+
+def test_without_a_cache_everything_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("/nowhere/with a space", "/proc/nowhere"):
+        monkeypatch.setenv("HOWDAH_CACHE", place)
+        _same(root, monkeypatch)
 
 
 def test_where_none_can_be_written_everything_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,13 +206,13 @@ def test_where_none_can_be_written_everything_is_read(root: Path, monkeypatch: p
 
     monkeypatch.setattr(gathered, "write_index", refused)
     _same(root, monkeypatch)
-    assert not (root / FILE).exists()
+    assert index.Index.open(root) is None
 
 
 def test_what_was_written_just_now_is_not_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "STEP_NS", 10**12)
     tables(root)
-    assert not (root / FILE).exists()
+    assert index.Index.open(root) is None
 
 
 def test_many_runs_are_read_in_pieces_and_give_what_one_reading_gives(
