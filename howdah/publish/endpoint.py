@@ -25,6 +25,7 @@ from howdah.publish.metric import Families, unit_of
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_LIMIT_S = 10.0
+_SERVER = "howdah"  # not which Python: anyone may ask who reaches the port
 _MOST_KEPT = 8  # answers; whoever asks may write a query string of his own
 
 
@@ -58,7 +59,7 @@ def registry(read: Callable[[], Families]) -> CollectorRegistry:
 
 class _ScrapeHandler(WSGIRequestHandler):
     timeout = _REQUEST_LIMIT_S
-    server_version, sys_version = "howdah", ""
+    server_version, sys_version = _SERVER, ""  # of what it refuses itself
 
     def handle(self) -> None:
         """Handle one request. A client that disconnects early is not an error."""
@@ -82,11 +83,14 @@ class ScrapeEndpoint(FewAtOnce, WSGIServer):
 
     def _guarded(self, application: WSGIApplication) -> WSGIApplication:
         def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+            def begin(status: str, said: list[tuple[str, str]], _error: object = None, /) -> Callable[[bytes], object]:
+                return start(status, [*said, ("Server", _SERVER)])
+
             headers = {"Host": environ.get("HTTP_HOST"), "Origin": environ.get("HTTP_ORIGIN")}
             refused = refusal(headers, self.server_name, self.server_port)
             if refused is None:
-                return application(environ, start)
-            return _text(start, f"{refused[0]} {HTTPStatus(refused[0]).phrase}", f"{refused[1]}\n")
+                return application(environ, begin)
+            return _text(begin, f"{refused[0]} {HTTPStatus(refused[0]).phrase}", f"{refused[1]}\n")
 
         return answer
 

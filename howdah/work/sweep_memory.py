@@ -112,12 +112,12 @@ class SweepMemory:
             found = stamp(str(run.path))
             if found is not None and not is_settled(found):
                 return
-            self._unsettled.popleft()
             ended = read() if found is not None else None  # after its stamp was taken
             if ended is not None:
                 point = (number, ended.run, json.dumps(ended.axes), ended.algorithm, ended.repetition)
                 row = (*point, ended.status, ended.verdict, found)
                 self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            self._unsettled.popleft()  # last: an interrupt between loses no run
 
     def runs(self) -> Iterator[tuple[int, IndexedRun]]:
         """The runs whose rows hold, each with its number, in the order of the sweep."""

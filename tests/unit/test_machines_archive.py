@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import io
 import json
 import os
@@ -14,6 +15,7 @@ import sys
 import tarfile
 import threading
 import time
+import urllib.request
 import zipfile
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from howdah.place import PROJECT
 
 # -S leaves out site-packages, -P the working directory: nothing but the archive and the standard library is found.
 _BARE = (sys.executable, "-S", "-P", "-B")
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +100,24 @@ def test_the_exporter_runs_from_the_archive(archive: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert line.startswith("metrics: http://127.0.0.1:"), errors
     assert process.returncode == 0
+
+
+def test_from_the_archive_it_answers_in_both_formats(archive: Path) -> None:
+    with _started(archive, "howdah.publish.exporter", "--port", "0") as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("metrics: ").strip()
+        try:
+            pages = [_page(url, accept) for accept in ("text/plain", _OPENMETRICS)]
+        finally:
+            process.kill()
+    assert all("howdah_cpu_seconds_total{" in page for page in pages)
+    assert [page.endswith("# EOF\n") for page in pages] == [False, True]
+
+
+def _page(url: str, accept: str) -> str:
+    request = urllib.request.Request(url, headers={"Accept": accept, "Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return gzip.decompress(answer.read()).decode()
 
 
 @pytest.mark.parametrize("name", ["interface", "tcp-info", "qdisc", "counters"])

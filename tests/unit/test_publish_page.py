@@ -78,11 +78,13 @@ def test_head_says_what_get_would_answer(accept: str, encoding: str) -> None:
         for method in ("HEAD", "GET"):
             connection.request(method, "/metrics", headers={"Accept": accept, "Accept-Encoding": encoding})
             answer = connection.getresponse()
-            headers = {name: answer.getheader(name) for name in ("Content-Type", "Content-Encoding", "Content-Length")}
+            names = ("Content-Type", "Content-Encoding", "Content-Length", "Server")
+            headers = {name: answer.getheader(name) for name in names}
             answers.append((answer.status, headers, answer.read()))
             connection.close()
     (head, of_head, nothing), (get, of_get, body) = answers
     assert (head, get, nothing) == (200, 200, b"")
+    assert of_head["Server"] == of_get["Server"] == "howdah"
     assert of_head["Content-Type"] == of_get["Content-Type"]
     assert str(of_get["Content-Type"]).startswith(
         "application/openmetrics-text" if accept == _PROMETHEUS else "text/plain; version=0.0.4"

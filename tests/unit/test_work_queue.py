@@ -14,7 +14,7 @@ import pytest
 from howdah.build.cache import Cache, cache_root
 from howdah.errors import ProfileError
 from howdah.profile import Profile, load
-from howdah.record.directory import write_json
+from howdah.record.directory import RunDirectory, write_json
 from howdah.record.index import IndexedRun
 from howdah.record.provenance import analysis_sha256
 from howdah.work.batch import Rest, run_queue
@@ -248,6 +248,28 @@ def test_another_directory_of_runs_has_another_memory(
     _stopped(experiment, profile, _Place(most=10))
     experiment.path.rename(tmp_path / "taken")
     assert _Sweep(ExperimentDirectory(tmp_path / "taken"), profile).begin() == 0
+
+
+def test_a_run_that_is_being_read_when_a_sweep_is_interrupted_is_kept(
+    experiment: ExperimentDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("howdah.work.sweep_memory.stamp", lambda _run: b"stamp")
+    monkeypatch.setattr("howdah.work.sweep_memory.is_settled", lambda _stamp: True)
+    row = IndexedRun(run="r0", axes={}, algorithm="cubic", repetition=0, status="finished", verdict="pass")
+    interrupts = [KeyboardInterrupt()]
+
+    def read() -> IndexedRun:
+        if interrupts:
+            raise interrupts.pop()
+        return row
+
+    memory = SweepMemory(experiment.path)
+    memory.open("recipe")
+    with pytest.raises(KeyboardInterrupt):
+        memory.add(7, RunDirectory(experiment.path / "r0"), read)
+    memory.settle()
+    assert [(number, run.run) for number, run in memory.runs()] == [(7, "r0")]
+    memory.close()
 
 
 def test_the_memory_of_an_experiment_that_is_gone_can_go(experiment: ExperimentDirectory, profile: Profile) -> None:
