@@ -165,7 +165,7 @@ REFUSED = {
     "a file that is not there": Asked(
         "traffic: {server: {command: [nginx]}, client: {command: [curl], files: [gone.py]}}\n"
     ),
-    "a buffer that takes hours": Asked("", ("path.rate=10 kbit/s", "path.buffer=100 MB")),
+    "a buffer that takes hours": Asked("", ("path.rate=10 kbit/s", "path.buffer=4600 kB")),
     "thresholds": Asked("", ("path.queue={kind: red, least: 50 packets, most: 20 packets}",)),
     "receivers that share a host": Asked(
         "topology: {pairs: 1}\nflows: [{}, {receiver_behaviour: no-sack, start: 1 s}]\n"
