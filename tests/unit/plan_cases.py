@@ -165,8 +165,8 @@ REFUSED = {
     "a file that is not there": Asked(
         "traffic: {server: {command: [nginx]}, client: {command: [curl], files: [gone.py]}}\n"
     ),
-    "a buffer that takes hours": Asked("", ("path.rate=10 kbit/s", "path.buffer=100 MB")),
-    "thresholds": Asked("", ("path.queue=red", "path.buffer=2 packets")),
+    "a buffer that takes hours": Asked("", ("path.rate=10 kbit/s", "path.buffer=4600 kB")),
+    "thresholds": Asked("", ("path.queue={kind: red, least: 50 packets, most: 20 packets}",)),
     "receivers that share a host": Asked(
         "topology: {pairs: 1}\nflows: [{}, {receiver_behaviour: no-sack, start: 1 s}]\n"
     ),
@@ -197,7 +197,7 @@ REFUSED = {
     ),
     "a placeholder": Asked("traffic: {server: {command: [nginx]}, client: {command: [curl, '{bytess}']}}\n"),
     "time of the processor in real time": Asked("collect: {cpu: true}\nmachine: {time: real}\n", (), "vm"),
-    "a machine that a guest lacks": Asked("machines: {receiver: {kernel: 6.1}}\n"),
+    "a machine that a guest lacks": Asked("machines: {receiver: {kernel: debian-6.1}}\n"),
     "too many bursts": Asked(
         "flows: [{}]\ngroups: [{name: u, role: background, connections: 1, udp: {rate: 1 Mbit/s, on_off: {on: 1 us, "
         "off: 1 us}}}]\n"
@@ -207,7 +207,7 @@ REFUSED = {
         (),
         "ns2",
     ),
-    "too much jitter": Asked("perturbation: {jitter: 2 d}\nrepetitions: 2\n"),
+    "too much jitter": Asked("perturbation: {jitter: 90000 s}\nrepetitions: 2\n"),
     "an initial receive window between two hosts": Asked(
         "topology: {pairs: 1}\nflows: [{}, {initial_receive_window: 20}]\n"
     ),

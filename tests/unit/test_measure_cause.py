@@ -148,6 +148,11 @@ def test_hystarts_counters_name_the_cause(growth: dict[str, int], expected: str)
     assert cause(hystart_trace(), counters_at_exit(**growth)) == expected
 
 
+def _as_above(value: object) -> str | None:
+    """What is called above: the id of its row says which one failed."""
+    return next((name for name, each in globals().items() if each is value), None)
+
+
 @pytest.mark.parametrize(
     ("trace", "readings", "read", "expected"),
     [
@@ -209,6 +214,7 @@ def test_hystarts_counters_name_the_cause(growth: dict[str, int], expected: str)
             for state, expected in ((OPEN, "rto"), (RECOVERY, "loss"))
         ),
     ],
+    ids=_as_above,
 )
 def test_what_the_cut_of_a_window_shows(trace: FlowTrace, readings: Readings, read: Read, expected: str) -> None:
     assert told(trace, readings, read) == expected

@@ -28,7 +28,8 @@ from howdah.nightly.significance import (
     is_left_out,
     least_p,
 )
-from howdah.nightly.suite import ItemSection, SuiteSection
+from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
+from howdah.place import PROFILES
 from tests.nightly_factory import night, sheet, usual
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,6 +104,13 @@ def test_the_exit_codes_are_those_of_the_command() -> None:
     ]
     assert f"{ExitCode.NO_BASELINE} no baseline to compare with" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"  {ExitCode.NO_BASELINE}    no baseline to compare with\n" in str(build_parser().epilog)
+
+
+def test_the_shipped_suite_is_as_large_as_it_says() -> None:
+    series = read_suite(PROFILES / "suites" / "nightly.yaml").series
+    counts = [(len(slugs_of(one)), one.profile.repetitions) for one in series]
+    cells, runs = sum(cells for cells, _ in counts), sum(cells * repetitions for cells, repetitions in counts)
+    assert f"{cells} cells, {runs} runs" in TEXT
 
 
 def test_the_example_of_a_suite_has_every_field() -> None:
