@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from pydantic import Field
 from rich.console import Console
 
 from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED
@@ -16,7 +17,8 @@ from howdah.errors import ExitCode, HowdahError
 from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.place import written
-from howdah.record.claims import ClaimsFile
+from howdah.record.claims import ClaimsFile, OpenRow
+from howdah.record.index import ProfileSource
 from howdah.work.experiment import find, from_here
 from howdah.work.judged import judged_claims
 
@@ -24,7 +26,11 @@ _SIGNS = {PASS: "✓", IMPLEMENTED: "✓", FAIL: "✕", DIFFERS: "≠", DEPENDS:
 
 
 class ClaimsJudged(ClaimsFile, CommandAnswer, shape="claims"):
-    """claims.json."""
+    """claims.json, whole."""
+
+    quick: bool
+    profile: ProfileSource | None
+    unknown: OpenRow | None = Field(description="what the source leaves open (docs/data-format.md)")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,7 +29,7 @@ class Pack(CommandAnswer, shape="pack"):
     files: int
     content_bytes: int
     runs: list[str]
-    kind: Kind | None
+    kind: Kind
     raw: bool = Field(description="whether raw/ is in it whole")
     rewritten: list[str] = Field(description="files in which paths of this machine were replaced")
     left_out: list[str]

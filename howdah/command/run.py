@@ -55,6 +55,7 @@ INDEXED_RUNS = 100  # fewer are read in a second
 
 
 class _IndexJudged(ExperimentIndex):
+    name: str
     claims: list[ClaimRow]
     unknown: OpenRow | None = Field(description="as in claims.json (docs/data-format.md)")
 

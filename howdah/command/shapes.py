@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from howdah.command import listing
 from howdah.command.answer import SHAPE
@@ -54,9 +55,16 @@ def _answers() -> Iterator[type[CommandAnswer]]:
 SHAPES: dict[str, type[CommandAnswer]] = {each.shape_name: each for each in _answers()}
 
 
+class _Printed(GenerateJsonSchema):
+    """A dataclass is printed whole: each of its fields is there, with a default or without."""
+
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return field["type"] == "dataclass-field" or super().field_is_required(field, total)
+
+
 def schema(name: str) -> dict[str, Any]:
     """JSON Schema of one shape, its name and version included."""
-    found: dict[str, Any] = SHAPES[name].model_json_schema()
+    found: dict[str, Any] = SHAPES[name].model_json_schema(schema_generator=_Printed)
     found["properties"] = {SHAPE: {"const": SHAPES[name].shape()}, **found.get("properties", {})}
     found["required"] = [SHAPE, *found.get("required", [])]
     if name == "plan":

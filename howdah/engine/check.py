@@ -6,10 +6,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Literal
 
 from howdah.engine.engine import Lack
 
-OK, MISSING, NOTE = "ok", "missing", "note"
+Status = Literal["ok", "missing", "note"]
+OK: Final = "ok"
+MISSING: Final = "missing"
+NOTE: Final = "note"
 PREREQUISITES = Path(__file__).with_name("prerequisites.txt")
 
 
@@ -22,7 +26,7 @@ class EngineCheck:
 
     engine: str
     what: str
-    status: str
+    status: Status
     found: str
     remedy: str | None = None
 

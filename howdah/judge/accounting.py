@@ -217,7 +217,7 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
     for node, interface, handle in (queue.place for queue in plan.queues if queue.kind == Netem.kind):
         loss = plan.path.losses(ahead=(node, interface) in forward)
         if loss.steps or (plan.path.delay_limit_packets is not None and (node, interface) in forward):
-            continue  # judged by its schedule or its limit, howdah/judge/loss.py and delay_limit.py
+            continue  # judged by its schedule or its limit, howdah/judge/loss.py and room.py
         for item in state.qdiscs(node, interface):
             if item["handle"] != handle:
                 continue

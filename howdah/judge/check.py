@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes checks, and says how far a measurement may be from what the plan says."""
+"""Makes checks, and says how far a measurement may be from what the plan says: docs/calibration.md says why."""
 
 from __future__ import annotations
 

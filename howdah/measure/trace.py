@@ -29,7 +29,7 @@ class FlowTrace:
     """Records of one flow in the order of arrival, all arrays of the same length.
 
     ``snd_nxt`` and ``snd_una`` count bytes from the first data byte; ``ssthresh`` is infinite where the kernel's is;
-    ``start_ns`` is when the flow began to connect (a transfer by iperf3: when it was connected, see ingest/flow.py),
+    ``start_ns`` is when the flow began to connect (a transfer by iperf3: when it was connected, see ingest/run.py),
     ``connected_ns`` when it could send, ``stop_ns`` when it ended. A flow of fixed size that is complete has a
     ``received_ns``, when its receiver had the last byte, and ends when that byte is acknowledged. ``snd_wnd`` is the
     window that the receiver offered, in bytes; empty where nothing tells it.

@@ -200,6 +200,17 @@ def test_a_table_as_text_is_no_result() -> None:
         )
 
 
+def test_the_schema_promises_what_is_always_printed() -> None:
+    """Whatever has a default where it is made or read from a file."""
+    shapes = document()["$defs"]
+    assert {"quick", "profile", "unknown", "claims"} <= set(shapes["claims/1"]["required"])
+    assert "name" in shapes["run/1"]["required"]
+    check = shapes["doctor/1"]["$defs"]["EngineCheck"]
+    assert set(check["required"]) == set(check["properties"])
+    assert check["properties"]["status"]["enum"] == ["ok", "missing", "note"]
+    assert shapes["pack/1"]["properties"]["kind"]["enum"] == ["everything", "tables", "results"]
+
+
 def test_the_schema_is_current_and_a_schema() -> None:
     assert reference(["--check"]) == 0, "run make references"
     written = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))
