@@ -26,7 +26,9 @@ from howdah.report.ackwindow import exit_of, measured
 from howdah.report.exitstrip import ExitMark, ExitRow
 from howdah.report.paper import NAMES, Choice, FigureSheet, draw, parse_length_inches
 from howdah.report.paper.choice import at_point
+from howdah.report.paper.figures import COURSES
 from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
+from howdah.report.paper.plotted import draw_limits
 from howdah.report.paper.strip import draw_rows
 from howdah.work.results import read_results
 from tests.experiment_factory import Scenario, make_experiment
@@ -317,6 +319,38 @@ def test_names_of_limits_stand_apart_and_on_the_sheet(full: float, share: float)
     assert not boxes[0].overlaps(boxes[1])
     wide, high = figure.get_size_inches() * figure.dpi
     assert all(box.x0 >= 0 and box.x1 <= wide + 1 and box.y1 <= high for box in boxes)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_names_of_limits_have_numbers_and_stand_beside_marks(alone: bool) -> None:
+    with WIDTH.styled():
+        figure = WIDTH.figure(2.0)
+        axes = figure.subplots()
+        axes.set(xlim=(0, 10), ylim=(0, 120))
+        # Marks whose centres are on the limit, below its name, or one that stands alone in the name's place.
+        x, y = ([9.5], [108.0]) if alone else (np.linspace(6.0, 10.0, 9).tolist(), [100.0] * 9)
+        axes.plot(x, y, marker="s", markersize=6)
+        draw_limits(figure, {axes: [("buffer", 100.0)]})
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        (name,) = axes.texts
+        box = name.get_window_extent(canvas.get_renderer())  # type: ignore[no-untyped-call]
+        marks = axes.transData.transform(list(zip(x, y, strict=True)))
+    assert name.get_text() == "buffer 100"
+    half = 3 * figure.dpi / 72
+    assert not any(
+        box.x0 < right + half and right - half < box.x1 and box.y0 < up + half and up - half < box.y1
+        for right, up in marks
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("time-sequence", "Sequence (MB)"), ("rtt", "Smoothed RTT (ms)"), ("queue", "Bottleneck queue (kB)")],
+)
+def test_an_axis_says_what_the_figure_shows(name: str, label: str) -> None:
+    """Which is more than what is acknowledged, and of the sender's round-trip times the smoothed one."""
+    assert COURSES[name].label == label
 
 
 def test_the_difference_has_a_caption_and_its_data(experiment: Path, tmp_path: Path) -> None:

@@ -52,12 +52,14 @@ _LEGEND_ROW_IN = 0.145
 
 @dataclass(frozen=True)
 class CourseFigure:
-    """A figure of a series over time. ``points`` gives seconds since the flow's start and values, or None; ``beside``
-    gives what is drawn beside a line that stands alone."""
+    """A figure of a series over time. ``points`` gives seconds since the flow's start and values, or None; ``title`` is
+    of what this figure shows of it, where that differs; ``beside`` gives what is drawn beside a line that stands alone.
+    """
 
     series: str
     points: Points
     needs: str
+    title: str = ""
     exits: bool = False
     beside: Callable[[Run, Flow], dict[str, Curve]] | None = None
 
@@ -65,7 +67,7 @@ class CourseFigure:
     def label(self) -> str:
         """Of the vertical axis."""
         drawn = drawn_series()[self.series]
-        return f"{drawn.title} ({drawn.unit})"
+        return f"{self.title or drawn.title} ({drawn.unit})"
 
 
 def sequence_beside(run: Run, flow: Flow) -> dict[str, Curve]:
@@ -76,8 +78,8 @@ def sequence_beside(run: Run, flow: Flow) -> dict[str, Curve]:
 _PROBE = "tcp_probe or tcp_info records of the flow"
 COURSES: dict[str, CourseFigure] = {
     "start-up": CourseFigure("cwnd", cwnd, _PROBE, exits=True),
-    "time-sequence": CourseFigure("sequence", acknowledged, _PROBE, beside=sequence_beside),
-    "rtt": CourseFigure("rtt", rtt, _PROBE),
+    "time-sequence": CourseFigure("sequence", acknowledged, _PROBE, "Sequence", beside=sequence_beside),
+    "rtt": CourseFigure("rtt", rtt, _PROBE, "Smoothed RTT"),
     "queue": CourseFigure("queue", queue, "qdisc records of the bottleneck"),
     "goodput": CourseFigure("goodput", goodput, _PROBE),
 }

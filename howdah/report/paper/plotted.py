@@ -19,7 +19,7 @@ from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
 from howdah.report.paper.sheet import FigureSheet, broken, columns, entries, plain_logarithm
 from howdah.report.plot.draw import picture_of
-from howdah.report.plot.limit import Frame, placed
+from howdah.report.plot.limit import Curve, Frame, placed
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
 from howdah.report.plot.scale import Scale, Tick
 from howdah.report.source import TableSource
@@ -28,6 +28,7 @@ from howdah.report.subject import subjects
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 PREFIX = "profile:"
 # Kinds of a profile's figures that are pictures; a table is none.
@@ -231,7 +232,7 @@ def _scale(axis: PlotAxis) -> str:
 
 
 def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -> None:
-    """Reference lines with their names where a page has them; call it when everything else is drawn."""
+    """Reference lines with names and numbers, which paper shows no other way; call it when all else is drawn."""
     shown = {axes: limits for axes, limits in found.items() if limits}
     for axes, limits in shown.items():
         for _name, value in limits:
@@ -244,10 +245,12 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
         right, bottom = box.width / each, box.height / each
         kinds = [kind == "log" for kind in (axes.get_xscale(), axes.get_yscale())]
         x, y = axes.get_xlim(), axes.get_ylim()
-        frame = Frame(Scale(*x, 0.0, right, kinds[0]), Scale(*y, bottom, 0.0, kinds[1]))
         drawn = [line for line in axes.lines if line.get_gid() != "limit"]
-        curves = [(np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)) for line in drawn]
-        for words, at, base in placed(frame, limits, curves):
+        marks = max((line.get_markersize() for line in drawn if line.get_marker() != "None"), default=0.0)
+        scales = Scale(*x, 0.0, right, kinds[0]), Scale(*y, bottom, 0.0, kinds[1])
+        frame = Frame(*scales, marks / 2 * _PIXELS_OF_A_POINT)
+        curves = [_seen(line, frame) for line in drawn]
+        for words, at, base in placed(frame, limits, curves, numbered=True):
             axes.annotate(
                 words,
                 (at / right, 1 - base / bottom),
@@ -257,6 +260,15 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
                 fontsize=_LIMIT_POINTS,
                 color="#404040",
             )
+
+
+def _seen(line: Line2D, frame: Frame) -> Curve:
+    """Its points; a mark that stands alone is as wide as it is."""
+    x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+    if len(x) != 1:
+        return x, y
+    at = frame.x.at(float(x[0]))
+    return np.array([frame.x.value(at - frame.marks), frame.x.value(at + frame.marks)]), np.repeat(y, 2)
 
 
 def _ticks(axes: Axes, panel: Panel, width_in: float) -> None:

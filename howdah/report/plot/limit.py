@@ -22,10 +22,12 @@ _ROW = 6.0  # pixels from one base line that is tried to the next
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the curves are drawn: its scales, whose pixels go right and up."""
+    """Where the curves are drawn: its scales, whose pixels go right and up. Marks on the curves reach ``marks`` pixels
+    beyond them."""
 
     x: Scale
     y: Scale
+    marks: float = 0.0
 
     @property
     def left(self) -> float:
@@ -44,25 +46,29 @@ class Frame:
         return self.y.first
 
 
-def placed(frame: Frame, limits: list[tuple[str, float]], curves: list[Curve]) -> list[tuple[str, float, float]]:
+def placed(
+    frame: Frame, limits: list[tuple[str, float]], curves: list[Curve], *, numbered: bool = False
+) -> list[tuple[str, float, float]]:
     """The name of each limit with the pixel of its right end and of its base line: on no curve where there is room.
 
-    A name that has no room at its line stands at the nearest free place, with its number.
+    A name that has no room at its line stands at the nearest free place, with its number. ``numbered`` ones always have
+    it.
     """
     found: list[tuple[str, float, float]] = []
     levels = [frame.y.at(value) for _, value in limits]
     for (name, value), at in zip(limits, levels, strict=True):
         others = [level for level in levels if level != at]
         taken = [_box(*each) for each in found]
-        found.append(_placed(frame, (name, f"{name} {significant(value)}"), at, others, curves, taken))
+        full = f"{name} {significant(value)}"
+        found.append(_placed(frame, (full if numbered else name, full), at, others, curves, taken))
     return found
 
 
 def _placed(
     frame: Frame, words: tuple[str, str], at: float, others: list[float], curves: list[Curve], taken: list[_Box]
 ) -> tuple[str, float, float]:
-    """Words, right end and base line of a name: without its number above or below the limit at ``at``, as far right as
-    there is room; else with it at the nearest free place; else where it covers least of the curves."""
+    """Words, right end and base line of a name: the first words above or below the limit at ``at``, as far right as
+    there is room; else the second ones at the nearest free place; else the first where they cover least."""
     best, least = (words[0], frame.right - 3, at - 4), math.inf
     for right in _ends(frame, words[0]):
         for base in (at - 4, at + 13):
@@ -97,8 +103,9 @@ def _covers(frame: Frame, box: _Box, levels: list[float], curves: list[Curve], t
         return math.inf
     found = _COLUMNS * sum(top - 1 < level < bottom + 1 for level in levels)
     found += _COLUMNS * sum(left < each[1] and each[0] < right and top < each[3] and each[2] < bottom for each in taken)
-    times = np.array([frame.x.value(pixel) for pixel in np.linspace(left - 4, right + 4, _COLUMNS)])
-    high, low = frame.y.value(top - 2), frame.y.value(bottom + 1)
+    beside = 4 + frame.marks
+    times = np.array([frame.x.value(pixel) for pixel in np.linspace(left - beside, right + beside, _COLUMNS)])
+    high, low = frame.y.value(top - 2 - frame.marks), frame.y.value(bottom + 1 + frame.marks)
     for time_s, value in curves:
         values = np.interp(times, time_s, value, math.nan, math.nan)
         below, above = values < low, values > high
