@@ -177,19 +177,29 @@ def modules_by_name(directory: Path) -> dict[str, Path]:
 
 
 def with_needed(wanted: Iterable[str], available: Mapping[str, Path]) -> dict[str, bytes]:
-    """Content of the wanted modules, unpacked, each after those that it needs; what is not there is left out."""
+    """Content of the wanted modules, unpacked, each after those that it needs; a wanted one may be built in instead.
+
+    Raises HowdahError where one needs a module that is not there.
+    """
     chosen: dict[str, bytes] = {}
 
     def choose(name: str) -> None:
-        if name in chosen or name not in available:
+        if name in chosen:
             return
         content = _unpacked(available[name])
         for needed in modules_needed(content):
+            if needed not in available:
+                raise HowdahError(
+                    f"the kernel's module {name} needs {needed}, which is not among its modules",
+                    where=str(available[name]),
+                    hint="Install all modules of the kernel's build (make modules_install).",
+                )
             choose(needed)
         chosen[name] = content
 
     for name in wanted:
-        choose(name)
+        if name in available:
+            choose(name)
     return chosen
 
 

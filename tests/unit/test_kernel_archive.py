@@ -17,6 +17,7 @@ from howdah.build.cache import Cache
 from howdah.build.kernel_package import provide_image
 from howdah.build.kernel_source import find_source, provide_source
 from howdah.build.source_package import UnsupportedKernelError
+from howdah.build.stock_kernel import modules_by_name, with_needed
 from howdah.build.tools import Tools
 from howdah.errors import HowdahError
 
@@ -227,3 +228,27 @@ def test_modules_need_the_newest_kernel_whose_headers_run_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: set[str], for_modules: bool, package: str
 ) -> None:
     assert _taken(tmp_path, monkeypatch, usable, for_modules=for_modules) == package
+
+
+def _modules(directory: Path, **depends: str) -> Path:
+    for name, needed in depends.items():
+        place = directory / f"{name.replace('_', '-')}.ko"
+        place.write_bytes(f"\x7fELF\0depends={needed}\0name={name}\0".encode())
+    return directory
+
+
+def test_modules_come_after_those_that_they_need(tmp_path: Path) -> None:
+    there = modules_by_name(
+        _modules(tmp_path, sch_netem="", virtio_net="net-failover", net_failover="failover", failover="")
+    )
+    assert list(with_needed(["virtio_net", "built_in", "sch_netem"], there)) == [
+        *("failover", "net_failover", "virtio_net"),
+        "sch_netem",
+    ]
+
+
+def test_a_module_without_one_that_it_needs_is_refused(tmp_path: Path) -> None:
+    there = modules_by_name(_modules(tmp_path, virtio_net="net-failover"))
+    with pytest.raises(HowdahError, match="virtio_net needs net_failover") as caught:
+        with_needed(["virtio_net"], there)
+    assert caught.value.where == str(tmp_path / "virtio-net.ko")
