@@ -110,7 +110,7 @@ def test_a_twin_lies_over_the_recording_and_a_wrong_one_does_not(
     assert any(said.startswith("round trip: ") for said in wrong["not_explained"])
     assert wrong["distances"]["round trip"] > 0.1
     page = Path(over[0]["page"]).read_text()
-    assert page.count('class="recorded"') == page.count('class="reproduced"') > 0
+    assert page.count("--on-light:var(--ink)") == page.count("--on-light:var(--focus)") > 0
 
 
 def test_a_complaint_becomes_a_night_s_cell_and_another_algorithm_turns_it_red(
