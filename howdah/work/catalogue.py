@@ -138,10 +138,6 @@ def main(arguments: list[str]) -> int:
     return keep_current({INDEX: index()}, arguments)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 def find_profile(name: str) -> Path:
     """A file as given, or a shipped profile by its name, with or without the directory below profiles/.
 
@@ -172,3 +168,7 @@ def find_profile(name: str) -> Path:
     names = ", ".join(file.stem for file in sorted(PROFILES.glob("*.yaml")))
     hint = f"Shipped profiles: {names}; 'howdah list profiles' has them all. Or give the path of a file."
     raise ProfileError(f"there is no profile '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
