@@ -151,10 +151,10 @@ def test_the_page_draws_each_leg_s_delays_there_and_back_and_its_losses(tmp_path
     (there,) = _pictures(text, "Delay beyond the least from sender.pcap to receiver.pcap")
     assert "Delay beyond the least back" not in text, "a line at zero shows nothing"
     lost = lost_between(files)
-    assert there.count("m-3 -3") == lost
+    assert there.count("l6 6m0 -6l-6 6") == lost
     (joined,) = read_files(files, 5).joined
     passed = int(joined.legs[0].data.passed.sum())
-    assert there.count("m-0.9 -0.9") == passed - passed // 2, "of more than a picture shows, each second one"
+    assert there.count("h1.8v1.8h-1.8z") == passed - passed // 2, "of more than a picture shows, each second one"
     said = f"{lost} of {lost + passed} packets were lost between sender.pcap and receiver.pcap"
     assert said in re.sub(r"\s+", " ", text)
 
