@@ -27,6 +27,7 @@ KIND = "sweep"
 _FILES = ("run.json", "plan.json", "metrics.json", "verdict.json")
 _TICK_S = 0.05  # a file may change without its time changing for as long, on any file system of Linux
 _FORMAT = 1
+_LOCKED_S = 30.0  # readers of many runs write their rows to the same file
 _TABLES = """
 CREATE TABLE sweep (recipe TEXT);
 CREATE TABLE run (
@@ -116,7 +117,10 @@ class SweepMemory:
             if ended is not None:
                 point = (number, ended.run, json.dumps(ended.axes), ended.algorithm, ended.repetition)
                 row = (*point, ended.status, ended.verdict, found)
-                self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                try:
+                    self._database.execute("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                except sqlite3.OperationalError:  # a reader of many runs still writes: the sweep goes on
+                    return
             self._unsettled.popleft()  # last: an interrupt between loses no run
 
     def runs(self) -> Iterator[tuple[int, IndexedRun]]:
@@ -169,7 +173,7 @@ def connect(file: Path, experiment: Path) -> sqlite3.Connection:
 
 
 def _connected(file: Path, experiment: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(file)
+    database = sqlite3.connect(file, timeout=_LOCKED_S)
     try:
         with database:
             database.execute("BEGIN IMMEDIATE")  # two processes may come to a new file

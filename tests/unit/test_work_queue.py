@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from howdah.profile import Profile, load
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.index import IndexedRun
 from howdah.record.provenance import analysis_sha256
+from howdah.work import sweep_memory
 from howdah.work.batch import Rest, run_queue
 from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
@@ -269,6 +271,26 @@ def test_a_run_that_is_being_read_when_a_sweep_is_interrupted_is_kept(
         memory.add(7, RunDirectory(experiment.path / "r0"), read)
     memory.settle()
     assert [(number, run.run) for number, run in memory.runs()] == [(7, "r0")]
+    memory.close()
+
+
+def test_a_reader_that_writes_at_the_same_time_stops_no_sweep(
+    experiment: ExperimentDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_memory, "_LOCKED_S", 0.0)
+    monkeypatch.setattr(sweep_memory, "_TICK_S", -1e6)  # what was written just now is old enough
+    (experiment.path / "r0").mkdir(parents=True)
+    (experiment.path / "r0" / "run.json").write_text("{}")
+    row = IndexedRun(run="r0", axes={}, algorithm="cubic", repetition=0, status="finished", verdict="pass")
+    memory = SweepMemory(experiment.path)
+    memory.open("recipe")
+    with closing(sweep_memory.connect(memory.file, experiment.path)) as reader:
+        reader.execute("BEGIN IMMEDIATE")
+        memory.add(7, RunDirectory(experiment.path / "r0"), lambda: row)
+        memory.flush()
+        assert list(memory.runs()) == []
+    memory.add(8, RunDirectory(experiment.path / "r0"), lambda: row)
+    assert [number for number, _ in memory.runs()] == [7, 8], "the first is kept as soon as it can be"
     memory.close()
 
 
