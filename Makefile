@@ -66,7 +66,7 @@ prose: ## the English of pages and messages: proselint and the rules of tests/pr
 # A collection that is installed tells ansible-lint of its modules.
 COLLECTIONS = $(wildcard $(addsuffix /*/*/MANIFEST.json,$(addsuffix /collections/ansible_collections,~/.ansible /usr/share/ansible)))
 lint-playbooks: ## ansible-lint at its production profile
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.remembered ansible-lint playbooks $(COLLECTIONS) -- sh -c 'cd playbooks && ansible-lint -q --nocolor'
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.remembered ansible-lint playbooks $(COLLECTIONS) -- env -C playbooks ansible-lint -q --nocolor
 
 lint-workflows: ## what GitHub reads, and CITATION.cff, by their published schemas
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml docs/examples/workflows/*.yml
