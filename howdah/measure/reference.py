@@ -16,7 +16,8 @@ PAGE_NAME = "measures.md"
 BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit below. -->"
 END = "<!-- Made by `make references`: end. -->"
 _PROCESSOR_TIME = "cpu_"
-_TOKEN = re.compile(r"\d+(?:\.\d+)?")  # in which metrics of one family differ
+_WORDS = "median|mean|longest|largest|sender|receiver|three to eight|more than eight|two|one|no"
+_TOKEN = re.compile(rf"\d+(?:\.\d+)?|\b(?:{_WORDS})\b")  # in which meanings of one family differ
 _HEAD = """## Every metric
 
 These have no definition above; [cpu.md](cpu.md) has those of processor time (`cpu_…`).
@@ -39,16 +40,15 @@ def metric_list(above: str) -> str:
         for each in known_metrics().values()
         if f"`{each.name}`" not in above and not each.name.startswith(_PROCESSOR_TIME)
     ]
-    families: dict[tuple[str, str, str], list[Metric]] = {}
+    families: dict[tuple[str, str], list[Metric]] = {}
     for each in further:
-        alike = (_TOKEN.sub("#", each.name), _TOKEN.sub("#", each.meaning), each.unit)
-        families.setdefault(alike, []).append(each)
+        families.setdefault((_TOKEN.sub("#", each.meaning), each.unit), []).append(each)
     rows = ["| metric | unit | meaning |", "|---|---|---|", *map(_row, families.values())]
     return "\n".join([_HEAD, *rows, _WORSE, *(_worse(way) for way in ("more", "less"))])
 
 
 def _row(family: list[Metric]) -> str:
-    """Of metrics that differ in numbers alone."""
+    """Of metrics whose meanings differ in a number or a word of ``_WORDS``."""
     unit = "" if family[0].unit == TEXT else family[0].unit
     names = ", ".join(f"`{metric.name}`" for metric in family)
     varying = zip(*(_TOKEN.findall(metric.meaning) for metric in family), strict=True)

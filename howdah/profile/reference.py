@@ -93,8 +93,10 @@ class _Sections:
     def __init__(self) -> None:
         _, self._definitions = raw_schema()
         self._places: dict[type[BaseModel], list[str]] = {}
+        self._models: dict[str, type[BaseModel]] = {}
         for path, model in _places(Scenario, ""):
             self._places.setdefault(model, []).append(path)
+            self._models[path] = model
         self._told: list[tuple[str, set[str]]] = []
 
     def lines(self) -> list[str]:
@@ -106,7 +108,7 @@ class _Sections:
                 if title not in choices:
                     choices.add(title)
                     lines += self._choice(title)
-            elif paths[0] and not self._is_small(model):
+            elif paths[0] and not self._is_small(model) and not self._is_in_its_parent(model):
                 shortest = sorted(paths, key=len)[: len(paths) if len(paths) <= _PLACES else 2]
                 lines += [f"## {', '.join(f'`{path}`' for path in shortest)}", _text(model), ""]
                 same, rows = self._unlike(paths[0], self._rows(model, ""))
@@ -124,14 +126,31 @@ class _Sections:
             and all(inner is None or self._is_small(inner) for inner in (_inner(info)[1] for _, info in fields))
         )
 
+    def _is_in_its_parent(self, model: type[BaseModel]) -> bool:
+        """Whether the section that has this one has each of its fields as well."""
+        outer = [path.removesuffix(".<name>").rpartition(".")[0] for path in self._places[model]]
+        parents = {self._models[path] for path in outer}
+        return len(parents) == 1 and self._plain(model) <= self._plain(parents.pop())
+
+    def _plain(self, model: type[BaseModel]) -> set[str]:
+        schemas = self._definitions[model.__name__]["properties"]
+        return {_row(name, info, schemas[name]) for name, info in fields_of(model, whole=True)}
+
     def _rows(self, model: type[BaseModel], prefix: str) -> list[str]:
         rows = []
+        first: dict[type[BaseModel], str] = {}
         for name, info in fields_of(model, whole=True):
             suffix, inner = _inner(info)
-            small = inner is not None and self._is_small(inner)
-            further = _further(inner) if small and inner else ""
             schema = self._definitions[model.__name__]["properties"][name]
-            told = self._rows(inner, f"{prefix}{name}{suffix}.") if small and inner else []
+            further, told = "", []
+            if inner is not None and self._is_in_its_parent(inner):
+                names = ", ".join(f"`{each}`" for each, _ in fields_of(inner, whole=True))
+                further = f"Its fields are {names}, as here."
+            elif inner in first:
+                further = f"Its fields are those of `{first[inner]}`."
+            elif inner is not None and self._is_small(inner):
+                first[inner] = f"{prefix}{name}"
+                further, told = _further(inner), self._rows(inner, f"{prefix}{name}{suffix}.")
             short = "<br>".join(["", *map(_in_words, told)])
             if told and len(further + short) <= _SHORT:
                 further, told = further + short, []

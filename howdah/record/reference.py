@@ -91,6 +91,7 @@ _SECTIONS: dict[str, tuple[tuple[str, type], ...]] = {
 }
 
 
+_VERSION = "format"  # of every file, which the page says once
 _SHORT = 520  # the most characters of a record that is told in one row
 _HEADER = "\n| field | what it is |\n|---|---|\n"
 
@@ -120,7 +121,7 @@ def _rows(model: type) -> str:
 def _told(model: type) -> dict[str, str | None]:
     """What a model describes itself, without what it inherits."""
     inherited = {name for base in model.__bases__ for name in _descriptions(base)}
-    return {name: text for name, text in _descriptions(model).items() if name not in inherited}
+    return {name: text for name, text in _descriptions(model).items() if name not in {*inherited, _VERSION}}
 
 
 def _descriptions(model: type) -> dict[str, str | None]:
