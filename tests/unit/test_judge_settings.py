@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from howdah.agent.wiring.netlink import ROUTE_METRICS as NUMBERS
 from howdah.judge.settings import settings_checks
 from howdah.plan.kernel import Part
-from howdah.plan.operation import ROUTE_METRICS
+from howdah.plan.operation import AddRoute
 from howdah.plan.plan import Plan
-from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from howdah.trait import traits
+from tests.steps import operation
 from tests.unit import path_factory
 from tests.unit.told_by_agent import agent_of
 
@@ -26,7 +25,9 @@ HTB = {**PLACE, "parent": "1:", "classid": "1:1", "kind": "htb", "options": {"ra
 
 def plan(*more: tuple[str, dict[str, Any]], engine: str = "uml", **changes: Any) -> Plan:
     found = path_factory.path_plan(engine=engine, traits=traits(engine), **changes)
-    return dataclasses.replace(found, operations=[*found.operations, *(Operation(*each) for each in more)])
+    return dataclasses.replace(
+        found, operations=[*found.operations, *(operation(op, **arguments) for op, arguments in more)]
+    )
 
 
 def agent(**changes: Any) -> dict[str, Any]:
@@ -96,16 +97,9 @@ def test_a_nic_between_two_machines_has_a_queue_of_the_engines() -> None:
 def test_a_wire_takes_the_place_of_a_delay_line_between_kernels(
     handle: str, kind: str, several: bool, ok: bool
 ) -> None:
-    none = {"jitter_us": 0, "distribution": None, "rate_bits_per_second": None, "reorder_ratio": 0.0}
     asked = plan()
     asked = dataclasses.replace(
         asked,
-        operations=[
-            Operation(each.op, {**each.arguments, "options": {**none, **each.arguments["options"]}})
-            if each.op == "qdisc"
-            else each
-            for each in asked.operations
-        ],
         parts=[Part(name="receivers", kernel=asked.kernel, hosts=["r1"])] if several else [],
     )
     told = agent()
@@ -133,10 +127,6 @@ def test_parameters_of_every_source_are_compared() -> None:
     assert wrong(told, same) == {}
     other = dataclasses.replace(same, kernel_parameters={"tcp_x.a": "0"}, module_parameters={"tcp_x": {"c": "1,3"}})
     assert wrong(told, other)["module parameters"] == "tcp_x.a is Y, the plan says 0; tcp_x.c is 1,2, the plan says 1,3"
-
-
-def test_plan_and_agent_know_the_same_metrics_of_routes() -> None:
-    assert set(ROUTE_METRICS) == set(NUMBERS)
 
 
 def test_what_a_kernel_was_booted_with_is_compared() -> None:
@@ -345,7 +335,7 @@ def test_a_class_has_its_rate_to_a_byte_a_second(rate: int, ok: bool) -> None:
     ],
 )
 def test_a_route_has_the_windows_of_the_plan(planned: dict[str, int], found: dict[str, int], words: str | None) -> None:
-    none = dict.fromkeys(ROUTE_METRICS)
+    none = dict.fromkeys(AddRoute.METRICS)
     told = agent(routes={"s1": [{"destination": "default", **none, **found}, {"destination": "10.0.0.0/8", **none}]})
     assert wrong(told, plan(("route", {**ROUTE, **none, **planned}))) == ({} if words is None else {"routes": words})
 

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from howdah.codec import encoded
+from howdah.codec import encoded, mistyped
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
+from howdah.plan.placed import Class, PlacedQueue
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
@@ -104,6 +105,16 @@ def _is_part(value: Any, whole: Any) -> bool:
     if isinstance(value, list):
         return len(value) == len(whole) and all(map(_is_part, value, whole))
     return json.dumps(value) == json.dumps(whole)
+
+
+def _wrong_steps(plan: Plan) -> Iterator[object]:
+    """Steps with a value of another type, or a negative number."""
+    for step in [*plan.operations, *(event.change for event in plan.timeline)]:
+        options = [step.discipline] if isinstance(step, PlacedQueue) else [step.rate] if isinstance(step, Class) else []
+        for part in (step, *options):
+            values = [value for value in vars(part).values() if isinstance(value, (int, float))]
+            if list(mistyped(part)) or any(value < 0 for value in values):
+                yield part
 
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
