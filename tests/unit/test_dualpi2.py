@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import struct
@@ -16,6 +17,7 @@ from howdah.agent.provenance import known
 from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.judge.accounting import Snapshots
 from howdah.judge.active_queue import active_queue_checks
+from howdah.linux.netlink.discipline.discipline import Discipline
 from howdah.linux.netlink.discipline.dualpi2 import Dualpi2
 from howdah.linux.netlink.discipline.pie import Pie
 from howdah.linux.netlink.message import attribute, parse_attributes, u32
@@ -58,6 +60,10 @@ def test_a_tc_that_does_not_know_a_kind_is_read_all_the_same() -> None:
     assert json.loads(known(text)) == [{"kind": "dualpi2", "handle": "10:", "options": {}, "dev": "left-eth0"}]
 
 
+def _unmade(kind: type[Discipline]) -> Any:
+    return kind(**{each.name: 0 for each in dataclasses.fields(kind)})
+
+
 def test_a_kernel_without_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_self: Any, **_arguments: Any) -> None:
         raise OSError(errno.ENOENT, "No such file or directory (Specified qdisc kind is unknown)")
@@ -65,9 +71,9 @@ def test_a_kernel_without_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Qdisc, "apply", refuse)
     place = ("left", "left-eth0", "1:1", "10:")
     with pytest.raises(AgentError, match=r"unknown\): Linux has it since 6\.17; a profile has it with kernel: debian"):
-        NetlinkWiring().apply([Qdisc(*place, object.__new__(Dualpi2))])
+        NetlinkWiring().apply([Qdisc(*place, _unmade(Dualpi2))])
     with pytest.raises(AgentError, match=r"unknown\)$"):
-        NetlinkWiring().apply([Qdisc(*place, object.__new__(Pie))])
+        NetlinkWiring().apply([Qdisc(*place, _unmade(Pie))])
 
 
 def _state(plan: Plan, **changes: int) -> Snapshots:

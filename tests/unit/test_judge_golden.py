@@ -172,7 +172,16 @@ def test_checks_of_the_settings() -> None:
     wrong = settings_plan(
         ("sysctl", {"node": "s1", "name": "a", "value": "2"}),
         ("mtu", {"node": "s1", "interface": "s1-eth0", "mtu_bytes": 9000}),
-        ("route", {"node": "s1", "destination": "default", "initial_window_packets": 20}),
+        (
+            "route",
+            {
+                "node": "s1",
+                "destination": "default",
+                "via": "10.0.0.1",
+                "interface": "s1-eth0",
+                "initial_window_packets": 20,
+            },
+        ),
     )
     lines += listed("other values", settings_checks(wrong, agent_of(settings_agent(qdiscs={"right": {"qdiscs": []}}))))
     compare("checks/settings.txt", lines)

@@ -221,7 +221,7 @@ def test_a_plan_for_one_machine_is_what_it_was(tmp_path: Path) -> None:
     plan = make_one(tmp_path, engine="uml")
     assert "machine_kernels" not in plan.to_json()
     assert all(item.op != "adopt" for item in plan.operations)
-    assert hasattr(NetlinkWiring, "_adopt")
+    assert hasattr(NetlinkWiring, "adopt")
     apart = dataclasses.replace(plan.calibration, before_us=0).after_us
     assert make(tmp_path).calibration.after_us == apart + 4_000_000
 

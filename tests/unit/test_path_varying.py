@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.plan import shaping
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.plan.timetable import add_steps
@@ -247,7 +246,7 @@ def test_changes_count_for_each_host_they_are_made_for(tmp_path: Path, monkeypat
     assert 9_000 < len(one.timeline) < 50_000
     ten = "flows=[{}, {}, {}, {}, {}, {}, {}, {}, {}, {}]"
     with monkeypatch.context() as patch:
-        patch.setattr(shaping, "event", lambda *_, **__: pytest.fail("a change was made"))
+        patch.setattr("howdah.plan.delays.Event", lambda *_, **__: pytest.fail("a change was made"))
         found = error(tmp_path, [*asked, ten])
     assert "20 hosts would change more than 50000 times" in str(found)
     assert found.hint is not None

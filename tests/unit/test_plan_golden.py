@@ -132,7 +132,9 @@ def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> Non
         assert render(plan)
         assert plan.duration_us <= 120_000_000 or file.parent.name == "atlas"  # papers wait as long as they wait
     for plan in (plans[0], plans[-1]):
-        assert _is_part(encoded(plan), dataclasses.asdict(plan)), "runs are known by these bytes"
+        bare = dataclasses.replace(plan, operations=[], timeline=[])  # which say themselves how they are written
+        assert _is_part(encoded(bare), dataclasses.asdict(bare)), "runs are known by these bytes"
+        assert list(_wrong_steps(plan)) == []
         (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         assert read_plan_file(tmp_path / "plan.json").run == plan.run
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from howdah.codec import encoded
 from howdah.plan.event import PlannedChange
 from howdah.plan.reference import page as with_table
 from howdah.plan.step import Operation
@@ -56,7 +57,7 @@ PLACE = {"node": "right", "interface": "right-eth1"}
 )
 def test_what_is_not_in_the_vocabulary_cannot_be_read(op: str, arguments: dict[str, Any], what: str) -> None:
     with pytest.raises((TypeError, ValueError), match=re.escape(what)):
-        operation(op, **arguments)
+        encoded(operation(op, **arguments))
 
 
 def test_events_have_their_own_vocabulary() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.codec import encoded
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline import made
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
@@ -305,4 +306,4 @@ def test_what_arrives_has_a_parent_of_its_own() -> None:
     assert HostProcessor.kind.encode() + b"\0" in request
     assert len(HostProcessor.kind) < 16, "the kernel's names of queueing disciplines are that short"
     with pytest.raises(TypeError, match="ack_ns"):
-        operation("qdisc", **{**found.arguments(), "options": {"packet_ns": 1}})
+        encoded(operation("qdisc", **{**found.arguments(), "options": {"packet_ns": 1}}))
