@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataclasses as the values of JSON, and back. Standard library only: guests read their plan with it.
 
-A field is written unless it is ``occasional`` and has its default, or takes no part in comparisons.
+A field is written unless it is ``occasional`` and has its default, or takes no part in comparisons. A class with
+``as_json`` and ``of_json`` says itself how it is written.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from types import MappingProxyType, NoneType
 from typing import Any, TypeVar, dataclass_transform
@@ -76,7 +77,7 @@ def _frozen(self: Any, name: str, *_value: Any) -> None:
 
 
 def _values(self: Any) -> tuple[Any, ...]:
-    return tuple(self.__dict__[name] for name in self._compared)
+    return tuple(getattr(self, name) for name in self._compared)
 
 
 def _eq(self: Any, other: object) -> bool:
@@ -88,7 +89,7 @@ def _hash(self: Any) -> int:
 
 
 def _repr(self: Any) -> str:
-    return f"{type(self).__name__}({', '.join(f'{name}={self.__dict__[name]!r}' for name in self._made)})"
+    return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._made)})"
 
 
 _METHODS = {
@@ -109,6 +110,11 @@ def encoded(value: Any) -> Any:
         return {key: encoded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [encoded(item) for item in value]
+    return value.as_json() if hasattr(value, "as_json") else encoded_fields(value)
+
+
+def encoded_fields(value: Any) -> dict[str, Any]:
+    """Those of a dataclass."""
     found = ((name, default, getattr(value, name)) for name, default in _written(value.__class__))
     return {name: encoded(item) for name, default, item in found if default is None or item != default()}
 
@@ -119,10 +125,38 @@ def decoded(kind: type[_Kind], value: Mapping[str, Any]) -> _Kind:
     if not isinstance(value, Mapping):
         raise TypeError(f"{kind.__name__} is not an object: {value!r:.40}")
     known: Any = kind
-    readers = _readers(known)
+    found: _Kind = known.of_json(value) if hasattr(kind, "of_json") else decoded_fields(known, value)
+    return found
+
+
+def decoded_fields(kind: Any, value: Mapping[str, Any]) -> Any:
+    """The dataclass with these fields."""
+    readers = _readers(kind)
     return kind(
         **{name: readers[name](item) if item is not None and name in readers else item for name, item in value.items()}
     )
+
+
+def mistyped(value: Any) -> Iterator[str]:
+    """Fields of a dataclass that have another value than their type says, where that is one of plain values."""
+    for field in dataclasses.fields(value):
+        given, kinds = getattr(value, field.name), str(field.type).split(" | ")
+        if all(kind in _PLAIN for kind in kinds) and not any(_is_of(given, kind) for kind in kinds):
+            yield field.name
+
+
+_PLAIN: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "bool": (bool,),
+    "str": (str,),
+    "float": (float, int),
+    "None": (NoneType,),
+    "list[int]": (list,),
+}
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    return type(value) in _PLAIN[kind] and (kind != "list[int]" or all(type(each) is int for each in value))
 
 
 @cache

@@ -36,7 +36,10 @@ PLAN_FILES = (
     *("howdah/codec.py", "howdah/frame.py", "howdah/traffic.py", "howdah/trait.py", "howdah/plan/__init__.py"),
     *(
         f"howdah/plan/{name}.py"
-        for name in ("jitter", "kept", "kernel", "path", "plan", "policer", "shares", "step", "traffic")
+        for name in (
+            *("event", "jitter", "kept", "kernel", "operation", "path", "placed", "plan", "policer", "shares"),
+            *("step", "traffic"),
+        )
     ),
     *(f"howdah/record/{name}.py" for name in ("__init__", "agent", "calibration", "trace", "wire")),
 )

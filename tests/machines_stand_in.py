@@ -163,9 +163,9 @@ def for_namespaces(plan: Plan) -> Plan:
     kept = [
         item
         for item in plan.operations
-        if item.arguments.get("kind") != "netem"
+        if item.arguments().get("kind") != "netem"
         and item.op != "module_parameter"
-        and not (item.op == "sysctl" and item.arguments["node"] is None)
+        and not (item.op == "sysctl" and item.arguments()["node"] is None)
     ]
     collect = dataclasses.replace(plan.collect, tcp_probe=False, slow_start=False)
     return dataclasses.replace(plan, operations=kept, collect=collect, required_modules=[])

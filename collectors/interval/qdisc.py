@@ -10,6 +10,7 @@ from collectors.polled import PolledCollector
 from howdah.linux.netlink.message import NETLINK_ROUTE
 from howdah.linux.netlink.qdisc import RTM_GETQDISC, header
 from howdah.linux.output import KIND_QDISC
+from howdah.plan.placed import Class, Replace
 from howdah.plan.plan import Plan
 from howdah.plan.policer import INGRESS_HANDLE
 
@@ -29,12 +30,10 @@ def watched_qdiscs(plan: Plan) -> dict[str, list[tuple[str, str]]]:
     others = [queue.place for queue in plan.queues if queue.kind in _WATCHED]
     # The queue of the way back, too, where its rate changes.
     others += [
-        (each.arguments["node"], each.arguments["interface"], calibration.bottleneck_handle)
-        for each in plan.timeline
-        if each.op == "class"
+        (*each.change.at, calibration.bottleneck_handle) for each in plan.timeline if isinstance(each.change, Class)
     ]
     # That of a sender below its rate limit, which has the same counters.
-    others += [(*each.queue.at, "1:") for each in plan.timeline if each.op == "replace" and each.queue]
+    others += [(*each.change.at, "1:") for each in plan.timeline if isinstance(each.change, Replace)]
     for node, interface, handle in others:
         places = found.setdefault(node, [])
         if (interface, handle) not in places:

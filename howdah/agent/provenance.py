@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from howdah.agent.settings import SYS_MODULE
-from howdah.agent.wiring.netlink import ROUTE_METRICS, sysctl_path
 from howdah.linux.clock import SECOND, TICK_NS
-from howdah.linux.kernelfile import read_file
+from howdah.linux.kernelfile import read_file, sysctl_path
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.discipline import discipline
 from howdah.linux.netlink.ethtool import offloads
@@ -25,6 +24,7 @@ from howdah.linux.netlink.link import links
 from howdah.linux.netlink.police import policers
 from howdah.linux.netlink.qdisc import qdiscs
 from howdah.linux.netlink.route import routes
+from howdah.plan.operation import AddRoute, Sysctl
 from howdah.plan.plan import Flow
 from howdah.plan.step import Operation
 from howdah.record.agent import (
@@ -74,9 +74,8 @@ def sysctls(namespaces: dict[str, Namespace], operations: list[Operation]) -> di
     for node in namespaces:
         chosen[node] = dict.fromkeys(_ALWAYS_RECORDED)
     for operation in operations:
-        if operation.op == "sysctl":
-            arguments = operation.arguments
-            chosen.setdefault(arguments["node"] or "*", {})[arguments["name"]] = None
+        if isinstance(operation, Sysctl):
+            chosen.setdefault(operation.node or "*", {})[operation.name] = None
     found: dict[str, dict[str, str]] = {"*": _read_all(chosen["*"])}
     for node, namespace in namespaces.items():
         with namespace.entered():
@@ -197,7 +196,7 @@ def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[ShownRoute]]:
                 route.destination,
                 route.via,
                 names.get(route.index or 0),
-                **{name: route.metrics.get(number) for name, number in ROUTE_METRICS.items()},
+                **{name: route.metrics.get(number) for name, number in AddRoute.METRICS.items()},
             )
             for route in routes(namespace.netlink)
         ]

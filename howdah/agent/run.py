@@ -33,8 +33,8 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
+from howdah.plan.event import Event, FlowChange, PathChange, StartFlow
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from howdah.record.agent import AGENT_FORMAT, AgentFailure, AgentRecord, ModuleRecord, Phase
 from howdah.record.calibration import CalibrationRecord
 
@@ -291,15 +291,13 @@ class AgentRun:
         self._loop.run_until(self._epoch_ns + self.plan.duration_us * 1000)
 
     def _event(self, wiring: Wiring, number: int, event: Event) -> Any:
-        if event.op in ("start_flow", "stop_flow"):
-            flow = self._flows[event.arguments["flow"]]
-            return self._own.seen(flow.start) if event.op == "start_flow" else flow.stop
-        if event.op in ("qdisc", "class", "replace"):
-            return lambda _now: wiring.change(f"event {number} at {event.at_us} us", event)
-        if event.op == "link":
-            began_ns = self._epoch_ns + event.at_us * 1000
-            return lambda _now: wiring.follow(f"event {number} at {event.at_us} us", began_ns, **event.arguments)
-        raise AgentError(f"event {number}", f"this agent knows no event {event.op!r}")
+        change = event.change
+        if isinstance(change, PathChange):
+            at_ns = self._epoch_ns + event.at_us * 1000
+            return lambda _now: wiring.change(f"event {number} at {event.at_us} us", change, at_ns)
+        assert isinstance(change, FlowChange)
+        flow = self._flows[change.flow]
+        return self._own.seen(flow.start) if isinstance(change, StartFlow) else flow.stop
 
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere.

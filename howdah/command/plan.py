@@ -57,7 +57,9 @@ def execute(options: argparse.Namespace) -> int:
 def _plain(plan: Plan) -> dict[str, Any]:
     """The places of parameters as in run.json."""
     places = {name: from_here(place) for name, place in plan.parameter_places.items()}
-    return {**dataclasses.asdict(plan), "sender": encoded(plan.sender), "parameter_places": places}
+    steps = {"operations": encoded(plan.operations), "timeline": encoded(plan.timeline)}
+    plain = dataclasses.asdict(dataclasses.replace(plan, operations=[], timeline=[]))
+    return {**plain, **steps, "sender": encoded(plan.sender), "parameter_places": places}
 
 
 def _cost(profile: Profile, overrides: list[str]) -> str:

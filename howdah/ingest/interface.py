@@ -24,6 +24,7 @@ from howdah.ingest.framed import (
 )
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.linux.netlink.link import IFLA_IFNAME, IFLA_STATS64, RTM_NEWLINK
+from howdah.plan.operation import VethLink
 from howdah.record import table as store
 from howdah.record.schema import TEXT
 
@@ -90,11 +91,9 @@ def interface_names(context: Context, records: Records) -> dict[tuple[int, int],
     names = {(node, 1): "lo" for node in number.values()}
     following = dict.fromkeys(number, 2)
     for operation in context.plan.operations:
-        if operation.op == "link":
-            for end in ("a", "b"):
-                host = operation.arguments[f"{end}_node"]
-                names[(number[host], following[host])] = operation.arguments[f"{end}_interface"]
-                following[host] += 1
+        for host, interface in operation.ends if isinstance(operation, VethLink) else ():
+            names[(number[host], following[host])] = interface
+            following[host] += 1
     links = context.agent.links or {}
     for node, host in enumerate(context.node_names()):
         for name, link in links.get(host, {}).items():

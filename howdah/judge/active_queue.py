@@ -62,14 +62,14 @@ def _allowed(state: Snapshots, hops: dict[LinkHop, None], found: list[dict[str, 
 def _two_queues(plan: Plan, state: Snapshots) -> Iterator[Check]:
     """What came to both queues of one is what left it and what it dropped of what it held; of its marks some are by
     the step."""
-    decides = {queue.place: queue.options for queue in plan.queues}
+    deciding = {queue.place for queue in plan.queues if getattr(queue.discipline, "decide", None) == "enqueue"}
     for node, values in state.after["nodes"].items():
         for item in values["qdiscs"]:
             if not all(name in item for name in _OWN):
                 continue
             place = (node, item["interface"], item["handle"])
             came = item["classic"] + item["low_latency"]
-            at_once = decides.get(place, {}).get("decide") == "enqueue"
+            at_once = place in deciding
             held = 0 if at_once else item["drops"] - item["overlimits"]
             left = item["packets"] + item["backlog_packets"] + held
             what = f"{item['kind']} at {node}:{item['interface']}"

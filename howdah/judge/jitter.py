@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import Tolerance
-from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.jitter import drawn_us, jitter_events
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
@@ -56,9 +55,9 @@ def _table(plan: Plan, start: str, end: str) -> NDArray[np.float64] | None:
     """What packets to a host draw, as the plan has it; None where its line has nothing of it."""
     hops = way(plan, start, end)
     last = (hops[-1].node, hops[-1].interface) if hops else None
-    for line in jitter_events(plan.timeline, 0):
+    for line, netem in jitter_events(plan.timeline, 0):
         if line.at == last:
-            return np.array(drawn_us(Netem(**line.options)))
+            return np.array(drawn_us(netem))
     return None
 
 

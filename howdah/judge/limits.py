@@ -17,6 +17,7 @@ from howdah.measure.interval import receive_kinds
 from howdah.measure.limit import Nothing, nothing_to_send, promises_data
 from howdah.measure.measured import Measured
 from howdah.plan.memory import LEAST_BUFFER_MAXIMUM_BYTES
+from howdah.plan.operation import Sysctl
 from howdah.plan.plan import Flow, Plan
 from howdah.receiver import RECEIVERS
 from howdah.record.verdict import DURING, Check
@@ -39,12 +40,11 @@ def is_set_by_profile(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
     least = max(LEAST_BUFFER_MAXIMUM_BYTES, _NEEDED * holds)
     bounds = {f"net.ipv4.tcp_{name}" for name in _BOUNDS[sysctl]}
     for operation in plan.operations:
-        arguments = operation.arguments
-        if operation.op != "sysctl" or arguments["node"] not in (host, None):
+        if not isinstance(operation, Sysctl) or operation.node not in (host, None):
             continue
-        if arguments["name"] in bounds:
+        if operation.name in bounds:
             return True
-        if arguments["name"] == sysctl and int(str(arguments["value"]).split()[-1]) < least:
+        if operation.name == sysctl and int(operation.value.split()[-1]) < least:
             return True
     return False
 
@@ -57,10 +57,10 @@ def is_set_by_program(flow: Flow) -> bool:
 def has_sack(plan: Plan, flow: Flow) -> bool:
     """Whether both ends may report what lies beyond a gap."""
     off = any(
-        operation.op == "sysctl"
-        and operation.arguments["name"] == _SACK
-        and operation.arguments["node"] in (flow.sender, flow.receiver, None)
-        and str(operation.arguments["value"]).strip() == "0"
+        isinstance(operation, Sysctl)
+        and operation.name == _SACK
+        and operation.node in (flow.sender, flow.receiver, None)
+        and operation.value.strip() == "0"
         for operation in plan.operations
     )
     return RECEIVERS[flow.receiver_behaviour].sack and not off and not _strips(plan, "sack")

@@ -7,18 +7,20 @@ A wrong setting of TCP changes the result and leaves the path as it is, so no me
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from howdah.agent.value import same_value
 from howdah.judge.engine import tc_not_asked
-from howdah.linux.netlink.discipline import discipline
 from howdah.linux.netlink.discipline.rate import TICK_NS
 from howdah.plan.line import WIRE, WIRE_HANDLE, delay_lines
-from howdah.plan.operation import ROUTE_METRICS
+from howdah.plan.operation import AddRoute, Gso, ModuleParameter, Mtu, Offload, QueueLength, Sysctl, VethLink
+from howdah.plan.placed import Class, Filter, Police
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.record.agent import AgentRecord, KernelRecord, ModuleRecord, NodeQueues, ShownPolicer, ShownQueue
 from howdah.record.verdict import ENGINE, Check
+
+_Kind = TypeVar("_Kind")
 
 # Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
 _OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")
@@ -63,8 +65,8 @@ def _sysctls(plan: Plan, agent: AgentRecord) -> list[str] | None:
     if not dumps:
         return None
     wanted: dict[tuple[str | None, str], str] = {}
-    for arguments in _operations(plan, "sysctl"):
-        wanted[arguments["node"], arguments["name"]] = str(arguments["value"])
+    for sysctl in _operations(plan, Sysctl):
+        wanted[sysctl.node, sysctl.name] = sysctl.value
     wrong = []
     for (node, name), value in wanted.items():
         places = [node] if node is not None else [place for place in dumps if place.startswith("*")]
@@ -99,14 +101,14 @@ def _interfaces(plan: Plan, agent: AgentRecord) -> list[str] | None:
     if not dumps:
         return None
     wanted: dict[tuple[str, str, str], int | bool] = {}
-    for arguments in _operations(plan, "mtu"):
-        wanted[arguments["node"], arguments["interface"], "mtu_bytes"] = arguments["mtu_bytes"]
-    for arguments in _operations(plan, "gso"):
-        wanted[arguments["node"], arguments["interface"], "gso_max_segs"] = arguments["gso_max_segs"]
-    for arguments in _operations(plan, "txqueuelen"):
-        wanted[arguments["node"], arguments["interface"], "queue_packets"] = arguments["packets"]
-    for arguments in _operations(plan, "offload"):
-        wanted[arguments["node"], arguments["interface"], arguments["feature"]] = arguments["enabled"]
+    for mtu in _operations(plan, Mtu):
+        wanted[*mtu.at, "mtu_bytes"] = mtu.mtu_bytes
+    for gso in _operations(plan, Gso):
+        wanted[*gso.at, "gso_max_segs"] = gso.gso_max_segs
+    for length in _operations(plan, QueueLength):
+        wanted[*length.at, "queue_packets"] = length.packets
+    for offload in _operations(plan, Offload):
+        wanted[*offload.at, offload.feature] = offload.enabled
     wrong = []
     for (node, interface, name), value in wanted.items():
         link = dumps.get(node, {}).get(interface)
@@ -122,8 +124,8 @@ def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
     dumps = agent.qdiscs
     if not dumps:
         return None
-    wanted = {(item["node"], item["interface"], item["handle"]): item["kind"] for item in _operations(plan, "qdisc")}
-    ends = {(item[f"{end}_node"], item[f"{end}_interface"]) for item in _operations(plan, "link") for end in ("a", "b")}
+    wanted = {queue.place: queue.kind for queue in plan.queues}
+    ends = {end for link in _operations(plan, VethLink) for end in link.ends}
     lines = {line.place for line in delay_lines(plan)} if plan.parts else set()
     usual = [*_OWN_QUEUES, (agent.sysctls or {}).get("*", {}).get("net.core.default_qdisc")]
     if plan.traits.several_machines:
@@ -154,20 +156,20 @@ def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
 
 def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """The limits and thresholds of queues, in the kernel's own words."""
-    for item in _operations(plan, "qdisc"):
-        names = discipline(item["kind"]).told
-        dump = dumps.get(item["node"])
+    for item in plan.queues:
+        names = item.discipline.told
+        dump = dumps.get(item.node)
         if not names or dump is None:
             continue
         for found in dump.qdiscs:
-            if (found.dev, found.handle, found.kind) != (item["interface"], item["handle"], item["kind"]):
+            if (found.dev, found.handle, found.kind) != (item.interface, item.handle, item.kind):
                 continue
             said = _options(found)
             for word, name in names.items():
-                value, planned = said.get(word), item["options"].get(name)
+                value, planned = said.get(word), getattr(item.discipline, name)
                 if planned is None:
                     continue
-                queue = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
+                queue = f"the queue {item.handle} of {item.node}:{item.interface}"
                 if isinstance(value, str) and isinstance(planned, str) and value != planned:
                     yield f"{queue} has {word} {value}, the plan says {planned}"
                 step = _STEP_US if name.endswith("_us") else 0
@@ -177,49 +179,49 @@ def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
 
 def _filters(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """What the queue takes for a mark. Without it marked packets are as any."""
-    for item in _operations(plan, "filter"):
-        node, interface = item["node"], item["interface"]
+    for item in _operations(plan, Filter):
+        node, interface = item.at
         dump = dumps.get(node)
         if dump is None:
             continue
         found = dump.filters.get(interface, [])
-        if [(each.dscp, each.queue) for each in found] != [(item["dscp"], item["queue"])]:
+        if [(each.dscp, each.queue) for each in found] != [(item.dscp, item.queue)]:
             told = ", ".join(f"DSCP {each.dscp}" for each in found) or "no mark"
-            yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item['dscp']}"
+            yield f"the queue of {node}:{interface} looks at {told}, the plan says DSCP {item.dscp}"
 
 
 def _policers(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """Rate and burst of the policer, which the kernel keeps in steps of 64 ns; no policer that nobody planned."""
-    wanted = {(item["node"], item["interface"]): item for item in _operations(plan, "police")}
+    wanted = {item.at: item for item in _operations(plan, Police)}
     told = {(node, interface): buckets for node, dump in dumps.items() for interface, buckets in dump.policers.items()}
     for node, interface in dict.fromkeys([*wanted, *(place for place, buckets in told.items() if buckets)]):
         item, found = wanted.get((node, interface)), told.get((node, interface), [])
         if node not in dumps or (item and len(found) == 1 and _same_bucket(found[0], item)):
             continue
         said = " and ".join(map(str, found))
-        planned = f"{item['burst_bytes']} bytes at {item['rate_bits_per_second']} bit/s" if item else "nothing of it"
+        planned = f"{item.burst_bytes} bytes at {item.rate_bits_per_second} bit/s" if item else "nothing of it"
         yield f"the policer of {node}:{interface} holds {said or 'nothing: it is missing'}, the plan says {planned}"
 
 
-def _same_bucket(found: ShownPolicer, item: dict[str, Any]) -> bool:
-    step = item["rate_bits_per_second"] * TICK_NS // 8_000_000_000 + 1
-    same_rate = abs(found.rate_bits_per_second - item["rate_bits_per_second"]) <= _BYTE_A_SECOND
+def _same_bucket(found: ShownPolicer, item: Police) -> bool:
+    step = item.rate_bits_per_second * TICK_NS // 8_000_000_000 + 1
+    same_rate = abs(found.rate_bits_per_second - item.rate_bits_per_second) <= _BYTE_A_SECOND
     # A rate in whole bytes a second fills the bucket a little later.
-    share = _BYTE_A_SECOND * item["burst_bytes"] // item["rate_bits_per_second"]
-    return same_rate and bool(abs(found.burst_bytes - item["burst_bytes"]) <= step + share)
+    share = _BYTE_A_SECOND * item.burst_bytes // item.rate_bits_per_second
+    return same_rate and bool(abs(found.burst_bytes - item.burst_bytes) <= step + share)
 
 
 def _classes(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """An older tc prints classes as text, whatever it is asked for; those are not compared."""
-    for item in _operations(plan, "class"):
-        node, interface = item["node"], item["interface"]
+    for item in _operations(plan, Class):
+        node, interface = item.at
         dump = dumps.get(node)
         for found in dump.classes.get(interface, []) if dump else []:
-            if isinstance(found, str) or found.handle != item["classid"] or found.rate is None:
+            if isinstance(found, str) or found.handle != item.classid or found.rate is None:
                 continue
-            rate, planned = found.rate * 8, int(item["options"]["rate_bits_per_second"])
+            rate, planned = found.rate * 8, item.rate.rate_bits_per_second
             if abs(rate - planned) > _BYTE_A_SECOND:
-                yield f"the class {item['classid']} of {node}:{interface} has {rate} bit/s, the plan says {planned}"
+                yield f"the class {item.classid} of {node}:{interface} has {rate} bit/s, the plan says {planned}"
 
 
 def _routes(plan: Plan, agent: AgentRecord) -> list[str] | None:
@@ -228,9 +230,9 @@ def _routes(plan: Plan, agent: AgentRecord) -> list[str] | None:
     if not dumps:
         return None
     wanted: dict[tuple[str, str], dict[str, int]] = {}
-    for item in _operations(plan, "route"):
-        if metrics := {name: int(item[name]) for name in ROUTE_METRICS if item.get(name) is not None}:
-            wanted[item["node"], item["destination"]] = metrics
+    for item in _operations(plan, AddRoute):
+        if item.metrics:
+            wanted[item.node, item.destination] = item.metrics
     found = {
         (node, route.destination): route.metrics for node, routes in dumps.items() for route in routes if route.metrics
     }
@@ -253,8 +255,8 @@ def _parameters(plan: Plan, agent: AgentRecord) -> list[str] | None:
             continue  # a kernel that lives on was not booted for the run
         module, _, name = key.partition(".")
         wanted[module, name] = str(value)
-    for item in _operations(plan, "module_parameter"):
-        wanted[item["module"], item["name"]] = str(item["value"])
+    for item in _operations(plan, ModuleParameter):
+        wanted[item.module, item.name] = item.value
     for module, parameters in plan.module_parameters.items():
         for name, value in parameters.items():
             wanted[module, name] = str(value)
@@ -290,8 +292,8 @@ def _boot_checks(plan: Plan, agent: AgentRecord) -> list[Check]:
     return [_check("boot parameters", wrong, "boot_parameters")]
 
 
-def _operations(plan: Plan, op: str) -> Iterator[dict[str, Any]]:
-    return (operation.arguments for operation in plan.operations if operation.op == op)
+def _operations(plan: Plan, kind: type[_Kind]) -> Iterator[_Kind]:
+    return (operation for operation in plan.operations if isinstance(operation, kind))
 
 
 def _equal_words(wanted: str, found: str) -> bool:

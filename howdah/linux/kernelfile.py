@@ -11,6 +11,10 @@ _READ_BYTES = 1 << 16
 _SOFTNET_COLUMNS = ("processed", "dropped", "time_squeeze")
 
 
+def sysctl_path(name: str) -> str:
+    return "/proc/sys/" + name.replace(".", "/")
+
+
 def read_raw(descriptor: int) -> bytes:
     """The whole present content of an open /proc file; the descriptor keeps showing the namespace it was opened in."""
     parts = []

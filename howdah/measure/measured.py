@@ -26,6 +26,7 @@ from howdah.measure.sampled import (
 )
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, columns_of, trace_of
 from howdah.plan.host_queue import host_queues
+from howdah.plan.operation import VethLink
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.policer import INGRESS_HANDLE
 from howdah.plan.qdisc import ROOT_HANDLE
@@ -159,13 +160,7 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
 
 def _lines_ahead(queues: pa.Table, plan: Plan) -> list[Samples]:
     last = {(hops[-1].node, hops[-1].interface) for flow in plan.flows if (hops := way(plan, *flow.ends))}
-    return [
-        qdisc_samples(queues, node, interface, line["handle"])
-        for operation in plan.operations
-        if operation.op == "qdisc"
-        and (line := operation.arguments)["kind"] == Netem.kind
-        and (node := line["node"], interface := line["interface"]) in last
-    ]
+    return [qdisc_samples(queues, *line.place) for line in plan.queues if line.kind == Netem.kind and line.at in last]
 
 
 def _reverse_queue(queues: pa.Table, plan: Plan) -> Samples | None:
@@ -182,11 +177,9 @@ def _way_back(directory: RunDirectory, plan: Plan) -> Samples | None:
         return None
     bottleneck = plan.calibration.bottleneck[:2]
     for operation in plan.operations:
-        if operation.op == "link":
-            link = operation.arguments
-            ends = [(link[f"{side}_node"], link[f"{side}_interface"]) for side in "ab"]
-            if bottleneck in ends:
-                return interface_samples(store.read(directory, "interface"), *ends[1 - ends.index(bottleneck)])
+        if isinstance(operation, VethLink) and bottleneck in operation.ends:
+            other = operation.ends[1 - operation.ends.index(bottleneck)]
+            return interface_samples(store.read(directory, "interface"), *other)
     return None
 
 

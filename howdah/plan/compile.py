@@ -10,6 +10,7 @@ from howdah.errors import ProfileError
 from howdah.frame import STAMPED_TCP_BYTES
 from howdah.plan.calibration import calibration
 from howdah.plan.division import divide
+from howdah.plan.event import Event, StartFlow, StopFlow
 from howdah.plan.exchange import with_host_queues
 from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
@@ -21,7 +22,6 @@ from howdah.plan.middlebox import middlebox, through
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
-from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Flow, Host, Plan, RealTime
@@ -40,7 +40,6 @@ from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.sender import core_parameters, sender_record
 from howdah.plan.shaping import Shaping, find_hops, shape
 from howdah.plan.stack import name_stacks, receiver_name
-from howdah.plan.step import Event
 from howdah.plan.sysctl import host_settings, kernel_settings
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
@@ -266,8 +265,8 @@ def _host(network: Network, node: str) -> Host:
 
 
 def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
-    events = [event(flow.start_us, "start_flow", flow=flow.id) for flow in flows]
-    events += [event(flow.stop_us, "stop_flow", flow=flow.id) for flow in flows]
+    events = [Event(flow.start_us, StartFlow(flow.id)) for flow in flows]
+    events += [Event(flow.stop_us, StopFlow(flow.id)) for flow in flows]
     # At one instant the path changes first, then flows stop, then flows start.
     order = {"class": 0, "qdisc": 0, "link": 0, "stop_flow": 1, "start_flow": 2}
     return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.burst import in_bursts, transitions
+from howdah.plan.event import Event
 from howdah.plan.flow import Delays
 from howdah.plan.link import most_bytes
 from howdah.plan.network import Network
-from howdah.plan.operation import event, operation
 from howdah.plan.path import Path
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.qdisc import ROOT_HANDLE, delay_interface, qdisc_arguments
+from howdah.plan.placed import Qdisc
+from howdah.plan.qdisc import ROOT_HANDLE, delay_interface, queue_at
 from howdah.plan.schedule import Schedule
-from howdah.plan.step import Event, Operation
 from howdah.plan.timetable import value_at
 from howdah.plan.variation import DelayTable
 from howdah.profile import Cell
@@ -143,13 +143,13 @@ def delay_lines(
     return lines
 
 
-def install_lines(network: Network, lines: list[DelayLine]) -> list[Operation]:
+def install_lines(network: Network, lines: list[DelayLine]) -> list[Qdisc]:
     """The lines as they are while the path is measured."""
     operations = []
     for line in lines:
         netem = line.netem(line.delay_us, line.seed, line.loss_ratio)
         place = (delay_interface(network, line.host), "root", ROOT_HANDLE)
-        operations.append(operation("qdisc", **qdisc_arguments(*place, netem)))
+        operations.append(queue_at(*place, netem))
     return operations
 
 
@@ -177,7 +177,7 @@ def line_changes(cell: Cell, network: Network, path: Path, lines: list[DelayLine
                 raise ProfileError(what, where=cell.place("path"))
             seed = _seed(cell, line.host, number) if line.seed is not None else None
             netem = line.changed(instant, seed)
-            found.append(event(instant.at_us, "qdisc", **qdisc_arguments(*place, netem)))
+            found.append(Event(instant.at_us, queue_at(*place, netem)))
     return found
 
 

@@ -12,11 +12,13 @@ import dataclasses
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.linux.netlink.discipline.pfifo_fast import PfifoFast
+from howdah.plan.event import Event
 from howdah.plan.host_queue import HOST_HANDLE
 from howdah.plan.network import Network
-from howdah.plan.operation import event, operation
+from howdah.plan.operation import QueueLength
+from howdah.plan.placed import Replace
 from howdah.plan.plan import Plan
-from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, qdisc_arguments
+from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE
 from howdah.plan.step import Operation
 from howdah.profile import Cell
 
@@ -43,18 +45,18 @@ def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
         usual = _usual(plan, sender)
         queue = asked.discipline.of_host(asked.parameters(), usual.limit_packets)
         if isinstance(queue, PfifoFast):
-            place = {"node": interface.node, "interface": interface.name}
-            operations.append(operation("txqueuelen", **place, packets=queue.limit_packets))
-        own = qdisc_arguments(interface, CLASS_ID, HOST_HANDLE, queue)
-        taken.append(event(0, "replace", **own))
+            operations.append(QueueLength(interface.node, interface.name, queue.limit_packets))
+        place = (interface.node, interface.name, CLASS_ID)
+        taken.append(Event(0, Replace(*place, HOST_HANDLE, queue)))
         if plan.calibration.enabled:
-            back = qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, usual)
-            given_back.append(event(plan.calibration.after_us - _BEFORE_MEASURING_US, "replace", **back))
+            back_us = plan.calibration.after_us - _BEFORE_MEASURING_US
+            given_back.append(Event(back_us, Replace(*place, LEAF_HANDLE, usual)))
     timeline = sorted([*taken, *plan.timeline, *given_back], key=lambda item: item.at_us)
     return dataclasses.replace(plan, operations=plan.operations + operations, timeline=timeline)
 
 
 def _usual(plan: Plan, sender: str) -> Pfifo:
     """That of its interface while the path is measured."""
-    (found,) = (queue.options for queue in plan.queues if (queue.node, queue.handle) == (sender, LEAF_HANDLE))
-    return Pfifo(**found)
+    (found,) = (queue.discipline for queue in plan.queues if (queue.node, queue.handle) == (sender, LEAF_HANDLE))
+    assert isinstance(found, Pfifo)
+    return found

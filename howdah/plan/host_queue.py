@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from howdah.linux.netlink.discipline import made
 from howdah.linux.netlink.discipline.discipline import HostQueue
+from howdah.plan.placed import Replace
 from howdah.plan.plan import Plan
 
 HOST_HANDLE = "20:"
@@ -26,11 +26,9 @@ class PlannedQueue:
 def host_queues(plan: Plan) -> Iterator[PlannedQueue]:
     """Nothing where the senders' queues never drop."""
     for item in plan.timeline:
-        new = item.queue
-        if item.op == "replace" and new is not None and new.handle == HOST_HANDLE:
-            queue = made(new.kind, new.options)
-            assert isinstance(queue, HostQueue)
-            yield PlannedQueue(*new.at, queue)
+        new = item.change
+        if isinstance(new, Replace) and new.handle == HOST_HANDLE and isinstance(new.discipline, HostQueue):
+            yield PlannedQueue(*new.at, new.discipline)
 
 
 def queue_words(queue: HostQueue) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.netem import Netem
-from howdah.plan.step import Event, PlacedQueue
+from howdah.plan.event import Event
+from howdah.plan.placed import Qdisc
 
 DISTRIBUTION_SCALE = 8192  # NETEM_DIST_SCALE of include/uapi/linux/pkt_sched.h: of a deviation
 LARGEST_DRAW = 32767  # of a table, whose numbers have 16 bits
@@ -36,13 +37,14 @@ class Jitter:
         return self.packets * self.spacing_us + 2 * self.largest_us + 200_000
 
 
-def jitter_events(timeline: Sequence[Event], at_us: int) -> Iterator[PlacedQueue]:
+def jitter_events(timeline: Sequence[Event], at_us: int) -> Iterator[tuple[Qdisc, Netem]]:
     """Delay lines that have it as they are from that time on, when it begins or ends."""
-    changes = [(event.at_us, queue) for event in timeline if (queue := event.queue) is not None]
-    lines = {queue.at for _, queue in changes if queue.options.get("distribution")}
-    for when_us, queue in changes:
-        if when_us == at_us and queue.kind == Netem.kind and queue.at in lines:
-            yield queue
+    changes = [(event.at_us, event.change) for event in timeline if isinstance(event.change, Qdisc)]
+    netems = [(when_us, line, line.discipline) for when_us, line in changes if isinstance(line.discipline, Netem)]
+    lines = {line.at for _, line, netem in netems if netem.distribution}
+    for when_us, line, netem in netems:
+        if when_us == at_us and line.at in lines:
+            yield line, netem
 
 
 def drawn_us(netem: Netem) -> list[float]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from howdah.linux.netlink.discipline.howdah_wire import Wire
 from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.operation import VethLink
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 
 TICK_US = 10_000  # of a user-mode kernel
@@ -40,22 +42,22 @@ def delay_lines(plan: Plan) -> list[Line]:
     hosts = {host.name for host in plan.hosts if host.role != "router"}
     towards: dict[tuple[str, str], str] = {}
     for item in plan.operations:
-        if item.op == "link":
-            link = item.arguments
-            for near, far in (("a", "b"), ("b", "a")):
-                towards[link[f"{near}_node"], link[f"{near}_interface"]] = link[f"{far}_node"]
+        if isinstance(item, VethLink):
+            near, far = item.ends
+            towards[near], towards[far] = far[0], near[0]
     changed: dict[tuple[str, str, str], list[Netem]] = {}
     for event in plan.timeline:
-        if event.queue is not None and event.queue.kind == Netem.kind:
-            changed.setdefault(event.queue.place, []).append(Netem(**event.queue.options))
+        change = event.change
+        if isinstance(change, Qdisc) and isinstance(change.discipline, Netem):
+            changed.setdefault(change.place, []).append(change.discipline)
     lines = []
     for queue in plan.queues:
-        if queue.kind != Netem.kind:
+        if not isinstance(queue.discipline, Netem):
             continue
         host = towards[queue.at]
         if host not in hosts:
             continue
-        netems = [Netem(**queue.options), *changed.get(queue.place, [])]
+        netems = [queue.discipline, *changed.get(queue.place, [])]
         least = min(netem.least_us for netem in netems)
         plain = len(netems) == 1 and netems[0].plain
         lines.append(Line(host, *queue.place, least, plain))

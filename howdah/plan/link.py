@@ -9,11 +9,12 @@ from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.discipline.gaps import packed
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.linux.netlink.discipline.pfifo import Pfifo
+from howdah.plan.event import Event
 from howdah.plan.network import Interface
-from howdah.plan.operation import event, operation
 from howdah.plan.path import LinkFacts
-from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, ROOT_HANDLE, mark_filter, qdisc_arguments
-from howdah.plan.step import Event, Operation
+from howdah.plan.placed import FollowLink
+from howdah.plan.qdisc import CLASS_ID, LEAF_HANDLE, ROOT_HANDLE, mark_filter, queue_at
+from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.profile.link import OPPORTUNITY_BYTES, TUN_BYTES, LinkTrace, read_link
 from howdah.trait import Traits
@@ -60,8 +61,8 @@ def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo)
         gaps=packed(trace.gaps_us),
     )
     return [
-        operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, link)),
-        operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
+        queue_at(interface, "root", ROOT_HANDLE, link),
+        queue_at(interface, CLASS_ID, LEAF_HANDLE, leaf),
         *mark_filter(interface, leaf),
     ]
 
@@ -79,5 +80,5 @@ def most_bytes(trace: LinkTrace, window_us: int) -> int:
 
 def link_events(interface: Interface, duration_us: int) -> list[Event]:
     """The trace holds while flows run, and the constant rate when the path is measured."""
-    place = {"node": interface.node, "interface": interface.name, "handle": ROOT_HANDLE}
-    return [event(0, "link", **place, follows=True), event(duration_us, "link", **place, follows=False)]
+    place = (interface.node, interface.name, ROOT_HANDLE)
+    return [Event(0, FollowLink(*place, follows=True)), Event(duration_us, FollowLink(*place, follows=False))]

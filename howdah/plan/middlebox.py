@@ -8,13 +8,13 @@ import dataclasses
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS, MiddleHop
 from howdah.number import counted
+from howdah.plan.event import Event
 from howdah.plan.line import HOP_HANDLE
 from howdah.plan.network import Network
-from howdah.plan.operation import event, operation
 from howdah.plan.path import Middlebox, Path
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.qdisc import CLASS_ID, delay_interface, qdisc_arguments
-from howdah.plan.step import Event, Operation
+from howdah.plan.placed import Qdisc
+from howdah.plan.qdisc import CLASS_ID, delay_interface, queue_at
 from howdah.profile import Cell
 from howdah.profile.field import FieldError
 from howdah.profile.middlebox import MOST_LOST, lost_packets
@@ -110,9 +110,9 @@ def middlebox_words(of: Middlebox) -> list[str]:
     return words
 
 
-def install(cell: Cell, network: Network, asked: Middlebox | None) -> tuple[list[Operation], list[Event]]:
+def install(cell: Cell, network: Network, asked: Middlebox | None) -> tuple[list[Qdisc], list[Event]]:
     """Operations to follow the delay lines, and when they are switched on and off."""
-    operations: list[Operation] = []
+    operations: list[Qdisc] = []
     changes: list[Event] = []
     for role in ("receiver", "sender") if asked is not None else ():
         assert asked is not None
@@ -133,9 +133,9 @@ def install(cell: Cell, network: Network, asked: Middlebox | None) -> tuple[list
             )
             off = MiddleHop(False, 0, False, False, [], 0.0, 0.0, [], 0)
             place = (delay_interface(network, host), CLASS_ID, HOP_HANDLE)
-            operations.append(operation("qdisc", **qdisc_arguments(*place, off)))
+            operations.append(queue_at(*place, off))
             changes += [
-                event(0, "qdisc", **qdisc_arguments(*place, hop)),
-                event(cell.scenario.duration, "qdisc", **qdisc_arguments(*place, off)),
+                Event(0, queue_at(*place, hop)),
+                Event(cell.scenario.duration, queue_at(*place, off)),
             ]
     return operations, changes

@@ -1,131 +1,296 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vocabulary of operations and events: every kind, its arguments and their types. docs/data-format.md lists them.
-
-Constructors check what they are given, so that a plan with an unknown operation, a missing argument or a value of the
-wrong type cannot be made.
-"""
+"""Operations that make nodes, links, addresses, routes and settings. Standard library only."""
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from howdah.linux.netlink.discipline import discipline
-from howdah.linux.netlink.discipline.discipline import Discipline
-from howdah.plan.command import COMMANDS
-from howdah.plan.step import Event, Operation
+from howdah.codec import OCCASIONAL, planned
+from howdah.linux.kernelfile import sysctl_path
+from howdah.linux.netlink.address import add_address
+from howdah.linux.netlink.discipline.discipline import Words
+from howdah.linux.netlink.ethtool import set_offload
+from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_queue_length, set_up
+from howdah.linux.netlink.neighbour import add_neighbour
+from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
+from howdah.plan.step import BuiltNetwork, Operation
 
-_TEXT, _INTEGER, _BOOLEAN = (str,), (int,), (bool,)
-_NUMBER = (int, float)
-
-_Arguments = dict[str, tuple[type, ...]]
-
-# What a type is checked by, as signatures and the classes of disciplines write it.
-_TYPES: dict[str, tuple[type, ...]] = {
-    "int": _INTEGER,
-    "bool": _BOOLEAN,
-    "str": _TEXT,
-    "float": _NUMBER,
-    "list[int]": (list,),
-    "dict[str, Any]": (dict,),
-    "None": (type(None),),
-}
+if TYPE_CHECKING:
+    from howdah.linux.netlink.message import NetlinkSocket
 
 
-def _types(written: object) -> tuple[type, ...]:
-    return tuple(one for name in str(written).split(" | ") for one in _TYPES[name])
+def _in(node: str) -> Words:
+    return ["ip", "netns", "exec", node]
 
 
-def _arguments(command: Callable[..., Any], *, further: bool) -> _Arguments:
-    """Those that need not be there, or the others."""
-    taken = inspect.signature(command).parameters.values()
-    return {each.name: _types(each.annotation) for each in taken if (each.default is not each.empty) == further}
+@planned
+class Sysctl(Operation):
+    """A setting of a node, or of the whole kernel where `node` is null."""
+
+    op: ClassVar[str] = "sysctl"
+    node: str | None
+    name: str
+    value: str
+
+    def commands(self) -> list[Words]:
+        command: Words = ["sysctl", "-w", f"{self.name}={self.value}"]
+        return [command if self.node is None else [*_in(self.node), *command]]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        if self.node is None:
+            to.settings.write(Path(sysctl_path(self.name)), self.value)
+        else:
+            to.namespaces[self.node].write_file(sysctl_path(self.name), self.value)
 
 
-OPERATIONS = {op: _arguments(command, further=False) for op, command in COMMANDS.items()}
-_FURTHER = {op: _arguments(command, further=True) for op, command in COMMANDS.items()}
+@planned
+class ModuleParameter(Operation):
+    """What `/sys/module/MODULE/parameters/NAME` has."""
 
-ROUTE_METRICS = tuple(
-    name for name, types in {**OPERATIONS["route"], **_FURTHER["route"]}.items() if int in types
-)  # what a route may set for the connections over it
+    op: ClassVar[str] = "module_parameter"
+    module: str
+    name: str
+    value: str
 
-EVENTS: dict[str, _Arguments] = {
-    "start_flow": {"flow": _INTEGER},
-    "stop_flow": {"flow": _INTEGER},
-    "qdisc": OPERATIONS["qdisc"],
-    "class": OPERATIONS["class"],
-    # A new queue in the place of another.
-    "replace": OPERATIONS["qdisc"],
-    # Whether a link follows its trace from then on, or has its constant rate.
-    "link": {"node": _TEXT, "interface": _TEXT, "handle": _TEXT, "follows": _BOOLEAN},
-}
+    def commands(self) -> list[Words]:
+        return [["echo", self.value, ">", f"/sys/module/{self.module}/parameters/{self.name}"]]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        to.settings.parameter(self.module, self.name, self.value)
 
 
-class OperationError(ValueError):
-    """An operation is not part of the vocabulary, or its arguments are not the ones it takes."""
+@planned
+class Node(Operation):
+    """A network namespace. A `router` forwards."""
+
+    op: ClassVar[str] = "node"
+    name: str
+    router: bool
+
+    def commands(self) -> list[Words]:
+        commands: list[Words] = [["ip", "netns", "add", self.name]]
+        if self.router:
+            commands.append([*_in(self.name), "sysctl", "-w", "net.ipv4.ip_forward=1"])
+        return commands
+
+    def apply(self, to: BuiltNetwork) -> None:
+        from howdah.linux.namespace import Namespace
+
+        namespace = to.namespaces[self.name] = Namespace.create(self.name)
+        if self.router:
+            namespace.write_file(sysctl_path("net.ipv4.ip_forward"), "1")
 
 
-def operation(op: str, **arguments: Any) -> Operation:
-    """A checked ``Operation``."""
-    _check(op, arguments, OPERATIONS)
-    return Operation(op, arguments)
+@planned
+class VethLink(Operation):
+    """A veth pair. Both ends come up later."""
+
+    op: ClassVar[str] = "link"
+    a_node: str
+    a_interface: str
+    a_mac: str
+    b_node: str
+    b_interface: str
+    b_mac: str
+
+    @property
+    def ends(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Node and interface of both."""
+        return (self.a_node, self.a_interface), (self.b_node, self.b_interface)
+
+    def commands(self) -> list[Words]:
+        near: Words = [self.a_interface, "address", self.a_mac, "netns", self.a_node]
+        far: Words = ["name", self.b_interface, "address", self.b_mac, "netns", self.b_node]
+        return [["ip", "link", "add", *near, "type", "veth", "peer", *far]]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        ends = (self.a_interface, self.a_mac, self.b_interface, self.b_mac)
+        create_veth(to.namespaces[self.a_node].netlink, *ends, to.namespaces[self.b_node].descriptor)
 
 
-def event(at_us: int, op: str, **arguments: Any) -> Event:
-    """A checked ``Event``; ``at_us`` counts from the epoch."""
-    _check(op, arguments, EVENTS)
-    return Event(at_us, op, arguments)
+@planned
+class OfInterface:
+    """At an interface of a node."""
+
+    node: str
+    interface: str
+
+    @property
+    def at(self) -> tuple[str, str]:
+        """Node and interface."""
+        return self.node, self.interface
+
+    def found(self, to: BuiltNetwork) -> tuple[NetlinkSocket, int]:
+        """The node's socket, and the index of the interface there."""
+        namespace = to.namespaces[self.node]
+        return namespace.netlink, namespace.index(self.interface)
+
+    def _set(self, *words: str | int) -> list[Words]:
+        return [["ip", "-n", self.node, "link", "set", "dev", self.interface, *words]]
 
 
-def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]) -> None:
-    if op not in vocabulary:
-        raise OperationError(f"there is no operation {op!r}; known: {', '.join(vocabulary)}")
-    _check_arguments(op, arguments, vocabulary[op], _FURTHER.get(op))
-    if op in ("qdisc", "class", "replace"):
-        _check_options(op, arguments["kind"], arguments["options"])
+@planned
+class Adopt(OfInterface, Operation):
+    """In one machine's part of a plan, instead of a `link` to another machine. The NIC that was made with
+    `nic_mac`, or its frames with the 802.1Q `tag` (null: all), becomes the interface, with the address `mac`. Without
+    `ipv6` the node has none."""
+
+    op: ClassVar[str] = "adopt"
+    mac: str
+    nic_mac: str
+    tag: int | None
+    ipv6: bool
+
+    def commands(self) -> list[Words]:
+        """NIC is whatever the machine calls the one with that address."""
+        if self.tag is None:
+            given: Words = ["ip", "link", "set", "dev", "NIC", "down", "name", self.interface]
+        else:
+            given = ["ip", "link", "add", "link", "NIC", "name", self.interface, "type", "vlan", "id", self.tag]
+        set_: Words = ["ip", "link", "set", "dev", self.interface, "address", self.mac, "netns", self.node]
+        return [["ip", "link", "show", "permaddr", self.nic_mac], given, set_]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        to.adopt(self.node, self.interface, self.mac, self.nic_mac, self.tag, ipv6=self.ipv6)
 
 
-def _check_options(op: str, kind: str, given: dict[str, Any]) -> None:
-    try:
-        found = discipline(kind).classes if op == "class" else discipline(kind)
-    except ValueError as error:
-        raise OperationError(f"{op}: {error}") from None
-    if found is None:
-        raise OperationError(f"{kind} has no classes")
-    must, may = _options_of(found)
-    _check_arguments(f"{op} {kind}", given, must, may)
+@planned
+class Mtu(OfInterface, Operation):
+    """The largest packet."""
+
+    op: ClassVar[str] = "mtu"
+    mtu_bytes: int
+
+    def commands(self) -> list[Words]:
+        return self._set("mtu", self.mtu_bytes)
+
+    def apply(self, to: BuiltNetwork) -> None:
+        set_mtu(*self.found(to), self.mtu_bytes)
 
 
-def _options_of(kind: type[Discipline]) -> tuple[_Arguments, _Arguments]:
-    """Those that must be there, and those that need not."""
-    must: _Arguments = {}
-    may: _Arguments = {}
-    for field in dataclasses.fields(kind):
-        if field.compare:
-            (may if field.metadata.get("occasional") else must)[field.name] = _types(field.type)
-    return must, may
+@planned
+class Offload(OfInterface, Operation):
+    """`feature` is `tso`, `gso`, `gro`, `lro` or another that ethtool knows."""
+
+    op: ClassVar[str] = "offload"
+    feature: str
+    enabled: bool
+
+    def commands(self) -> list[Words]:
+        return [[*_in(self.node), "ethtool", "-K", self.interface, self.feature, "on" if self.enabled else "off"]]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        set_offload(to.namespaces[self.node].any_socket, self.interface, self.feature, self.enabled)
 
 
-def _check_arguments(
-    what: str, arguments: dict[str, Any], expected: _Arguments, further: _Arguments | None = None
-) -> None:
-    """``further`` may be left out."""
-    if further:
-        expected = expected | {name: types for name, types in further.items() if name in arguments}
-    if arguments.keys() != expected.keys():
-        missing = expected.keys() - arguments.keys()
-        unknown = arguments.keys() - expected.keys()
-        parts = [f"missing {', '.join(sorted(missing))}"] if missing else []
-        parts += [f"unknown {', '.join(sorted(unknown))}"] if unknown else []
-        raise OperationError(f"{what}: {'; '.join(parts)}")
-    for name, types in expected.items():
-        value = arguments[name]
-        kind = type(value)
-        if kind not in types and (kind is bool or not isinstance(value, types)):
-            raise OperationError(
-                f"{what}: {name} is {value!r}, expected {' or '.join(kind.__name__ for kind in types)}"
-            )
-        if kind is not str and isinstance(value, _NUMBER) and value < 0:
-            raise OperationError(f"{what}: {name} is {value}, expected no negative number")
+@planned
+class Gso(OfInterface, Operation):
+    """The most segments of a packet that is cut below the stack."""
+
+    op: ClassVar[str] = "gso"
+    gso_max_segs: int
+
+    def commands(self) -> list[Words]:
+        return self._set("gso_max_segs", self.gso_max_segs)
+
+    def apply(self, to: BuiltNetwork) -> None:
+        set_gso_max_segs(*self.found(to), self.gso_max_segs)
+
+
+@planned
+class QueueLength(OfInterface, Operation):
+    """The limit of a queue that has none of its own."""
+
+    op: ClassVar[str] = "txqueuelen"
+    packets: int
+
+    def commands(self) -> list[Words]:
+        return self._set("txqueuelen", self.packets)
+
+    def apply(self, to: BuiltNetwork) -> None:
+        set_queue_length(*self.found(to), self.packets)
+
+
+@planned
+class Address(OfInterface, Operation):
+    """`address` is one such as `10.1.1.1/24`. It has the network's broadcast address, as Mininet sets it."""
+
+    op: ClassVar[str] = "address"
+    address: str
+
+    def commands(self) -> list[Words]:
+        return [["ip", "-n", self.node, "address", "add", self.address, "broadcast", "+", "dev", self.interface]]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        add_address(*self.found(to), self.address)
+
+
+@planned
+class Up(OfInterface, Operation):
+    """Also `lo` comes up."""
+
+    op: ClassVar[str] = "up"
+
+    def commands(self) -> list[Words]:
+        return self._set("up")
+
+    def apply(self, to: BuiltNetwork) -> None:
+        set_up(*self.found(to))
+
+
+@planned
+class AddRoute(Operation):
+    """`destination` is `default` or a prefix. Initial windows are null where it sets none. `quick_ack` is 1 where ACKs
+    are sent at once."""
+
+    op: ClassVar[str] = "route"
+    METRICS: ClassVar[Mapping[str, int]] = {
+        "initial_window_packets": RTAX_INITCWND,
+        "initial_receive_window_packets": RTAX_INITRWND,
+        "quick_ack": RTAX_QUICKACK,
+    }
+    node: str
+    destination: str
+    via: str
+    interface: str
+    initial_window_packets: int | None = None
+    initial_receive_window_packets: int | None = None
+    quick_ack: int = field(default=0, metadata=OCCASIONAL)
+
+    @property
+    def metrics(self) -> dict[str, int]:
+        """Those that it sets, by name."""
+        return {name: value for name in self.METRICS if (value := getattr(self, name))}
+
+    def commands(self) -> list[Words]:
+        verb = "replace" if self.quick_ack else "add"  # Mininet has made a default route by then
+        words: Words = ["ip", "-n", self.node, "route", verb, self.destination, "via", self.via, "dev", self.interface]
+        words += [word for name, value in self.metrics.items() for word in (_METRIC_WORDS[name], value)]
+        return [words]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        namespace = to.namespaces[self.node]
+        values = {self.METRICS[name]: value for name, value in self.metrics.items()}
+        add_route(namespace.netlink, namespace.index(self.interface), self.destination, self.via, values)
+
+
+_METRIC_WORDS = dict(zip(AddRoute.METRICS, ("initcwnd", "initrwnd", "quickack"), strict=True))
+
+
+@planned
+class Neighbour(OfInterface, Operation):
+    """An entry that never expires, so that no ARP packet takes part in a run."""
+
+    op: ClassVar[str] = "neighbour"
+    address: str
+    mac: str
+
+    def commands(self) -> list[Words]:
+        entry: Words = [self.address, "lladdr", self.mac, "nud", "permanent", "dev", self.interface]
+        return [["ip", "-n", self.node, "neighbour", "add", *entry]]
+
+    def apply(self, to: BuiltNetwork) -> None:
+        add_neighbour(*self.found(to), self.address, self.mac)

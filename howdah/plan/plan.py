@@ -15,11 +15,13 @@ from dataclasses import field, replace
 from typing import Any
 
 from howdah.codec import OCCASIONAL, decoded, encoded, in_columns, in_rows, planned
+from howdah.plan.event import Event
 from howdah.plan.kept import ModelRecord, PerturbationRecord, SenderRecord
 from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.path import Path
+from howdah.plan.placed import Qdisc
 from howdah.plan.shares import KernelShare, MachineShare
-from howdah.plan.step import Event, Operation, PlacedQueue
+from howdah.plan.step import Operation
 from howdah.plan.traffic import Exchange, HttpRequests, PlannedStack, Programs
 from howdah.traffic import TRAFFIC, TrafficKind
 from howdah.trait import Traits, traits
@@ -325,9 +327,9 @@ class Plan:
     parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
-    def queues(self) -> list[PlacedQueue]:
+    def queues(self) -> list[Qdisc]:
         """That the operations make, in their order."""
-        return [queue for item in self.operations if (queue := item.queue) is not None]
+        return [item for item in self.operations if isinstance(item, Qdisc)]
 
     @property
     def end_us(self) -> int:

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from howdah.codec import encoded
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.plan.network import Network
-from howdah.plan.operation import operation
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Processor
 from howdah.plan.receiver import Receivers
-from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.search import SEARCHES
 from howdah.trait import Traits
@@ -55,20 +53,9 @@ def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Tr
     return found
 
 
-def install(processors: list[Processor]) -> list[Operation]:
+def install(processors: list[Processor]) -> list[Qdisc]:
     """The operations that give the hosts their processors."""
-    return [
-        operation(
-            "qdisc",
-            node=each.host,
-            interface=each.interface,
-            parent="ingress",
-            handle=PROCESSOR_HANDLE,
-            kind=HostProcessor.kind,
-            options=encoded(_discipline(each)),
-        )
-        for each in processors
-    ]
+    return [Qdisc(each.host, each.interface, "ingress", PROCESSOR_HANDLE, _discipline(each)) for each in processors]
 
 
 def _discipline(each: Processor) -> HostProcessor:

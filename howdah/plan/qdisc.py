@@ -11,15 +11,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from howdah.codec import encoded
 from howdah.linux.netlink.discipline.clsact import Clsact
 from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue
 from howdah.linux.netlink.discipline.htb import Htb, HtbClass
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.network import Interface, Network
-from howdah.plan.operation import operation
+from howdah.plan.placed import Class, Filter, Police, Qdisc
 from howdah.plan.policer import INGRESS_HANDLE, Policer
 from howdah.plan.step import Operation
 
@@ -43,10 +40,9 @@ def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, spaced: bool, vi
     return max(10 * frame_bytes, rate_bits_per_second * REAL_TIME_BURST_US // 8_000_000)
 
 
-def qdisc_arguments(interface: Interface, parent: str, handle: str, discipline: Discipline) -> dict[str, Any]:
-    """Of the operation that makes a discipline, and of the events that change it."""
-    place = {"node": interface.node, "interface": interface.name, "parent": parent, "handle": handle}
-    return {**place, "kind": discipline.kind, "options": encoded(discipline)}
+def queue_at(interface: Interface, parent: str, handle: str, discipline: Discipline) -> Qdisc:
+    """The operation that makes a discipline, and the change of one that is there."""
+    return Qdisc(interface.node, interface.name, parent, handle, discipline)
 
 
 def rate_limit(
@@ -59,11 +55,10 @@ def rate_limit(
 ) -> list[Operation]:
     """htb with one class and the leaf; what reads the mark for one that looks at it. ``overhead_bytes`` are a
     tunnel's."""
-    rate = class_arguments(interface, rate_bits_per_second, burst, frame_bytes)
     return [
-        operation("qdisc", **qdisc_arguments(interface, "root", ROOT_HANDLE, Htb(1, overhead_bytes))),
-        operation("class", **rate),
-        operation("qdisc", **qdisc_arguments(interface, CLASS_ID, LEAF_HANDLE, leaf)),
+        queue_at(interface, "root", ROOT_HANDLE, Htb(1, overhead_bytes)),
+        rate_class(interface, rate_bits_per_second, burst, frame_bytes),
+        queue_at(interface, CLASS_ID, LEAF_HANDLE, leaf),
         *mark_filter(interface, leaf),
     ]
 
@@ -72,27 +67,24 @@ def mark_filter(interface: Interface, leaf: HopQueue | Pfifo) -> list[Operation]
     """What reads the mark of packets, for a queue that looks at it."""
     if not isinstance(leaf, HopQueue) or (dscp := leaf.marked()) is None:
         return []
-    place = {"node": interface.node, "interface": interface.name}
-    return [hook(interface), operation("filter", **place, dscp=dscp, queue=MARKED_QUEUE)]
+    return [hook(interface), Filter(interface.node, interface.name, dscp, MARKED_QUEUE)]
 
 
-def hook(interface: Interface) -> Operation:
+def hook(interface: Interface) -> Qdisc:
     """Where filters of what leaves an interface hang."""
-    return operation("qdisc", **qdisc_arguments(interface, "ingress", INGRESS_HANDLE, Clsact()))
+    return queue_at(interface, "ingress", INGRESS_HANDLE, Clsact())
 
 
 def police(interface: Interface, policer: Policer, *, hooked: bool) -> list[Operation]:
     """A policer in front of the queues of an interface; ``hooked``: filters hang there already."""
-    rate, burst = policer.rate_bits_per_second, policer.burst_bytes
-    place = {"node": interface.node, "interface": interface.name}
-    policing = operation("police", **place, rate_bits_per_second=rate, burst_bytes=burst)
+    policing = Police(interface.node, interface.name, policer.rate_bits_per_second, policer.burst_bytes)
     return [policing] if hooked else [hook(interface), policing]
 
 
-def class_arguments(interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int) -> dict[str, Any]:
-    """Arguments of the class of a rate limit, for the operation that makes it and the events that change it."""
-    place = {"node": interface.node, "interface": interface.name, "parent": ROOT_HANDLE, "classid": CLASS_ID}
-    return {**place, "kind": Htb.kind, "options": encoded(HtbClass(rate_bits_per_second, burst, burst, frame_bytes))}
+def rate_class(interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int) -> Class:
+    """The class of a rate limit: the operation that makes it, and the change of one that is there."""
+    rate = HtbClass(rate_bits_per_second, burst, burst, frame_bytes)
+    return Class(interface.node, interface.name, ROOT_HANDLE, CLASS_ID, rate)
 
 
 def delay_interface(network: Network, host: str) -> Interface:

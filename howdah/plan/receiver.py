@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from howdah.errors import ProfileError
 from howdah.frame import IP_AND_TCP_BYTES, TIME_STAMP_BYTES
+from howdah.linux.netlink.discipline.howdah_receiver import EmulatedReceiver
 from howdah.plan.network import Network
-from howdah.plan.operation import operation
+from howdah.plan.operation import AddRoute, Sysctl
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.step import Operation
 from howdah.profile import Cell
@@ -102,25 +104,16 @@ def name_receivers(flows: list[Flow], receivers: Receivers) -> list[Flow]:
 
 def acknowledge_at_once(operations: list[Operation], receivers: Receivers) -> list[Operation]:
     """``operations`` with routes that ask for quick ACKs at the hosts that send one for every segment."""
+    quick = {host for host, receiver in receivers.of_host.items() if receiver.quick_ack}
     return [
-        operation("route", **item.arguments, quick_ack=1) if _is_quick(item, receivers) else item for item in operations
+        dataclasses.replace(item, quick_ack=1) if isinstance(item, AddRoute) and item.node in quick else item
+        for item in operations
     ]
 
 
-def _is_quick(item: Operation, receivers: Receivers) -> bool:
-    if item.op != "route":
-        return False
-    receiver = receivers.of_host.get(item.arguments["node"])
-    return receiver is not None and receiver.quick_ack
-
-
-def receiver_settings(receivers: Receivers) -> list[Operation]:
+def receiver_settings(receivers: Receivers) -> list[Sysctl]:
     """Sysctls of the receiving hosts; to be followed by those that the profile gives."""
-    return [
-        operation("sysctl", node=host, name="net.ipv4.tcp_sack", value="0")
-        for host, receiver in receivers.of_host.items()
-        if not receiver.sack
-    ]
+    return [Sysctl(host, "net.ipv4.tcp_sack", "0") for host, receiver in receivers.of_host.items() if not receiver.sack]
 
 
 def tune(plan: Plan, receivers: Receivers) -> Plan:
@@ -131,18 +124,18 @@ def tune(plan: Plan, receivers: Receivers) -> Plan:
     left = {host: receiver for host, receiver in receivers.of_host.items() if receiver.tuning}
     operations: list[Operation] = []
     for item in plan.operations:
-        host, name = item.arguments.get("node"), item.arguments.get("name")
-        if item.op == "sysctl" and name == "net.core.rmem_max":
-            item = operation("sysctl", node=host, name=name, value=_SOCKET_MAXIMUM_BYTES)
-        elif item.op == "sysctl" and name == "net.ipv4.tcp_rmem" and host in left:
+        if isinstance(item, Sysctl) and item.name == "net.core.rmem_max":
+            item = dataclasses.replace(item, value=_SOCKET_MAXIMUM_BYTES)
+        elif isinstance(item, Sysctl) and item.name == "net.ipv4.tcp_rmem" and item.node in left:
+            host = item.node
             receiver = left.pop(host)
             assert receiver.tuning is not None
             payload = plan.path.mtu_bytes - IP_AND_TCP_BYTES - (TIME_STAMP_BYTES if receiver.time_stamps else 0)
             memory = plan.path.mtu_bytes + _BESIDE_PACKET_BYTES
             value = _buffers(receiver.tuning, _kernel_of(host, plan), payload * 256 // memory)
-            item = operation("sysctl", node=host, name=name, value=value)
+            item = dataclasses.replace(item, value=value)
             if not receiver.time_stamps:
-                operations.append(operation("sysctl", node=host, name="net.ipv4.tcp_timestamps", value="0"))
+                operations.append(Sysctl(host, "net.ipv4.tcp_timestamps", "0"))
         operations.append(item)
     return dataclasses.replace(plan, operations=operations)
 
@@ -162,7 +155,7 @@ def _buffers(tuning: Tuning, kernel: str, share: int) -> str:
     return f"4096 {2 * tuning.initial_bytes} {-(-tuning.largest_bytes * 256 // share)}"
 
 
-def ack_filters(cell: Cell, network: Network, receivers: Receivers, shaping: list[Operation]) -> list[Operation]:
+def ack_filters(cell: Cell, network: Network, receivers: Receivers, shaping: list[Operation]) -> list[Qdisc]:
     """The qdisc that chooses among a host's ACKs. Raises ProfileError where ``shaping`` limits that host's rate."""
     operations = []
     for host, receiver in receivers.of_host.items():
@@ -170,18 +163,8 @@ def ack_filters(cell: Cell, network: Network, receivers: Receivers, shaping: lis
         if chosen is None:
             continue
         interface = network.access_link(host).at(host).name
-        if any(item.queue and (item.queue.node, item.queue.parent) == (host, "root") for item in shaping):
+        if any(isinstance(item, Qdisc) and (item.node, item.parent) == (host, "root") for item in shaping):
             what = f"{host} cannot be {receiver.name}: the rate of its interface is limited, because it also sends"
             raise ProfileError(what, where=cell.place("receiver"), hint="give background in reverse hosts of its own")
-        operations.append(
-            operation(
-                "qdisc",
-                node=host,
-                interface=interface,
-                parent="root",
-                handle=_HANDLE,
-                kind=RECEIVER_MODULE,
-                options=dataclasses.asdict(chosen),
-            )
-        )
+        operations.append(Qdisc(host, interface, "root", _HANDLE, EmulatedReceiver(**dataclasses.asdict(chosen))))
     return operations

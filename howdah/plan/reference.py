@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of queueing disciplines and of the path in docs/data-format.md, made from their classes; ``--check`` says
-whether they are current.
+"""The tables of operations, events, queueing disciplines and of the path in docs/data-format.md, made from their
+classes; ``--check`` says whether they are current.
 
 ``python -m howdah.plan.reference [--check] [docs]``
 """
@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Iterable
 
 from howdah.generated import between, docs_of, keep_current
 from howdah.linux.netlink.discipline import disciplines
 from howdah.linux.netlink.discipline.discipline import Discipline
+from howdah.plan.event import PlannedChange
 from howdah.plan.path import Path
+from howdah.plan.placed import Class, PlacedQueue
+from howdah.plan.step import Operation, PlanStep
 
 PAGE_NAME = "data-format.md"
 BEGIN = "<!-- Made by `make references` from howdah/linux/netlink/discipline: do not edit below. -->"
 END = "<!-- Made by `make references` from howdah/linux/netlink/discipline: end. -->"
+STEPS_BEGIN = "<!-- Made by `make references` from howdah/plan/operation.py and placed.py: do not edit below. -->"
+STEPS_END = "<!-- Made by `make references` from howdah/plan/operation.py and placed.py: end. -->"
+EVENTS_BEGIN = "<!-- Made by `make references` from howdah/plan/event.py and placed.py: do not edit below. -->"
+EVENTS_END = "<!-- Made by `make references` from howdah/plan/event.py and placed.py: end. -->"
 PATH_BEGIN = "<!-- Made by `make references` from howdah/plan/path.py: do not edit below. -->"
 PATH_END = "<!-- Made by `make references` from howdah/plan/path.py: end. -->"
 
@@ -41,6 +49,18 @@ def _options(kind: type[Discipline]) -> str:
     )
 
 
+def steps_table(steps: Iterable[type[PlanStep]]) -> str:
+    """A row for each, with its arguments and the text of its class."""
+    return "\n".join(["| op | arguments | meaning |", "|---|---|---|", *map(_step, steps)])
+
+
+def _step(kind: type[PlanStep]) -> str:
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # all are dataclasses
+    if issubclass(kind, (PlacedQueue, Class)):
+        names[-1:] = ["kind", "options"]
+    return f"| `{kind.op}` | {', '.join(f'`{name}`' for name in names)} | {' '.join((kind.__doc__ or '').split())} |"
+
+
 def path_table() -> str:
     """A row for each property of the path that says what it is."""
     rows = (f"| `path.{each.name}` | {each.metadata['text']} |" for each in dataclasses.fields(Path) if each.metadata)
@@ -49,6 +69,9 @@ def path_table() -> str:
 
 def page(text: str) -> str:
     """The page with the tables as they are now. Raises HowdahError where the page has no place for one."""
+    events = [kind for kind in PlannedChange.known.values() if not issubclass(kind, Operation)]
+    text = between(text, STEPS_BEGIN, STEPS_END, steps_table(Operation.known.values()), PAGE_NAME)
+    text = between(text, EVENTS_BEGIN, EVENTS_END, steps_table(events), PAGE_NAME)
     text = between(text, PATH_BEGIN, PATH_END, path_table(), PAGE_NAME)
     return between(text, BEGIN, END, table(), PAGE_NAME)
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from howdah.plan.operation import VethLink
+from howdah.plan.placed import Class
 from howdah.plan.plan import Plan
 
 
@@ -21,17 +23,15 @@ class LinkHop:
 
 def changing_rates(plan: Plan) -> list[tuple[str, str]]:
     """Node and interface of each rate limit whose rate changes while flows run."""
-    changes = (event.arguments for event in plan.timeline if event.op == "class")
-    return list(dict.fromkeys((each["node"], each["interface"]) for each in changes))
+    return list(dict.fromkeys(event.change.at for event in plan.timeline if isinstance(event.change, Class)))
 
 
 def way(plan: Plan, start: str, end: str) -> list[LinkHop]:
     """Links of the shortest way from host to host, by the plan's ``link`` operations; empty without a way."""
     hops: dict[str, list[LinkHop]] = {}
     for operation in plan.operations:
-        if operation.op == "link":
-            link = operation.arguments
-            a, b = (link["a_node"], link["a_interface"]), (link["b_node"], link["b_interface"])
+        if isinstance(operation, VethLink):
+            a, b = operation.ends
             hops.setdefault(a[0], []).append(LinkHop(*a, *b))
             hops.setdefault(b[0], []).append(LinkHop(*b, *a))
     routers = {host.name for host in plan.hosts if host.role == "router"}

@@ -9,21 +9,22 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.delays import delay_lines, install_lines, line_changes
+from howdah.plan.event import Event
 from howdah.plan.flow import Delays
 from howdah.plan.link import follow_trace, link_events
 from howdah.plan.middlebox import install
 from howdah.plan.network import Interface, Network
-from howdah.plan.operation import event
 from howdah.plan.path import Hop, Path
+from howdah.plan.placed import Filter
 from howdah.plan.qdisc import (
     burst_bytes,
-    class_arguments,
     police,
+    rate_class,
     rate_limit,
 )
 from howdah.plan.queue import leaf, reverse_leaf
 from howdah.plan.schedule import Schedule
-from howdah.plan.step import Event, Operation
+from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.profile.link import LinkTrace
 
@@ -108,7 +109,7 @@ def shape(
     queues = [leaf(cell, path.buffer_bytes, rate)]
     operations = _limit(ends[0], rate, burst(rate), frame, queues[0], links[0], tunnel)
     if path.policer is not None:
-        operations += police(ends[0], path.policer, hooked=any(item.op == "filter" for item in operations))
+        operations += police(ends[0], path.policer, hooked=any(isinstance(item, Filter) for item in operations))
     for number, hop in enumerate(path.hops):
         own = leaf(cell, hop.buffer_bytes, hop.rate_bits_per_second, number)
         queues.append(own)
@@ -130,7 +131,7 @@ def shape(
             interface = network.access_link(sender).at(sender)
             operations += rate_limit(interface, rate, burst(rate), frame, Pfifo(limit), tunnel)
     changes = [
-        event(at_us, "class", **class_arguments(end, changed, burst(changed), frame))
+        Event(at_us, rate_class(end, changed, burst(changed), frame))
         for end, steps in zip(ends, (varying.other.rate, varying.other.reverse_rate), strict=True)
         for at_us, changed in steps
     ]

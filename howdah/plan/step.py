@@ -1,57 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that build a network, and events that change it. Standard library only."""
+"""What steps that build a network, and those that change it, have in common. Standard library only.
+
+Each is a class (operation.py, placed.py, event.py): its fields are the step's arguments in plan.json, and its text is
+what docs/data-format.md says of it. It has the commands that do the same, for people, and what the agent does.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from howdah.codec import planned
+from howdah.codec import decoded_fields, encoded_fields, planned
+from howdah.linux.netlink.discipline.discipline import Words
+
+if TYPE_CHECKING:
+    from howdah.linux.namespace import Namespace
+
+
+class KernelSettings(Protocol):
+    """Writes what is of a whole kernel."""
+
+    def write(self, path: Path, value: str) -> None: ...
+    def parameter(self, module: str, name: str, value: str) -> None: ...
+
+
+class BuiltNetwork(Protocol):
+    """The network as far as it is built: its nodes by name, and the settings of the kernel."""
+
+    @property
+    def namespaces(self) -> dict[str, Namespace]: ...
+    @property
+    def settings(self) -> KernelSettings: ...
+    def adopt(self, node: str, interface: str, mac: str, nic_mac: str, tag: int | None, *, ipv6: bool) -> None:
+        """Give a NIC of the machine to a node."""
+
+
+class ReadAsWritten:
+    """What says itself how it is written. What checks somebody else's plan knows its form."""
+
+    has_time: ClassVar[bool] = False
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Any:
+        """Raises TypeError or ValueError for another step than there is."""
+        raise NotImplementedError
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        from pydantic_core import core_schema as schema  # not in guests
+
+        form: dict[str, Any] = {"at_us": schema.int_schema()} if cls.has_time else {}
+        form |= {"op": schema.str_schema(), "arguments": schema.dict_schema(schema.str_schema())}
+        told = {name: schema.typed_dict_field(kind, required=True) for name, kind in form.items()}
+        return schema.no_info_after_validator_function(cls.of_json, schema.typed_dict_schema(told))
+
+
+class PlanStep:
+    """``op`` is its name in plan.json."""
+
+    op: ClassVar[str]
+
+    def arguments(self) -> dict[str, Any]:
+        """As plan.json has them."""
+        return encoded_fields(self)
+
+    @classmethod
+    def of_arguments(cls, arguments: Mapping[str, Any]) -> Any:
+        """Raises TypeError for others than the step has, ValueError for a queue of an unknown kind."""
+        return decoded_fields(cls, arguments)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"op": self.op, "arguments": self.arguments()}
 
 
 @planned
-class PlacedQueue:
-    """A queueing discipline, and where it is."""
+class Operation(PlanStep, ReadAsWritten):
+    """One step that builds the network. ``known`` has the class of each by its name."""
 
-    node: str
-    interface: str
-    parent: str
-    handle: str
-    kind: str
-    options: dict[str, Any]
+    known: ClassVar[dict[str, type[PlanStep]]] = {}
 
-    @property
-    def at(self) -> tuple[str, str]:
-        """Node and interface."""
-        return self.node, self.interface
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "op" in vars(cls):
+            Operation.known[cls.op] = cls
 
-    @property
-    def place(self) -> tuple[str, str, str]:
-        """Node, interface and handle."""
-        return self.node, self.interface, self.handle
+    def commands(self) -> list[Words]:
+        """Words of ``ip``, ``tc``, ``ethtool`` or ``sysctl``."""
+        raise NotImplementedError
 
+    def lines(self) -> list[str]:
+        """The same, quoted for a shell."""
+        return list(map(quoted, self.commands()))
 
-class _Placing:
-    op: str
-    arguments: dict[str, Any]
+    def apply(self, to: BuiltNetwork) -> None:
+        """Raises OSError where the kernel refuses it."""
+        raise NotImplementedError
 
-    @property
-    def queue(self) -> PlacedQueue | None:
-        """Of a ``qdisc`` or a ``replace``."""
-        return PlacedQueue(**self.arguments) if self.op in ("qdisc", "replace") else None
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Operation:
+        found: Operation = read_step(value, Operation.known)
+        return found
 
 
-@planned
-class Operation(_Placing):
-    """One step that builds the network; ``op`` names the kind, ``arguments`` are JSON values. See operation.py."""
+def read_step(value: Mapping[str, Any], known: Mapping[str, type[PlanStep]]) -> Any:
+    """The one that plan.json has. Raises TypeError or ValueError."""
+    kind = known.get(value["op"])
+    if kind is None:
+        raise ValueError(f"there is no operation {value['op']!r}; known: {', '.join(sorted(known))}")
+    return kind.of_arguments(value["arguments"])
 
-    op: str
-    arguments: dict[str, Any]
 
+def quoted(words: Words) -> str:
+    """A command as one line for a shell."""
+    import shlex  # not in guests, which show nothing
 
-@planned
-class Event(_Placing):
-    """Something that happens at a given time: ``start_flow``, ``stop_flow``; ``qdisc``, ``class``: a change of path."""
-
-    at_us: int
-    op: str
-    arguments: dict[str, Any]
+    return " ".join(word if word == ">" else shlex.quote(word) for word in map(str, words))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.plan.memory import Sizes
 from howdah.plan.network import Network
-from howdah.plan.operation import operation
+from howdah.plan.operation import ModuleParameter, Sysctl
 from howdah.plan.step import Operation
 from howdah.profile import Cell
 from howdah.profile.end import FIXED
@@ -28,17 +28,16 @@ def kernel_settings(cell: Cell, size: Sizes, connections: int) -> list[Operation
         "net.ipv4.tcp_mem": " ".join(str(pages) for pages in size.tcp_mem_pages),
         **({"net.ipv4.tcp_max_orphans": str(2 * connections)} if connections > _FEW_CONNECTIONS else {}),
     }
-    operations = [operation("sysctl", node=None, name=name, value=value) for name, value in settings.items()]
+    operations: list[Operation] = [Sysctl(None, name, value) for name, value in settings.items()]
     for algorithm in cell.algorithms.values():
         if algorithm.builtin and algorithm.module is not None:
             operations += [
-                operation("module_parameter", module=algorithm.module, name=name, value=value)
-                for name, value in algorithm.parameters.items()
+                ModuleParameter(algorithm.module, name, value) for name, value in algorithm.parameters.items()
             ]
     return operations
 
 
-def host_settings(cell: Cell, network: Network, size: Sizes, connections: int) -> list[Operation]:
+def host_settings(cell: Cell, network: Network, size: Sizes, connections: int) -> list[Sysctl]:
     """Settings of each host's stack; the profile's own come last."""
     host = cell.scenario.host
     settings = {
@@ -51,11 +50,11 @@ def host_settings(cell: Cell, network: Network, size: Sizes, connections: int) -
     operations = []
     for node, role in network.roles.items():
         if role != "router":
-            operations += [operation("sysctl", node=node, name=name, value=value) for name, value in settings.items()]
+            operations += [Sysctl(node, name, value) for name, value in settings.items()]
     for name, value in host.sysctls.items():
         namespaced = name.startswith(("net.ipv4.", "net.ipv6.")) and not name.startswith(_GLOBAL_SYSCTLS)
         nodes: list[str | None] = list(network.roles) if namespaced else [None]
-        operations += [operation("sysctl", node=node, name=name, value=value) for node in nodes]
+        operations += [Sysctl(node, name, value) for node in nodes]
     return operations
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from pathlib import Path as FilePath
 
-from howdah.plan.command import command_lines, event_line
+from howdah.plan.event import Event
 from howdah.plan.host_queue import host_queues, queue_words
 from howdah.plan.jitter import Jitter
 from howdah.plan.kept import ModelRecord, SenderRecord
 from howdah.plan.middlebox import middlebox_words
 from howdah.plan.path import LinkFacts, Losses, Path
+from howdah.plan.placed import Class, Qdisc
 from howdah.plan.plan import Plan, Processor
 from howdah.plan.policer import Policer
-from howdah.plan.step import Event
 from howdah.profile.module import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 from howdah.registered import registered
@@ -348,12 +348,12 @@ def _interval(us: int | None) -> str:
 def _operations(plan: Plan) -> Iterator[str]:
     width = len(str(len(plan.operations)))
     for number, item in enumerate(plan.operations, start=1):
-        for index, line in enumerate(command_lines(item)):
+        for index, line in enumerate(item.lines()):
             yield f"{number if index == 0 else '':>{width}}  {line}"
 
 
 def _timeline(plan: Plan, *, every_change: bool) -> Iterator[str]:
-    for is_change, group in groupby(plan.timeline, key=lambda item: item.op in ("qdisc", "class")):
+    for is_change, group in groupby(plan.timeline, key=lambda item: isinstance(item.change, (Qdisc, Class))):
         events = list(group)
         hidden = len(events) - 2 * _CHANGES_SHOWN
         if not is_change or every_change or hidden <= 1:
@@ -366,11 +366,11 @@ def _timeline(plan: Plan, *, every_change: bool) -> Iterator[str]:
 
 def _changed(events: list[Event]) -> str:
     """``delay``, or more where classes (rates) change as well."""
-    return "the path" if any(item.op == "class" for item in events) else "delay"
+    return "the path" if any(isinstance(item.change, Class) for item in events) else "delay"
 
 
 def _event(item: Event) -> str:
-    return f"{_seconds(item.at_us):>12}  {event_line(item)}"
+    return f"{_seconds(item.at_us):>12}  {item.change.line()}"
 
 
 def _seconds(us: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from howdah.errors import ProfileError
 from howdah.plan.network import Interface, Network, bare
-from howdah.plan.operation import operation
+from howdah.plan.operation import Address, AddRoute, Gso, Mtu, Neighbour, Node, Offload, Up, VethLink
 from howdah.plan.step import Operation
 from howdah.profile import Cell
 
@@ -19,33 +19,25 @@ OFFLOADS_OFF = ("tso", "gso", "gro", "lro")
 def wire(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[Operation]:
     """Everything up to the qdiscs, in Mininet's order of nodes and links."""
     path = cell.scenario.path
-    operations = [operation("node", name=node, router=role == "router") for node, role in network.roles.items()]
+    operations: list[Operation] = [Node(node, role == "router") for node, role in network.roles.items()]
     operations += [_veth_pair(link.a, link.b) for link in network.links]
     for interface in _interfaces(network):
-        place = {"node": interface.node, "interface": interface.name}
-        operations.append(operation("mtu", **place, mtu_bytes=path.mtu))
-        operations += [operation("offload", **place, feature=name, enabled=False) for name in OFFLOADS_OFF]
+        place = (interface.node, interface.name)
+        operations.append(Mtu(*place, path.mtu))
+        operations += [Offload(*place, name, enabled=False) for name in OFFLOADS_OFF]
         if path.gso_max_segs is not None and network.roles[interface.node] != "router":
-            operations.append(operation("gso", **place, gso_max_segs=path.gso_max_segs))
-        operations += [operation("address", **place, address=address) for address in interface.addresses]
-    operations += [operation("up", node=node, interface="lo") for node in network.roles]
-    operations += [operation("up", node=item.node, interface=item.name) for item in _interfaces(network)]
+            operations.append(Gso(*place, path.gso_max_segs))
+        operations += [Address(*place, address) for address in interface.addresses]
+    operations += [Up(node, "lo") for node in network.roles]
+    operations += [Up(item.node, item.name) for item in _interfaces(network)]
     operations += _routes(network)
     operations += _initial_windows(network, cell, pairs)
     operations += _neighbours(network)
     return operations
 
 
-def _veth_pair(a: Interface, b: Interface) -> Operation:
-    return operation(
-        "link",
-        a_node=a.node,
-        a_interface=a.name,
-        a_mac=a.mac,
-        b_node=b.node,
-        b_interface=b.name,
-        b_mac=b.mac,
-    )
+def _veth_pair(a: Interface, b: Interface) -> VethLink:
+    return VethLink(a.node, a.name, a.mac, b.node, b.name, b.mac)
 
 
 def _interfaces(network: Network) -> Iterator[Interface]:
@@ -54,22 +46,11 @@ def _interfaces(network: Network) -> Iterator[Interface]:
         yield link.b
 
 
-def _routes(network: Network) -> list[Operation]:
-    return [
-        operation(
-            "route",
-            node=route.node,
-            destination=route.destination,
-            via=route.via,
-            interface=route.interface,
-            initial_window_packets=None,
-            initial_receive_window_packets=None,
-        )
-        for route in network.routes
-    ]
+def _routes(network: Network) -> list[AddRoute]:
+    return [AddRoute(route.node, route.destination, route.via, route.interface) for route in network.routes]
 
 
-def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[Operation]:
+def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[AddRoute]:
     """Initial windows are attributes of a route to the peer: initcwnd at the sender, initrwnd at the receiver."""
     asked: dict[tuple[str, str, str], int | None] = {}
     for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.every_flow, pairs, strict=True)):
@@ -90,8 +71,7 @@ def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]])
             continue
         link = network.access_link(node)
         operations.append(
-            operation(
-                "route",
+            AddRoute(
                 node=node,
                 destination=f"{bare(network.access_link(peer).at(peer).address)}/32",
                 via=bare(link.facing(node).address),
@@ -103,15 +83,12 @@ def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]])
     return operations
 
 
-def _neighbours(network: Network) -> list[Operation]:
+def _neighbours(network: Network) -> list[Neighbour]:
     """Both ends of every link know each other, so that no ARP packet or timer takes part in a run."""
     operations = []
     for link in network.links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
             # A host only ever sends to its router's first address, the gateway; routers send to both of a host's.
             addresses = far.addresses if network.roles[near.node] == "router" else [far.address]
-            operations += [
-                operation("neighbour", node=near.node, interface=near.name, address=bare(address), mac=far.mac)
-                for address in addresses
-            ]
+            operations += [Neighbour(near.node, near.name, bare(address), far.mac) for address in addresses]
     return operations

@@ -51,18 +51,18 @@ def opportunities(plan: Plan, *, reverse: bool = False) -> LinkOpportunities | N
     facts = plan.path.reverse_link if reverse else plan.path.link
     if facts is None:
         return None
-    links = (queue for queue in plan.queues if queue.kind == TraceLink.kind)
-    link = next((queue for queue in links if (queue.at == plan.calibration.bottleneck[:2]) != reverse), None)
+    bottleneck = plan.calibration.bottleneck[:2]
+    links = ((queue.node, queue.discipline) for queue in plan.queues if (queue.at == bottleneck) != reverse)
+    node, link = next(((node, link) for node, link in links if isinstance(link, TraceLink)), ("", None))
     if link is None:
         raise ValueError("the plan has no operation that makes the link of its path")
-    options = TraceLink(**link.options)
     return LinkOpportunities(
-        node=link.node,
-        once_ns=_once_ns(options.gaps),
-        round_ns=options.round_us * 1000,
-        size_bytes=options.opportunity_bytes,
-        overhead_bytes_less=options.overhead_bytes_less,
-        rate_bits_per_second=options.rate_bits_per_second,
+        node=node,
+        once_ns=_once_ns(link.gaps),
+        round_ns=link.round_us * 1000,
+        size_bytes=link.opportunity_bytes,
+        overhead_bytes_less=link.overhead_bytes_less,
+        rate_bits_per_second=link.rate_bits_per_second,
         end_ns=plan.duration_us * 1000,
     )
 

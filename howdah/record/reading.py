@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from howdah.codec import mistyped
 from howdah.errors import RecordError
 from howdah.foreign import read_foreign
 from howdah.plan.named import check_names
+from howdah.plan.placed import Class, PlacedQueue
 from howdah.plan.plan import Plan, of_today
 from howdah.record.directory import read_json
 from howdah.record.metrics import Metrics
@@ -75,6 +77,7 @@ def read_plan_file(path: Path) -> Plan:
         adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
         adapter(_OpenPlan).validate_python(today)
+        _check_steps(plan)
         _check_ends(plan)
         check_names(plan)
     except ValidationError as error:
@@ -84,6 +87,15 @@ def read_plan_file(path: Path) -> Plan:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise RecordError(f"the plan cannot be read: {error}", where=str(path), hint=HINT) from None
     return plan
+
+
+def _check_steps(plan: Plan) -> None:
+    """Types of what operations and events have."""
+    for step in [*plan.operations, *(event.change for event in plan.timeline)]:
+        options = [step.discipline] if isinstance(step, PlacedQueue) else [step.rate] if isinstance(step, Class) else []
+        for part in [step, *options]:
+            for name in mistyped(part):
+                raise ValueError(f"{name} of a step {step.op} is of another type")
 
 
 def _check_ends(plan: Plan) -> None:

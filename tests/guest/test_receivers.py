@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.plan.operation import operation
 from howdah.receiver import RECEIVERS
 from tests.guest.guest_run import failures, plan_of, run
 from tests.guest.receiver_capture import (
@@ -26,6 +25,7 @@ from tests.guest.receiver_capture import (
     waits,
 )
 from tests.guest.shared_run import shared_run
+from tests.steps import operation
 
 pytestmark = pytest.mark.guest
 

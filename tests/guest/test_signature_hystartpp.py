@@ -11,10 +11,10 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from howdah.record import table as store
 from tests.guest.guest_run import plan_of
 from tests.guest.signature import SIGNATURE, SlowStart, carried_out, slow_start
+from tests.steps import with_changed_options
 
 pytestmark = pytest.mark.guest
 
@@ -82,14 +82,10 @@ def one_round_later(plan: Plan) -> Plan:
     changes = [event for event in plan.timeline if event.op == "qdisc"]
     others = [event for event in plan.timeline if event.op != "qdisc"]
     changed = [
-        Event(at_us, "qdisc", _with_delay(changes[0], RTT_US // 2 + added))
+        dataclasses.replace(with_changed_options(changes[0], delay_us=RTT_US // 2 + added), at_us=at_us)
         for at_us, added in ((0, 0), (ONE_ROUND_US[0], ADDED_US), (ONE_ROUND_US[1], 0))
     ]
     return dataclasses.replace(plan, timeline=sorted(others + changed, key=lambda event: event.at_us))
-
-
-def _with_delay(change: Event, delay_us: int) -> dict[str, object]:
-    return {**change.arguments, "options": {**change.arguments["options"], "delay_us": delay_us}}
 
 
 def false_alarm(engine: UmlEngine, algorithm: str) -> SlowStart:

@@ -3,35 +3,39 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
+from tests.steps import operation
 
 Wanted = Callable[[Operation], bool]
 Break = Callable[[Plan], Plan]
 
 
 def altered(plan: Plan, wanted: Wanted, change: Callable[[dict[str, Any]], Any]) -> Plan:
-    """The plan with the arguments of some operations changed in place; there must be such operations."""
-    operations = copy.deepcopy(plan.operations)
-    found = [operation for operation in operations if wanted(operation)]
-    assert found, "the plan has no such operation"
-    for operation in found:
-        change(operation.arguments)
-    return dataclasses.replace(plan, operations=operations)
+    """The plan with other arguments of some operations; there must be such operations."""
+    found = [wanted(each) for each in plan.operations]
+    assert any(found), "the plan has no such operation"
+    pairs = zip(plan.operations, found, strict=True)
+    return dataclasses.replace(plan, operations=[_changed(each, change) if is_it else each for each, is_it in pairs])
+
+
+def _changed(of: Operation, change: Callable[[dict[str, Any]], Any]) -> Operation:
+    arguments = of.arguments()
+    change(arguments)
+    return operation(of.op, **arguments)
 
 
 def with_operations(plan: Plan, *more: tuple[str, dict[str, Any]]) -> Plan:
     """The plan with operations that follow all others."""
-    return dataclasses.replace(plan, operations=[*plan.operations, *(Operation(op, values) for op, values in more)])
+    return dataclasses.replace(plan, operations=[*plan.operations, *(operation(op, **values) for op, values in more)])
 
 
 def named(op: str, **arguments: Any) -> Wanted:
-    return lambda operation: operation.op == op and all(operation.arguments.get(k) == v for k, v in arguments.items())
+    return lambda step: step.op == op and all(step.arguments().get(k) == v for k, v in arguments.items())
 
 
 def bottleneck(plan: Plan, op: str, **more: Any) -> Wanted:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from howdah.plan.event import Event
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from tests.liars.breaking import Break
 from tests.liars.doctor import add, doctored, edit_account
 from tests.liars.liar import check
 from tests.liars.path_breaks import without_changes
 from tests.liars.paths import path_liar
+from tests.steps import with_changed_options
 
 _LINE = "right:right-eth1"
 
@@ -21,11 +22,11 @@ def _other(**options: Any) -> Break:
     """Other options of the hop while it is active."""
 
     def changed(event: Event) -> Event:
-        given = event.arguments.get("options", {})
-        if event.arguments.get("kind") != "howdah_hop" or not given["active"]:
+        given = event.change.arguments().get("options", {})
+        if event.change.arguments().get("kind") != "howdah_hop" or not given["active"]:
             return event
         kept = {name: value for name, value in options.items() if name in given}
-        return dataclasses.replace(event, arguments={**event.arguments, "options": {**given, **kept}})
+        return with_changed_options(event, **kept)
 
     return lambda plan: dataclasses.replace(plan, timeline=[changed(event) for event in plan.timeline])
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from howdah.plan.event import Event
 from howdah.plan.host_queue import HOST_HANDLE
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from tests.liars.breaking import Break, values
 from tests.liars.doctor import add, doctored, edit_account
 from tests.liars.liar import check
 from tests.liars.paths import path_liar
+from tests.steps import changed
 
 NAME = "host queue s1:s1-eth0"
 
@@ -21,12 +22,12 @@ def _exchanged(**changes: Any) -> Break:
     """Other arguments of the queue that a sender gets when flows begin."""
 
     def broken(plan: Plan) -> Plan:
-        def changed(event: Event) -> Event:
-            if event.arguments.get("handle") != HOST_HANDLE:
+        def exchanged(event: Event) -> Event:
+            if event.change.arguments().get("handle") != HOST_HANDLE:
                 return event
-            return dataclasses.replace(event, arguments={**event.arguments, **changes})
+            return changed(event, **changes)
 
-        return dataclasses.replace(plan, timeline=list(map(changed, plan.timeline)))
+        return dataclasses.replace(plan, timeline=list(map(exchanged, plan.timeline)))
 
     return broken
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from howdah.linux.netlink.discipline.gaps import packed, unpacked
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
+from howdah.plan.event import Event
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.liars.breaking import Break, altered, named, options
@@ -53,7 +53,7 @@ def _without_one(gaps: array[int]) -> array[int]:
 
 def _later(plan: Plan) -> Plan:
     def later(event: Event) -> Event:
-        begins = event.op == "link" and event.arguments["follows"]
+        begins = event.op == "link" and event.change.arguments()["follows"]
         return dataclasses.replace(event, at_us=30_000) if begins else event
 
     moved = sorted(map(later, plan.timeline), key=lambda event: event.at_us)

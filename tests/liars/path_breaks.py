@@ -6,9 +6,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from howdah.plan.event import Event, StartFlow, StopFlow
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from tests.liars.breaking import Break, altered, bottleneck, named, netem, values, with_operations
+from tests.steps import with_changed_options
 from tests.unit.plan_factory import collecting
 
 
@@ -40,7 +41,7 @@ def queue(kind: str, **settings: int | bool) -> Break:
 def another_flow(plan: Plan) -> Plan:
     flow = plan.flows[0]
     other = dataclasses.replace(flow, id=2, name="other", source_port=40011, destination_port=5011)
-    more = [Event(0, "start_flow", {"flow": 2}), Event(plan.duration_us, "stop_flow", {"flow": 2})]
+    more = [Event(0, StartFlow(2)), Event(plan.duration_us, StopFlow(2))]
     timeline = sorted([*plan.timeline, *more], key=lambda event: event.at_us)
     return dataclasses.replace(plan, flows=[flow, other], timeline=timeline)
 
@@ -84,10 +85,10 @@ def without_changes(plan: Plan) -> Plan:
 
 def shorter_tick(plan: Plan) -> Plan:
     def shorter(event: Event) -> Event:
-        options = event.arguments.get("options", {})
+        options = event.change.arguments().get("options", {})
         if not options.get("tick_us"):
             return event
-        return dataclasses.replace(event, arguments={**event.arguments, "options": {**options, "tick_us": 4000}})
+        return with_changed_options(event, tick_us=4000)
 
     return dataclasses.replace(plan, timeline=[shorter(event) for event in plan.timeline])
 

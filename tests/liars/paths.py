@@ -262,7 +262,9 @@ PATHS = [
         lambda plan: dataclasses.replace(
             plan,
             operations=[
-                item for item in plan.operations if item.op not in ("offload", "gso") or item.arguments["node"] != "s1"
+                item
+                for item in plan.operations
+                if item.op not in ("offload", "gso") or item.arguments()["node"] != "s1"
             ],
         ),
     ),

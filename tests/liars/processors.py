@@ -25,7 +25,7 @@ def _carried_out(name: str, lie: str, caught: Catch, broken: Break) -> RunLiar:
 
 
 def _without(plan: Plan) -> Plan:
-    left = [item for item in plan.operations if item.arguments.get("kind") != HostProcessor.kind]
+    left = [item for item in plan.operations if item.arguments().get("kind") != HostProcessor.kind]
     assert len(left) < len(plan.operations)
     return dataclasses.replace(plan, operations=left, processors=[])
 

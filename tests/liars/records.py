@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from howdah.plan.operation import AddRoute
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from tests.liars.doctor import (
@@ -340,8 +341,8 @@ RECORDS = [
         plan=lambda plan: dataclasses.replace(
             plan,
             operations=[
-                dataclasses.replace(item, arguments={**item.arguments, "initial_window_packets": 30})
-                if item.op == "route" and item.arguments["node"] == "s1"
+                dataclasses.replace(item, initial_window_packets=30)
+                if isinstance(item, AddRoute) and item.node == "s1"
                 else item
                 for item in plan.operations
             ],

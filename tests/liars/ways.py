@@ -14,6 +14,7 @@ from tests.liars.doctor import doctored, edit
 from tests.liars.liar import check
 from tests.liars.path_breaks import late_changes, without_changes
 from tests.liars.paths import REVERSE, path_liar
+from tests.steps import with_changed_options
 
 
 def _lines(changes: dict[str, Any], *, whole: bool = False) -> Break:
@@ -21,11 +22,7 @@ def _lines(changes: dict[str, Any], *, whole: bool = False) -> Break:
 
     def broken(plan: Plan) -> Plan:
         timeline = [
-            dataclasses.replace(
-                event, arguments={**event.arguments, "options": {**event.arguments["options"], **changes}}
-            )
-            if event.op == "qdisc" and (whole or event.at_us == 0)
-            else event
+            with_changed_options(event, **changes) if event.op == "qdisc" and (whole or event.at_us == 0) else event
             for event in plan.timeline
         ]
         plan = dataclasses.replace(plan, timeline=timeline)

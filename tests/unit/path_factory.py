@@ -7,6 +7,9 @@ import dataclasses
 from typing import Any
 
 from howdah.ingest.source import IngestReport, SourceReport
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.operation import VethLink
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
 from howdah.record.schema import TABLES
@@ -27,25 +30,11 @@ ACKS = 500
 
 def path_plan(**changes: Any) -> Plan:
     """One flow over s1 - left - right - r1, with netem on the routers' far interfaces."""
-    operations = [
-        Operation(
-            "link",
-            {
-                "a_node": a,
-                "a_interface": b,
-                "a_mac": "02:00:00:00:00:01",
-                "b_node": c,
-                "b_interface": d,
-                "b_mac": "02:00:00:00:00:02",
-            },
-        )
-        for a, b, c, d in _LINKS
+    operations: list[Operation] = [
+        VethLink(a, b, "02:00:00:00:00:01", c, d, "02:00:00:00:00:02") for a, b, c, d in _LINKS
     ]
     for node, interface in (("right", "right-eth1"), ("left", "left-eth0")):
-        netem = {"node": node, "interface": interface, "parent": "root", "handle": "1:", "kind": "netem"}
-        operations.append(
-            Operation("qdisc", {**netem, "options": {"delay_us": 20000, "limit_packets": 10000, "loss_ratio": 0.0}})
-        )
+        operations.append(Qdisc(node, interface, "root", "1:", Netem(delay_us=20000, limit_packets=10000)))
     return dataclasses.replace(make_plan(), operations=operations, **changes)
 
 

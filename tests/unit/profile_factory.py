@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
-from howdah.plan.step import Operation
 from howdah.profile import load
 
 BASE = """\
@@ -37,10 +37,10 @@ def make_one(directory: Path, extra: str = "", overrides: list[str] | None = Non
     return plan
 
 
-def operations(plan: Plan, op: str, **arguments: object) -> list[Operation]:
+def operations(plan: Plan, op: str, **arguments: object) -> list[Any]:
     """Operations of a kind whose arguments have these values."""
     return [
         item
         for item in plan.operations
-        if item.op == op and all(item.arguments[name] == value for name, value in arguments.items())
+        if item.op == op and all(getattr(item, name) == value for name, value in arguments.items())
     ]

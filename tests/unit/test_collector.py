@@ -14,7 +14,9 @@ from collectors.pcap import PcapCollector
 from collectors.ss import SsCollector
 from collectors.tracepoint import drain_interval_ns, event_filter, parse_statistics
 from howdah.linux.netlink.diag import Endpoint
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.linux.output import Output
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
 from tests.unit.plan_factory import make_plan
@@ -81,8 +83,7 @@ def test_the_trace_is_drained_before_half_of_it_is_full(plan: Plan) -> None:
 
 def test_the_bottleneck_and_every_netem_are_watched_once(plan: Plan) -> None:
     def netem(interface: str) -> Operation:
-        place = {"node": "right", "interface": interface, "parent": "root", "handle": "1:"}
-        return Operation("qdisc", {**place, "kind": "netem", "options": {}})
+        return Qdisc("right", interface, "root", "1:", Netem(delay_us=1, limit_packets=1))
 
     operations = [netem("right-eth1"), netem("right-eth2"), netem("right-eth1")]
     assert watched_qdiscs(dataclasses.replace(plan, operations=operations)) == {

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from howdah.plan.event import Event, StartFlow
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from howdah.work.cost import FLOW_S, expected_core_s
 from tests.unit.plan_factory import collecting, make_plan
 
@@ -23,7 +23,7 @@ def _profiled(plan: Plan) -> Plan:
 
 
 def _changing(plan: Plan) -> Plan:
-    return dataclasses.replace(plan, timeline=plan.timeline + [Event(0, "qdisc", {})] * 1000)
+    return dataclasses.replace(plan, timeline=plan.timeline + [Event(0, StartFlow(1))] * 1000)
 
 
 def _often_read(plan: Plan) -> Plan:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import struct
@@ -16,10 +17,12 @@ from howdah.agent.provenance import known
 from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.judge.accounting import Snapshots
 from howdah.judge.active_queue import active_queue_checks
+from howdah.linux.netlink.discipline.discipline import Discipline
 from howdah.linux.netlink.discipline.dualpi2 import Dualpi2
+from howdah.linux.netlink.discipline.pie import Pie
 from howdah.linux.netlink.message import attribute, parse_attributes, u32
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
-from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from tests.unit.profile_factory import make_one, operations
 
@@ -29,7 +32,7 @@ NEWEST = "kernel=debian-newest"
 def made(tmp_path: Path, more: str = "") -> tuple[Plan, Dualpi2]:
     plan = make_one(tmp_path, overrides=[f"path.queue={{kind: dualpi2{more}}}", NEWEST])
     (leaf,) = operations(plan, "qdisc", interface="left-eth0", handle="10:")
-    return plan, Dualpi2(**leaf.arguments["options"])
+    return plan, Dualpi2(**leaf.arguments()["options"])
 
 
 def test_the_kernel_is_told_one_step_and_tells_gains_that_are_one_less(tmp_path: Path) -> None:
@@ -57,16 +60,20 @@ def test_a_tc_that_does_not_know_a_kind_is_read_all_the_same() -> None:
     assert json.loads(known(text)) == [{"kind": "dualpi2", "handle": "10:", "options": {}, "dev": "left-eth0"}]
 
 
+def _unmade(kind: type[Discipline]) -> Any:
+    return kind(**{each.name: 0 for each in dataclasses.fields(kind)})
+
+
 def test_a_kernel_without_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_self: Any, **_arguments: Any) -> None:
         raise OSError(errno.ENOENT, "No such file or directory (Specified qdisc kind is unknown)")
 
-    monkeypatch.setattr(NetlinkWiring, "_qdisc", refuse)
-    place = {"node": "left", "interface": "left-eth0", "parent": "1:1", "handle": "10:", "options": {}}
+    monkeypatch.setattr(Qdisc, "apply", refuse)
+    place = ("left", "left-eth0", "1:1", "10:")
     with pytest.raises(AgentError, match=r"unknown\): Linux has it since 6\.17; a profile has it with kernel: debian"):
-        NetlinkWiring().apply([Operation("qdisc", {**place, "kind": "dualpi2"})])
+        NetlinkWiring().apply([Qdisc(*place, _unmade(Dualpi2))])
     with pytest.raises(AgentError, match=r"unknown\)$"):
-        NetlinkWiring().apply([Operation("qdisc", {**place, "kind": "pie"})])
+        NetlinkWiring().apply([Qdisc(*place, _unmade(Pie))])
 
 
 def _state(plan: Plan, **changes: int) -> Snapshots:

@@ -19,7 +19,6 @@ from howdah.linux.netlink.qdisc import TCMSG, qdisc_request
 from howdah.measure.cause import CONGESTION_SIGNAL, INITIAL_SSTHRESH, exit_cause
 from howdah.measure.exit import Exit
 from howdah.measure.sampled import Samples
-from howdah.plan.command import event_line
 from howdah.plan.host_queue import PlannedQueue, host_queues
 from howdah.plan.text import render
 from tests.unit.profile_factory import make_one, operations
@@ -31,10 +30,10 @@ def test_fq_takes_its_place_at_the_epoch_and_gives_it_back_before_the_path_is_me
     back = [item for item in plan.timeline if item.op == "replace" and item.at_us > 0]
     assert plan.timeline[:2] == taken
     assert plan.timeline[-2:] == back
-    assert event_line(taken[0]) == (
+    assert taken[0].change.line() == (
         "tc -n s1 qdisc replace dev s1-eth0 parent 1:1 handle 20: fq limit 10000 flow_limit 50"
     )
-    assert event_line(back[1]) == "tc -n s2 qdisc replace dev s2-eth0 parent 1:1 handle 10: pfifo limit 10000"
+    assert back[1].change.line() == "tc -n s2 qdisc replace dev s2-eth0 parent 1:1 handle 10: pfifo limit 10000"
     assert plan.duration_us < back[0].at_us < plan.calibration.after_us
     assert [each.queue for each in host_queues(plan)] == [Fq(10_000, 50)] * 2
     assert "fq, limit 10000, flow_limit 50 packets, while flows run" in render(plan)
@@ -42,7 +41,7 @@ def test_fq_takes_its_place_at_the_epoch_and_gives_it_back_before_the_path_is_me
 
 def test_pfifo_fast_has_the_length_of_its_interface(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=["sender.queue={kind: pfifo_fast, limit: 30}", "calibrate=false"])
-    assert [item.arguments["packets"] for item in operations(plan, "txqueuelen", node="s1")] == [30]
+    assert [item.arguments()["packets"] for item in operations(plan, "txqueuelen", node="s1")] == [30]
     assert [item.at_us for item in plan.timeline if item.op == "replace"] == [0]
     assert "ip -n s1 link set dev s1-eth0 txqueuelen 30" in render(plan)
 

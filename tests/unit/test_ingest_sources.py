@@ -19,7 +19,8 @@ from howdah.ingest.run import ingest, read_report
 from howdah.ingest.tcp_info import KNOWN_BYTES
 from howdah.ingest.tcp_info import locate as locate_tcp_info
 from howdah.ingest.tracepoint import unwrap
-from howdah.plan.step import Operation
+from howdah.plan import step
+from howdah.plan.operation import VethLink
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.unit.recorded_run import EPOCH_NS, make_recorded_run, recorded_plan
@@ -311,10 +312,10 @@ def test_handles_are_written_as_tc_writes_them(number: int, text: str) -> None:
 
 
 def test_queues_keep_their_names_without_the_interface_collector(tmp_path: Path) -> None:
-    def link(a: str, a_interface: str, b: str, b_interface: str) -> Operation:
-        return Operation("link", {"a_node": a, "a_interface": a_interface, "b_node": b, "b_interface": b_interface})
+    def link(a: str, a_interface: str, b: str, b_interface: str) -> VethLink:
+        return VethLink(a, a_interface, "", b, b_interface, "")
 
-    links = [link("s", "s0", "r", "r0"), link("r", "r1", "d", "d0")]
+    links: list[step.Operation] = [link("s", "s0", "r", "r0"), link("r", "r1", "d", "d0")]
     run = make_recorded_run(tmp_path, dataclasses.replace(recorded_plan(), operations=links))
     ingest(run)
     with_interfaces = store.read(run, "qdisc")

@@ -11,9 +11,10 @@ import pytest
 
 from howdah.judge.accounting import Snapshots, accounting_checks
 from howdah.judge.check import VIRTUAL
+from howdah.linux.netlink.discipline.htb import Htb, HtbClass
+from howdah.plan.placed import Class, Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
-from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from tests.unit import path_factory
 from tests.unit.path_factory import ACKS, DROPPED, SENT
@@ -185,16 +186,9 @@ def test_a_loss_that_changes_is_judged_by_its_schedule(steps: dict[str, Any], le
 
 def test_only_delay_lines_of_the_plan_are_judged_as_such() -> None:
     plan = path_factory.path_plan()
-    bottleneck = {
-        "node": "left",
-        "interface": "left-eth1",
-        "parent": "root",
-        "handle": "1:",
-        "kind": "htb",
-        "options": {},
-    }
-    late = Operation("class", {**bottleneck, "kind": "netem"})
-    plan = dataclasses.replace(plan, operations=[late, Operation("qdisc", bottleneck), *plan.operations])
+    late = Class("left", "left-eth1", "1:", "1:1", HtbClass(20_000_000, 1514, 1514, 1514))
+    bottleneck = Qdisc("left", "left-eth1", "root", "1:", Htb(1))
+    plan = dataclasses.replace(plan, operations=[late, bottleneck, *plan.operations])
     extra = queue("right", interface="right-eth1", handle="7:", parent="1:", kind="netem", drops=9)
     found = judged(extra, plan)
     assert [name for name in found if name.startswith("netem")] == [

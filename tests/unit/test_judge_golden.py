@@ -21,7 +21,6 @@ from howdah.judge.run import judge
 from howdah.judge.settings import settings_checks
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Host, Plan, RealTime
-from howdah.plan.step import Operation
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check
 from howdah.trait import traits
@@ -173,7 +172,16 @@ def test_checks_of_the_settings() -> None:
     wrong = settings_plan(
         ("sysctl", {"node": "s1", "name": "a", "value": "2"}),
         ("mtu", {"node": "s1", "interface": "s1-eth0", "mtu_bytes": 9000}),
-        ("route", {"node": "s1", "destination": "default", "initial_window_packets": 20}),
+        (
+            "route",
+            {
+                "node": "s1",
+                "destination": "default",
+                "via": "10.0.0.1",
+                "interface": "s1-eth0",
+                "initial_window_packets": 20,
+            },
+        ),
     )
     lines += listed("other values", settings_checks(wrong, agent_of(settings_agent(qdiscs={"right": {"qdiscs": []}}))))
     compare("checks/settings.txt", lines)
@@ -231,14 +239,6 @@ def test_checks_of_a_recorded_run(tmp_path: Path) -> None:
     compare("checks/recorded.txt", lines)
 
 
-def _delayed(operation: Operation) -> Operation:
-    """With all options of a delay line, which a run on several kernels asks for."""
-    none = {"jitter_us": 0, "distribution": None, "rate_bits_per_second": None, "reorder_ratio": 0.0}
-    if operation.op != "qdisc":
-        return operation
-    return Operation("qdisc", {**operation.arguments, "options": none | operation.arguments["options"]})
-
-
 def _whole_run(parent: Path, **changes: Any) -> tuple[RunDirectory, Plan]:
     """The recording as one of path_factory's path, with every file that an engine may leave."""
     base = plan_of_recording()
@@ -247,7 +247,7 @@ def _whole_run(parent: Path, **changes: Any) -> tuple[RunDirectory, Plan]:
     plan = dataclasses.replace(
         base,
         hosts=[*(dataclasses.replace(each, name=host[each.name]) for each in base.hosts), Host("right", "router")],
-        operations=[_delayed(each) for each in network.operations],
+        operations=network.operations,
         flows=[dataclasses.replace(base.flows[0], sender="s1", receiver="r1")],
         calibration=dataclasses.replace(base.calibration, bottleneck_node="left"),
         **changes,

@@ -22,9 +22,9 @@ from howdah.judge.limits import (
 )
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS
 from howdah.measure.trace import FlowTrace
+from howdah.plan.operation import Sysctl
 from howdah.plan.path import Middlebox
 from howdah.plan.plan import Plan
-from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
 from tests.unit.test_measure_limit import RECOVERY, readings
@@ -34,10 +34,11 @@ from tests.unit.traffic_factory import make_stack
 LARGE = 268_435_456  # what every plan has where a profile says nothing
 
 
-def with_sysctl(name: str, value: object, node: str | None = None, op: str = "sysctl", **path: Any) -> Plan:
+def with_sysctl(name: str, value: object, node: str | None = None, **path: Any) -> Plan:
     plan = make_plan()
-    operation = Operation(op, {"node": node, "name": name, "value": value})
-    return dataclasses.replace(plan, operations=[operation], path=dataclasses.replace(plan.path, **path))
+    return dataclasses.replace(
+        plan, operations=[Sysctl(node, name, str(value))], path=dataclasses.replace(plan.path, **path)
+    )
 
 
 DEEP = {"rate_bits_per_second": 8_000_000_000, "buffer_bytes": 100_000_000}  # with 40 ms: 40 and 100 MB, twice
@@ -62,7 +63,6 @@ def test_a_buffer_that_cannot_hold_the_path_is_the_profiles(
         assert is_set_by_profile(plan, host, sysctl, flow) is (asked and counts)
     other = SEND_BUFFER if sysctl == RECEIVE_BUFFER else RECEIVE_BUFFER
     assert not is_set_by_profile(with_sysctl(other, "1 1 1"), host, sysctl, flow)
-    assert not is_set_by_profile(with_sysctl(sysctl, "1 1 1", op="qdisc"), host, sysctl, flow)
     assert is_set_by_profile(with_sysctl(sysctl, 1), host, sysctl, flow), "a single number"
     first = with_sysctl(sysctl, f"1 1 {LARGE}").operations
     plan = with_sysctl(sysctl, "1 1 1")
@@ -95,7 +95,6 @@ def test_other_settings_bound_a_buffer_too(sysctl: str, name: str) -> None:
         (with_sysctl("net.ipv4.tcp_sack", "0", "s2"), "linux", True),
         (with_sysctl("net.ipv4.tcp_sack", "1"), "linux", True),
         (with_sysctl("net.ipv4.tcp_dsack", "0"), "linux", True),
-        (with_sysctl("net.ipv4.tcp_sack", "0", op="other"), "linux", True),
     ],
 )
 def test_both_ends_must_have_sack(plan: Plan, behaviour: str, sack: bool) -> None:

@@ -10,8 +10,8 @@ import pytest
 from howdah.judge.check import VIRTUAL
 from howdah.judge.limits import limit_checks, sending_checks
 from howdah.measure.sampled import Samples
+from howdah.plan.operation import Sysctl
 from howdah.plan.plan import Plan
-from howdah.plan.step import Operation
 from howdah.plan.traffic import HttpRequests
 from howdah.record.verdict import Check
 from tests.unit.plan_factory import make_plan
@@ -65,7 +65,7 @@ def test_what_stalls_in_a_recovery_is_seen_where_the_kernel_counts_nothing() -> 
 
 def with_sysctl(name: str, value: str, node: str | None = None) -> Plan:
     plan = make_plan()
-    operation = Operation("sysctl", {"node": node, "name": name, "value": value})
+    operation = Sysctl(node, name, value)
     return dataclasses.replace(plan, operations=[*plan.operations, operation])
 
 

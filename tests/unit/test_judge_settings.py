@@ -8,25 +8,35 @@ from typing import Any
 
 import pytest
 
-from howdah.agent.wiring.netlink import ROUTE_METRICS as NUMBERS
 from howdah.judge.settings import settings_checks
 from howdah.plan.kernel import Part
-from howdah.plan.operation import ROUTE_METRICS
+from howdah.plan.operation import AddRoute
 from howdah.plan.plan import Plan
-from howdah.plan.step import Operation
 from howdah.record.verdict import Check
 from howdah.trait import traits
+from tests.steps import operation
 from tests.unit import path_factory
 from tests.unit.told_by_agent import agent_of
 
 TSO_OFF = {"offloads": {"tso": False}}
 PLACE = {"node": "left", "interface": "left-eth1"}
-HTB = {**PLACE, "parent": "1:", "classid": "1:1", "kind": "htb", "options": {"rate_bits_per_second": 20_000_000}}
+RED: dict[str, Any] = dict.fromkeys(("packet_bytes", "burst_packets", "probability", "rate_bits_per_second"), 0)
+RED |= {"limit_bytes": 5, "least_bytes": 1, "most_bytes": 2, "adaptive": False, "ecn": False, "ewma_log": 0}
+RED |= {"probability_log": 0, "idle_log": 0, "idle_shifts": []}
+HTB: dict[str, Any] = {
+    **PLACE,
+    "parent": "1:",
+    "classid": "1:1",
+    "kind": "htb",
+    "options": dict.fromkeys(("burst_bytes", "cburst_bytes", "quantum_bytes"), 1514),
+}
 
 
 def plan(*more: tuple[str, dict[str, Any]], engine: str = "uml", **changes: Any) -> Plan:
     found = path_factory.path_plan(engine=engine, traits=traits(engine), **changes)
-    return dataclasses.replace(found, operations=[*found.operations, *(Operation(*each) for each in more)])
+    return dataclasses.replace(
+        found, operations=[*found.operations, *(operation(op, **arguments) for op, arguments in more)]
+    )
 
 
 def agent(**changes: Any) -> dict[str, Any]:
@@ -96,16 +106,9 @@ def test_a_nic_between_two_machines_has_a_queue_of_the_engines() -> None:
 def test_a_wire_takes_the_place_of_a_delay_line_between_kernels(
     handle: str, kind: str, several: bool, ok: bool
 ) -> None:
-    none = {"jitter_us": 0, "distribution": None, "rate_bits_per_second": None, "reorder_ratio": 0.0}
     asked = plan()
     asked = dataclasses.replace(
         asked,
-        operations=[
-            Operation(each.op, {**each.arguments, "options": {**none, **each.arguments["options"]}})
-            if each.op == "qdisc"
-            else each
-            for each in asked.operations
-        ],
         parts=[Part(name="receivers", kernel=asked.kernel, hosts=["r1"])] if several else [],
     )
     told = agent()
@@ -135,10 +138,6 @@ def test_parameters_of_every_source_are_compared() -> None:
     assert wrong(told, other)["module parameters"] == "tcp_x.a is Y, the plan says 0; tcp_x.c is 1,2, the plan says 1,3"
 
 
-def test_plan_and_agent_know_the_same_metrics_of_routes() -> None:
-    assert set(ROUTE_METRICS) == set(NUMBERS)
-
-
 def test_what_a_kernel_was_booted_with_is_compared() -> None:
     asked = plan(kernel_parameters={"tcp_x.a": "1", "ipv6.disable": "1"})
     given = {"tcp_x.a": "Y", "ipv6.disable": "1", "random.trust_cpu": "off"}
@@ -153,7 +152,7 @@ def test_what_a_kernel_was_booted_with_is_compared() -> None:
     assert wrong(parts, asked)["boot parameters"] == "the kernel of far was not given tcp_x.a, the plan says 1"
 
 
-ROUTE = {"node": "s1", "destination": "default"}
+ROUTE = {"node": "s1", "destination": "default", "via": "10.0.0.1", "interface": "s1-eth0"}
 NAMES = {
     "sysctls": "sysctls",
     "interfaces": "links",
@@ -229,7 +228,6 @@ def test_a_sysctl_of_all_is_asked_of_every_kernel_and_of_no_node() -> None:
         ("offload", {"feature": "tso", "enabled": False}, TSO_OFF, None),
         ("offload", {"feature": "tso", "enabled": False}, {"offloads": {}}, None),
         ("mtu", {"mtu_bytes": 9000}, {}, None),
-        ("other", {"mtu_bytes": 9000}, {"mtu_bytes": 1500}, None),
     ],
 )
 def test_an_interface_is_as_planned(
@@ -273,7 +271,7 @@ FIFO = {**PLACE, "parent": "1:1", "handle": "10:", "kind": "bfifo", "options": {
             "the queue 10: of left:left-eth1 has limit 6 packets, the plan says 5",
         ),
         (
-            {**FIFO, "kind": "red", "options": {"limit_bytes": 5, "least_bytes": 1, "most_bytes": 2}},
+            {**FIFO, "kind": "red", "options": RED},
             {"kind": "red", "options": {"limit": 6, "min": 1, "max": 2}},
             "the queue 10: of left:left-eth1 has limit 6 bytes, the plan says 5",
         ),
@@ -310,7 +308,7 @@ def test_a_queue_that_nobody_planned_is_named(dev: str, handle: str, kind: str, 
     [(20_000_000, True), (20_000_008, True), (20_000_009, False), (19_999_992, True), (19_999_991, False)],
 )
 def test_a_class_has_its_rate_to_a_byte_a_second(rate: int, ok: bool) -> None:
-    asked = plan(("class", {**HTB, "options": {"rate_bits_per_second": rate}}))
+    asked = plan(("class", {**HTB, "options": {**HTB["options"], "rate_bits_per_second": rate}}))
     words = f"the class 1:1 of left:left-eth1 has 20000000 bit/s, the plan says {rate}"
     assert wrong(agent(), asked) == ({} if ok else {"queues": words})
     others = [{"handle": "1:2", "rate": 1}, {"handle": "1:1"}, {"handle": "1:1", "rate": 2_500_000}]
@@ -345,7 +343,7 @@ def test_a_class_has_its_rate_to_a_byte_a_second(rate: int, ok: bool) -> None:
     ],
 )
 def test_a_route_has_the_windows_of_the_plan(planned: dict[str, int], found: dict[str, int], words: str | None) -> None:
-    none = dict.fromkeys(ROUTE_METRICS)
+    none = dict.fromkeys(AddRoute.METRICS)
     told = agent(routes={"s1": [{"destination": "default", **none, **found}, {"destination": "10.0.0.0/8", **none}]})
     assert wrong(told, plan(("route", {**ROUTE, **none, **planned}))) == ({} if words is None else {"routes": words})
 

@@ -37,9 +37,9 @@ LOSSES = ["path.loss=2 %", "path.loss_burst=5"]
 def lines(plan: Plan) -> dict[str, dict[str, Any]]:
     """Options of the delay lines, by node."""
     return {
-        item.arguments["node"]: item.arguments["options"]
+        item.arguments()["node"]: item.arguments()["options"]
         for item in plan.operations
-        if item.op == "qdisc" and item.arguments["kind"] == "netem"
+        if item.op == "qdisc" and item.arguments()["kind"] == "netem"
     }
 
 
@@ -99,9 +99,9 @@ def test_bursts_stay_through_an_outage_and_follow_the_loss(tmp_path: Path) -> No
     schedule = "path.schedule=[{at: 1 s, outage: 100 ms}, {at: 2 s, loss: 1 %}]"
     plan = make_one(tmp_path, overrides=[*LOSSES, schedule])
     changes = [
-        (item.at_us, item.arguments["options"])
+        (item.at_us, item.change.arguments()["options"])
         for item in plan.timeline
-        if item.op == "qdisc" and item.arguments["node"] == "right"
+        if item.op == "qdisc" and item.change.arguments()["node"] == "right"
     ]
     told = [(at_us, options["loss_ratio"], "burst_ends_ratio" in options) for at_us, options in changes]
     assert told[:3] == [(1_000_000, 1.0, False), (1_100_000, 0.02, True), (2_000_000, 0.01, True)]

@@ -16,8 +16,8 @@ from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.engine.machines import slice as machines_slice
 from howdah.engine.machines.placement import Placement, place, runs_kernel
 from howdah.errors import HowdahError
-from howdah.plan.operation import operation
 from howdah.plan.plan import Plan
+from tests.steps import operation
 from tests.unit.profile_factory import make_one
 
 TWO_FLOWS = "flows: [{start: 0 s}, {start: 1 s}]\n"
@@ -88,8 +88,8 @@ def test_both_ends_of_a_link_have_its_wire_and_its_tag(tmp_path: Path) -> None:
     plan, machines = make(tmp_path, TWO_FLOWS), three()
     placement = place(plan, machines)
     for item in plan.operations:
-        if item.op == "link" and item.arguments["a_node"] != item.arguments["b_node"]:
-            ends = [(item.arguments[f"{end}_node"], item.arguments[f"{end}_interface"]) for end in "ab"]
+        if item.op == "link" and item.arguments()["a_node"] != item.arguments()["b_node"]:
+            ends = [(item.arguments()[f"{end}_node"], item.arguments()[f"{end}_interface"]) for end in "ab"]
             if placement.machines[ends[0][0]] == placement.machines[ends[1][0]]:
                 assert not any(end in placement.attachments for end in ends)
                 continue
@@ -148,7 +148,7 @@ def test_each_host_of_the_plan_is_made_once_and_its_settings_are_beside_it(tmp_p
     made = [node["name"] for part in parts.values() for node in of_op(part, "node")]
     assert sorted(made) == ["left", "r1", "r2", "right", "s1", "s2"]
     for op in ("address", "route", "neighbour", "mtu", "offload", "up"):
-        whole = [item.arguments for item in plan.operations if item.op == op]
+        whole = [item.arguments() for item in plan.operations if item.op == op]
         divided = [arguments for part in parts.values() for arguments in of_op(part, op)]
         assert sorted(map(str, divided)) == sorted(map(str, whole)), op
     for part in parts.values():
@@ -162,7 +162,9 @@ def test_links_between_machines_are_adopted_with_the_plans_addresses(tmp_path: P
     plan = make(tmp_path)
     parts = cut(plan, place(plan, three()))
     (own,) = of_op(parts["src"], "adopt")
-    link = next(item.arguments for item in plan.operations if item.op == "link" and item.arguments["a_node"] == "s1")
+    link = next(
+        item.arguments() for item in plan.operations if item.op == "link" and item.arguments()["a_node"] == "s1"
+    )
     assert (own["node"], own["interface"], own["mac"]) == ("s1", link["a_interface"], link["a_mac"])
     assert own["nic_mac"] == "52:54:00:00:00:03" and own["tag"] is None and own["ipv6"] is False
     assert [item["a_node"] for item in of_op(parts["middle"], "link")] == ["left"], "the bottleneck stays a veth pair"
@@ -219,7 +221,7 @@ def test_a_plan_for_one_machine_is_what_it_was(tmp_path: Path) -> None:
     plan = make_one(tmp_path, engine="uml")
     assert "machine_kernels" not in plan.to_json()
     assert all(item.op != "adopt" for item in plan.operations)
-    assert hasattr(NetlinkWiring, "_adopt")
+    assert hasattr(NetlinkWiring, "adopt")
     apart = dataclasses.replace(plan.calibration, before_us=0).after_us
     assert make(tmp_path).calibration.after_us == apart + 4_000_000
 

@@ -13,8 +13,8 @@ from howdah.errors import ProfileError
 from howdah.judge.loss import _without_hop, hidden_by, loss_readings
 from howdah.linux.netlink.discipline.howdah_hop import COUNTERS, MiddleHop
 from howdah.measure.sampled import Samples
+from howdah.plan.event import Event
 from howdah.plan.plan import Plan
-from howdah.plan.step import Event
 from howdah.plan.text import render
 from howdah.profile.middlebox import MOST_LOST
 from tests.unit.profile_factory import make_one, make_plans
@@ -24,27 +24,28 @@ def hops(plan: Plan) -> dict[str, list[Event]]:
     """Changes of each hop, by the router that has it."""
     found: dict[str, list[Event]] = {}
     for event in plan.timeline:
-        if event.arguments.get("kind") == MiddleHop.kind:
-            found.setdefault(event.arguments["node"], []).append(event)
+        if event.change.arguments().get("kind") == MiddleHop.kind:
+            found.setdefault(event.change.arguments()["node"], []).append(event)
     return found
 
 
 def test_it_is_on_while_flows_run_alone(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=["path.middlebox={mtu: 1400, lose: [3, 7-9]}"])
     (installed,) = {
-        item.arguments["options"]["active"]
+        item.arguments()["options"]["active"]
         for item in plan.operations
-        if item.op == "qdisc" and item.arguments["kind"] == MiddleHop.kind
+        if item.op == "qdisc" and item.arguments()["kind"] == MiddleHop.kind
     }
     assert installed is False
     changes = hops(plan)
     assert {
-        node: [(each.at_us, each.arguments["options"]["active"]) for each in of] for node, of in changes.items()
+        node: [(each.at_us, each.change.arguments()["options"]["active"]) for each in of]
+        for node, of in changes.items()
     } == {
         "left": [(0, True), (plan.duration_us, False)],
         "right": [(0, True), (plan.duration_us, False)],
     }
-    ahead, back = (changes[node][0].arguments["options"] for node in ("right", "left"))
+    ahead, back = (changes[node][0].change.arguments()["options"] for node in ("right", "left"))
     assert (ahead["mtu_bytes"], ahead["lost"]) == (1400, [3, 7, 8, 9])
     assert (back["mtu_bytes"], back["lost"]) == (1400, [])
     assert MiddleHop.kind in (plan.required_modules or [])
@@ -64,7 +65,7 @@ def test_without_it_a_plan_has_nothing_of_it(tmp_path: Path) -> None:
 def test_repetitions_draw_anew_and_algorithms_the_same(tmp_path: Path) -> None:
     plans = make_plans(tmp_path, "algorithm: [cubic, reno]\n", ["path.middlebox={corrupt: 1 %}", "repetitions=2"])
     seeds = {
-        (plan.flows[0].algorithm, plan.repetition): hops(plan)["right"][0].arguments["options"]["seed"]
+        (plan.flows[0].algorithm, plan.repetition): hops(plan)["right"][0].change.arguments()["options"]["seed"]
         for plan in plans
     }
     assert len(seeds) == 4

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from howdah.linux.netlink import diag, qdisc
 from howdah.linux.netlink.address import address_request
-from howdah.linux.netlink.discipline import class_made, made
+from howdah.linux.netlink.discipline import made
 from howdah.linux.netlink.discipline.bfifo import Bfifo
+from howdah.linux.netlink.discipline.htb import HtbClass
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.linux.netlink.link import mac_bytes, parse_link, veth_request
 from howdah.linux.netlink.message import Message, attribute, build, parse_attributes, parse_error, split
@@ -185,7 +186,7 @@ def options_of(request: bytes) -> bytes:
 
 def test_an_htb_class_has_burst_in_ticks_of_64_ns() -> None:
     options = {"rate_bits_per_second": 400_000_000, "burst_bytes": 1514, "cburst_bytes": 3028, "quantum_bytes": 1514}
-    parameters = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", class_made("htb", options))))[1]
+    parameters = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", HtbClass(**options))))[1]
     rate, ceiling = struct.unpack_from("=BBHhHI", parameters), struct.unpack_from("=BBHhHI", parameters, 12)
     burst, ceiling_burst, quantum, _level, _priority = struct.unpack_from("=IIIII", parameters, 24)
     assert rate[5] == ceiling[5] == 50_000_000
@@ -200,7 +201,7 @@ def test_a_rate_beyond_32_bits_has_its_own_attribute() -> None:
         "cburst_bytes": 9014,
         "quantum_bytes": 9014,
     }
-    found = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", class_made("htb", options))))
+    found = parse_attributes(options_of(qdisc.class_request(2, "1:", "1:1", "htb", HtbClass(**options))))
     assert struct.unpack_from("=BBHhHI", found[1])[5] == 0xFFFFFFFF
     assert struct.unpack("=Q", found[6]) == struct.unpack("=Q", found[7]) == (12_500_000_000,)
 

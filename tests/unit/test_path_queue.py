@@ -12,7 +12,6 @@ from howdah.errors import ProfileError
 from howdah.linux.netlink import qdisc
 from howdah.linux.netlink.discipline import made, queues
 from howdah.linux.netlink.discipline.red_numbers import RedNumbers, red_numbers
-from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
@@ -26,7 +25,7 @@ def leaf(plan: Plan, interface: str = "left-eth0") -> Any:
 
 
 def text(plan: Plan) -> str:
-    return command_lines(leaf(plan))[0].split("handle 10: ")[1]
+    return str(leaf(plan).lines()[0]).split("handle 10: ")[1]
 
 
 def error(directory: Path, extra: str, overrides: list[str] | None = None) -> ProfileError:
@@ -80,7 +79,7 @@ def error(directory: Path, extra: str, overrides: list[str] | None = None) -> Pr
 def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expected: str) -> None:
     plan = make_one(tmp_path, overrides=overrides)
     assert text(plan) == expected
-    item = leaf(plan).arguments
+    item = leaf(plan).arguments()
     assert qdisc.qdisc_request(2, item["parent"], item["handle"], made(item["kind"], item["options"]))
 
 
@@ -96,7 +95,7 @@ def test_a_buffer_that_cannot_be_filled_is_not_measured_and_trains_are_short(tmp
 
 def test_ecn_is_asked_for_by_the_hosts_as_well(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=["path.queue=codel", "path.ecn=true"])
-    assert {item.arguments["node"] for item in operations(plan, "sysctl", name="net.ipv4.tcp_ecn")} == {"s1", "r1"}
+    assert {item.arguments()["node"] for item in operations(plan, "sysctl", name="net.ipv4.tcp_ecn")} == {"s1", "r1"}
     assert not operations(make_one(tmp_path), "sysctl", name="net.ipv4.tcp_ecn")
     assert "a fifo marks nothing" in error(tmp_path, "", ["path.ecn=true"]).what
 
@@ -161,7 +160,7 @@ def test_a_kernel_that_is_too_old_for_a_queue_is_refused(tmp_path: Path, overrid
 def test_each_hop_has_parameters_of_its_own(tmp_path: Path) -> None:
     hop = "path.hops=[{rate: 30 Mbit/s, place: before, queue: {kind: codel, target: 7 ms}}]"
     plan = make_one(tmp_path, overrides=["path.queue={kind: codel, target: 3 ms}", hop])
-    options = [item.arguments["options"] for item in operations(plan, "qdisc", kind="codel")]
+    options = [item.arguments()["options"] for item in operations(plan, "qdisc", kind="codel")]
     assert sorted(each["target_us"] for each in options) == [3000, 7000]
 
 
@@ -199,7 +198,7 @@ def test_chokes_mean_is_of_packets_and_has_room_for_more_of_them() -> None:
 
 def test_choke_counts_whole_packets_and_no_more_than_the_kernel(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=["path.queue={kind: choke, least: 10000 B}", "path.buffer=91000 B"])
-    options = leaf(plan).arguments["options"]
+    options = leaf(plan).arguments()["options"]
     assert [options[f"{name}_packets"] for name in ("limit", "least", "most")] == [61, 6, 15]
     few = error(tmp_path, "", ["path.queue=choke", "path.buffer=4 packets"])
     assert "CHOKe needs a frame <= least < most <= buffer, not 1, 0, 1, 4 packets" in few.what
@@ -213,7 +212,7 @@ MARKED = ["path.buffer=60 packets", "path.queue={kind: gred, least: 50 packets, 
 def test_gred_has_thresholds_for_marked_packets_and_reads_the_mark(tmp_path: Path) -> None:
     more = ["path.queue.marked_least=10 packets", "path.queue.marked_most=20 packets"]
     plan = make_one(tmp_path, overrides=[*MARKED, *more])
-    lines = command_lines(leaf(plan))
+    lines = leaf(plan).lines()
     assert [line.split("handle 10: ")[1] for line in lines] == [
         "gred setup vqs 2 default 0 grio limit 90840b",
         "gred limit 90840b min 75700b max 90840b avpkt 1514b burst 54 bandwidth 20000000bit probability 0.02 "
@@ -222,17 +221,17 @@ def test_gred_has_thresholds_for_marked_packets_and_reads_the_mark(tmp_path: Pat
         "vq 1 prio 1",
     ]
     (reads,) = operations(plan, "filter")
-    assert command_lines(reads) == [
+    assert reads.lines() == [
         "tc -n left filter add dev left-eth0 egress protocol ip prio 2 u32 match ip dsfield 0x38 0xfc flowid :1"
     ]
     (hook,) = operations(plan, "qdisc", kind="clsact")
-    assert command_lines(hook) == ["tc -n left qdisc add dev left-eth0 clsact"]
+    assert hook.lines() == ["tc -n left qdisc add dev left-eth0 clsact"]
     assert not operations(make_one(tmp_path), "filter")
 
 
 def test_both_thresholds_of_gred_have_one_mean(tmp_path: Path) -> None:
     """tc works the weight out from threshold and burst: it must be the same for both."""
-    options = leaf(make_one(tmp_path, overrides=MARKED)).arguments["options"]
+    options = leaf(make_one(tmp_path, overrides=MARKED)).arguments()["options"]
     assert (options["marked_most_bytes"], options["marked_least_bytes"]) == (75_700, 25_233)
     for of in ("", "marked_"):
         least, most, burst = (options[f"{of}{name}"] for name in ("least_bytes", "most_bytes", "burst_packets"))
@@ -261,9 +260,9 @@ def test_hops_make_a_chain_and_each_has_its_queue(tmp_path: Path) -> None:
     places = [(hop.node, hop.interface, hop.rate_bits_per_second, hop.place) for hop in plan.path.hops]
     assert places == [("left", "left-eth0", 30_000_000, "before"), ("m2", "m2-eth1", 25_000_000, "after")]
     assert (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface) == ("m1", "m1-eth1")
-    assert leaf(plan, "m2-eth1").arguments["kind"] == "codel"
+    assert leaf(plan, "m2-eth1").arguments()["kind"] == "codel"
     (rate,) = operations(plan, "class", interface="left-eth0")
-    assert rate.arguments["options"]["rate_bits_per_second"] == 30_000_000
+    assert rate.arguments()["options"]["rate_bits_per_second"] == 30_000_000
     assert "before the bottleneck" in str(plan.calibration.buffer_unknown)
 
 
@@ -280,7 +279,7 @@ def test_every_host_of_a_chain_is_reached(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "background: [{sender: x3, receiver: y3}]\n", [HOPS])
     assert [flow.ends for flow in plan.flows] == [("s1", "r1"), ("x3", "y3")]
     assert [(item.sender, item.receiver) for item in plan.calibration.targets] == [("s1", "r1")]
-    routed = {(item.arguments["node"], item.arguments["destination"]) for item in operations(plan, "route")}
+    routed = {(item.arguments()["node"], item.arguments()["destination"]) for item in operations(plan, "route")}
     for router in ("left", "m1", "m2", "right"):
         own = {prefix for node, prefix in routed if node == router}
         assert {"10.2.0.0/16", "10.1.0.0/16"} & own
@@ -320,14 +319,16 @@ def test_background_does_not_change_when_measured_flows_start(tmp_path: Path) ->
 
 def test_overtaking_is_forward_seeded_and_as_often_as_netem_does_it(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=["path.reorder={share: 20 %, gap: 10}"])
-    lines = {item.arguments["interface"]: item.arguments["options"] for item in operations(plan, "qdisc", kind="netem")}
+    lines = {
+        item.arguments()["interface"]: item.arguments()["options"] for item in operations(plan, "qdisc", kind="netem")
+    }
     assert (lines["right-eth1"]["reorder_ratio"], lines["right-eth1"]["reorder_gap"]) == (0.2, 10)
     assert lines["right-eth1"]["seed"] is not None
     assert lines["left-eth1"]["reorder_ratio"] == 0
     assert plan.path.reorder_ratio == pytest.approx(1 / 14)
     assert plan.path.early_us == plan.calibration.early_us == 20_000
     (line,) = operations(plan, "qdisc", interface="right-eth1")
-    assert "reorder 20% gap 10" in command_lines(line)[0]
+    assert "reorder 20% gap 10" in line.lines()[0]
     assert "at most 20 %" in error(tmp_path, "", ["path.reorder.share=50 %"]).what
 
 
@@ -359,17 +360,19 @@ def test_a_fifo_counts_what_the_profile_says(tmp_path: Path, overrides: list[str
     given = ["path.buffer=50 packets", "path.reverse_rate=1 Mbit/s", "path.reverse_buffer=20 packets"]
     plan = make_one(tmp_path, "", [*given, *overrides])
     assert text(plan).startswith(forward)
-    assert command_lines(leaf(plan, "right-eth0"))[0].endswith(back)
+    assert leaf(plan, "right-eth0").lines()[0].endswith(back)
     assert plan.path.buffer_packets == (50 if forward.startswith("pfifo") else None)
 
 
 def test_the_way_back_has_any_queue_and_cake_filters_its_acks(tmp_path: Path) -> None:
     given = ["path.reverse_rate=1 Mbit/s", "path.reverse_buffer=20 kB"]
     plan = make_one(tmp_path, "", [*given, "path.reverse_queue={kind: cake, ack_filter: aggressive}"])
-    words = command_lines(leaf(plan, "right-eth0"))[0]
+    words = leaf(plan, "right-eth0").lines()[0]
     assert words.endswith("cake unlimited besteffort triple-isolate rtt 100ms memlimit 44000b ack-filter-aggressive")
     plain = make_one(tmp_path, "", [*given, "path.reverse_queue=cake"])
-    assert "ack_filter" not in leaf(plain, "right-eth0").arguments["options"]
-    assert leaf(make_one(tmp_path, "", [*given, "path.reverse_queue=codel"]), "right-eth0").arguments["kind"] == "codel"
+    assert "ack_filter" not in leaf(plain, "right-eth0").arguments()["options"]
+    assert (
+        leaf(make_one(tmp_path, "", [*given, "path.reverse_queue=codel"]), "right-eth0").arguments()["kind"] == "codel"
+    )
     with pytest.raises(ProfileError, match="give reverse_rate"):
         make_one(tmp_path, "", ["path.reverse_queue=codel"])

@@ -38,16 +38,16 @@ def plan_of(tmp_path: Path, *overrides: str) -> Plan:
 def ticks(plan: Plan) -> list[tuple[int, str, int]]:
     """When, where and what of every change of a tick."""
     return [
-        (event.at_us, event.arguments["node"], event.arguments["options"]["tick_us"])
+        (event.at_us, event.change.arguments()["node"], event.change.arguments()["options"]["tick_us"])
         for event in plan.timeline
-        if event.op == "qdisc" and "tick_us" in event.arguments["options"]
+        if event.op == "qdisc" and "tick_us" in event.change.arguments()["options"]
     ]
 
 
 def test_delay_lines_tick_while_flows_run_and_not_while_the_path_is_measured(tmp_path: Path) -> None:
     plan = plan_of(tmp_path)
     assert ticks(plan) == [(0, "right", 10_000), (0, "left", 10_000), (5_000_000, "right", 0), (5_000_000, "left", 0)]
-    assert all("tick_us" not in item.arguments.get("options", {}) for item in plan.operations)
+    assert all("tick_us" not in item.arguments().get("options", {}) for item in plan.operations)
     at_zero = [event.op for event in plan.timeline if event.at_us == 0]
     assert at_zero == ["qdisc", "qdisc", "start_flow"], "a flow that starts at 0 meets the tick"
     assert Plan.from_json(plan.to_json()) == plan
@@ -66,7 +66,7 @@ def test_other_changes_leave_the_tick_as_it_is(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "path.schedule=[{at: 2 s, loss: 5 %}]")
     changed = [event for event in plan.timeline if event.op == "qdisc" and event.at_us == 2_000_000]
     assert changed
-    assert all("tick_us" not in event.arguments["options"] for event in changed)
+    assert all("tick_us" not in event.change.arguments()["options"] for event in changed)
     assert len(ticks(plan)) == 4
 
 

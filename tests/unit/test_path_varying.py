@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
-from howdah.plan import shaping
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.plan.timetable import add_steps
@@ -28,23 +27,25 @@ def trace_error(directory: Path, text: str, name: str = "trace.csv", more: str =
 
 def rates(plan: Plan) -> list[tuple[int, int]]:
     return [
-        (item.at_us, item.arguments["options"]["rate_bits_per_second"]) for item in plan.timeline if item.op == "class"
+        (item.at_us, item.change.arguments()["options"]["rate_bits_per_second"])
+        for item in plan.timeline
+        if item.op == "class"
     ]
 
 
 def delays(plan: Plan, interface: str) -> list[tuple[int, int]]:
     return [
-        (item.at_us, item.arguments["options"]["delay_us"])
+        (item.at_us, item.change.arguments()["options"]["delay_us"])
         for item in plan.timeline
-        if item.op == "qdisc" and item.arguments["interface"] == interface
+        if item.op == "qdisc" and item.change.arguments()["interface"] == interface
     ]
 
 
 def losses(plan: Plan, interface: str) -> list[tuple[int, float]]:
     return [
-        (item.at_us, item.arguments["options"]["loss_ratio"])
+        (item.at_us, item.change.arguments()["options"]["loss_ratio"])
         for item in plan.timeline
-        if item.op == "qdisc" and item.arguments["interface"] == interface
+        if item.op == "qdisc" and item.change.arguments()["interface"] == interface
     ]
 
 
@@ -62,8 +63,8 @@ def test_a_delay_that_falls_keeps_order_and_may_be_shorter_than_the_paths(tmp_pa
     plan = make_one(tmp_path, overrides=["path.schedule=[{at: 1 s, forward_delay: 5 ms}]"])
     assert delays(plan, "right-eth1") == [(1_000_000, 5_000), (4_000_000, 20_000)]
     assert plan.path.least_added_us == -15_000
-    (line,) = [item for item in plan.operations if item.op == "qdisc" and item.arguments["interface"] == "right-eth1"]
-    assert line.arguments["options"]["rate_bits_per_second"] == 100_000_000_000
+    (line,) = [item for item in plan.operations if item.op == "qdisc" and item.arguments()["interface"] == "right-eth1"]
+    assert line.arguments()["options"]["rate_bits_per_second"] == 100_000_000_000
 
 
 def test_an_outage_silences_both_directions_and_then_the_loss_is_what_it_was(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_an_outage_silences_both_directions_and_then_the_loss_is_what_it_was(tmp
     plan = make_one(tmp_path, overrides=[schedule])
     assert losses(plan, "right-eth1") == [(1_000_000, 0.02), (2_000_000, 1.0), (2_100_000, 0.02), (4_000_000, 0.0)]
     assert losses(plan, "left-eth1") == [(2_000_000, 1.0), (2_100_000, 0.0), (4_000_000, 0.0)]
-    seeds = [item.arguments["options"]["seed"] for item in plan.timeline if item.op == "qdisc"]
+    seeds = [item.change.arguments()["options"]["seed"] for item in plan.timeline if item.op == "qdisc"]
     assert None not in seeds
     assert len(set(seeds)) == len(seeds)
 
@@ -82,9 +83,9 @@ def test_memory_is_for_the_highest_rate_and_the_longest_delay(tmp_path: Path) ->
     assert wild.guest_memory_bytes > calm.guest_memory_bytes
     limits = [
         [
-            item.arguments["options"]["limit_packets"]
+            item.arguments()["options"]["limit_packets"]
             for item in plan.operations
-            if item.arguments.get("kind") == "netem"
+            if item.arguments().get("kind") == "netem"
         ]
         for plan in (calm, wild)
     ]
@@ -245,7 +246,7 @@ def test_changes_count_for_each_host_they_are_made_for(tmp_path: Path, monkeypat
     assert 9_000 < len(one.timeline) < 50_000
     ten = "flows=[{}, {}, {}, {}, {}, {}, {}, {}, {}, {}]"
     with monkeypatch.context() as patch:
-        patch.setattr(shaping, "event", lambda *_, **__: pytest.fail("a change was made"))
+        patch.setattr("howdah.plan.delays.Event", lambda *_, **__: pytest.fail("a change was made"))
         found = error(tmp_path, [*asked, ten])
     assert "20 hosts would change more than 50000 times" in str(found)
     assert found.hint is not None

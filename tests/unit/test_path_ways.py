@@ -32,9 +32,9 @@ MS = 1_000_000
 
 def events(plan: Plan, node: str) -> list[tuple[int, dict[str, Any]]]:
     return [
-        (item.at_us, item.arguments["options"])
+        (item.at_us, item.change.arguments()["options"])
         for item in plan.timeline
-        if item.op == "qdisc" and item.arguments["node"] == node
+        if item.op == "qdisc" and item.change.arguments()["node"] == node
     ]
 
 
@@ -74,7 +74,7 @@ def test_the_way_back_loses_and_changes_its_rate(tmp_path: Path) -> None:
     assert plan.path.losses(ahead=False).burst_packets == 4
     assert plan.path.reverse_rate_steps == [[1_000_000, 1_000_000], [3_000_000, 2_000_000]]
     assert plan.path.rate_steps == []
-    classes = [event.arguments["node"] for event in plan.timeline if event.op == "class"]
+    classes = [event.change.arguments()["node"] for event in plan.timeline if event.op == "class"]
     assert classes == ["right", "right"]
     assert "1 %, in bursts of 4 packets on average" in render(plan)
     assert Plan.from_json(plan.to_json()) == plan
@@ -107,9 +107,9 @@ def test_each_repetition_draws_the_losses_of_a_way_anew(tmp_path: Path) -> None:
     seeds = {}
     for plan in plans:
         (line,) = [
-            item.arguments["options"]["seed"]
+            item.arguments()["options"]["seed"]
             for item in plan.operations
-            if item.op == "qdisc" and item.arguments["kind"] == "netem" and item.arguments["node"] == "left"
+            if item.op == "qdisc" and item.arguments()["kind"] == "netem" and item.arguments()["node"] == "left"
         ]
         seeds[plan.flows[0].algorithm, plan.repetition] = line
     assert seeds["cubic", 0] == seeds["bbr", 0] != seeds["cubic", 1] == seeds["bbr", 1]
@@ -260,7 +260,7 @@ def test_a_line_of_too_little_room_is_the_planned_one(limit: int, each: int, ok:
 
 def test_a_tunnel_takes_of_every_rate(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=["path.middlebox={overhead: vxlan}", "path.reverse_rate=1 Mbit/s"])
-    limits = [item.arguments for item in plan.operations if item.op == "qdisc" and item.arguments["kind"] == "htb"]
+    limits = [item.arguments() for item in plan.operations if item.op == "qdisc" and item.arguments()["kind"] == "htb"]
     assert [each["node"] for each in limits] == ["left", "right", "s1"]
     assert [each["options"]["overhead_bytes"] for each in limits] == [50, 50, 50]
     assert (plan.path.mss_bytes, plan.path.frame_bytes, plan.calibration.overhead_bytes) == (1398, 1514, 50)

@@ -60,15 +60,15 @@ def test_more_repetitions_do_not_change_the_first_ones(tmp_path: Path) -> None:
 
 def test_every_delay_line_is_scaled(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, THREE + "topology: {pairs: 3}\n")[1]
-    delays = {item.arguments["options"]["delay_us"] for item in operations(plan, "qdisc", kind="netem")}
+    delays = {item.arguments()["options"]["delay_us"] for item in operations(plan, "qdisc", kind="netem")}
     assert delays == {plan.path.forward_delay_us}
 
 
 def test_jitter_is_a_schedule_of_the_forward_delay(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, "repetitions: 2\nperturbation: {jitter: 2 ms}\n")[1]
     changes = [item for item in plan.timeline if item.op == "qdisc"]
-    assert {item.arguments["interface"] for item in changes} == {"right-eth1"}
-    added = [item.arguments["options"]["delay_us"] - plan.path.forward_delay_us for item in changes]
+    assert {item.change.arguments()["interface"] for item in changes} == {"right-eth1"}
+    added = [item.change.arguments()["options"]["delay_us"] - plan.path.forward_delay_us for item in changes]
     assert added[-1] == 0, "the path is as configured again when it is calibrated"
     assert 0 <= min(added) < 500 < 1500 < max(added) <= 2000
     assert plan.perturbation.jitter_us == 2000
@@ -92,8 +92,8 @@ def test_each_repetition_loses_other_packets_the_same_for_every_algorithm(tmp_pa
     overrides = ["path.loss=1 %", "algorithm=[cubic, reno]", "path.schedule=[{at: 1 s, loss: 2 %}]"]
     seeds: dict[int, set[tuple[int, ...]]] = {}
     for plan in make_plans(tmp_path, THREE, overrides):
-        first = [item.arguments["options"]["seed"] for item in operations(plan, "qdisc", kind="netem")]
-        later = [each.arguments["options"]["seed"] for each in plan.timeline if each.op == "qdisc"]
+        first = [item.arguments()["options"]["seed"] for item in operations(plan, "qdisc", kind="netem")]
+        later = [each.change.arguments()["options"]["seed"] for each in plan.timeline if each.op == "qdisc"]
         seeds.setdefault(plan.repetition, set()).add(tuple(filter(None, [*first, *later])))
     assert {len(of_algorithms) for of_algorithms in seeds.values()} == {1}
     drawn = [seed for of_algorithms in seeds.values() for seed in next(iter(of_algorithms))]

@@ -22,7 +22,7 @@ LONG_FAT = Path(__file__).resolve().parents[2] / "profiles" / "long-fat-400mbit-
 
 def _sysctl(plan: Plan, name: str, node: str | None = None) -> str:
     (found,) = operations(plan, "sysctl", name=name, node=node)
-    return str(found.arguments["value"])
+    return str(found.arguments()["value"])
 
 
 def test_a_plan_survives_json_and_is_the_same_every_time(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_nothing_limits_a_flow_but_its_window(tmp_path: Path) -> None:
         assert int(_sysctl(plan, "net.core.rmem_max")) >= int(receive[2])
         assert plan.guest_memory_bytes >= high * 4096 * 4 // 5 + plan.collect.trace_buffer_bytes
         for item in operations(plan, "qdisc", kind="netem"):
-            assert item.arguments["options"]["limit_packets"] >= largest_window
+            assert item.arguments()["options"]["limit_packets"] >= largest_window
 
 
 def test_sizes_stay_within_what_the_kernel_takes(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_a_profiles_own_settings_come_last(tmp_path: Path) -> None:
     )
     assert _sysctl(plan, "net.ipv4.tcp_rmem", "r1") == "4096 65536 500000"
     sack = operations(plan, "sysctl", name="net.ipv4.tcp_sack")
-    assert {item.arguments["node"] for item in sack} == {"left", "right", "s1", "r1"}
-    memory = [item for item in operations(plan, "sysctl", name="net.ipv4.tcp_mem") if item.arguments["node"] is None]
-    assert memory[-1].arguments["value"] == "1 2 3", "the profile's value overwrites the computed one"
+    assert {item.arguments()["node"] for item in sack} == {"left", "right", "s1", "r1"}
+    memory = [item for item in operations(plan, "sysctl", name="net.ipv4.tcp_mem") if item.arguments()["node"] is None]
+    assert memory[-1].arguments()["value"] == "1 2 3", "the profile's value overwrites the computed one"
     assert operations(plan, "sysctl", name="vm.swappiness", node=None)
 
 
@@ -138,7 +138,7 @@ def test_calibration_fits_before_the_epoch_and_after_the_flows(tmp_path: Path) -
         assert calibration.after_us >= plan.duration_us + plan.path.rtt_us + drain_us
         assert (calibration.bottleneck_node, calibration.bottleneck_interface) == ("left", "left-eth0")
         (leaf,) = operations(plan, "qdisc", kind="bfifo")
-        assert leaf.arguments["handle"] == calibration.bottleneck_handle
+        assert leaf.arguments()["handle"] == calibration.bottleneck_handle
         for target in calibration.targets:
             hosts = {host.name: host for host in plan.hosts}
             assert target.sender_address == hosts[target.sender].calibration_address != hosts[target.sender].address
@@ -195,7 +195,7 @@ def test_each_flow_can_have_its_own_rtt(tmp_path: Path) -> None:
         (25_000, 75_000),
     ]
     delays = {
-        item.arguments["interface"]: item.arguments["options"]["delay_us"]
+        item.arguments()["interface"]: item.arguments()["options"]["delay_us"]
         for item in operations(plan, "qdisc", kind="netem")
     }
     assert delays == {"right-eth1": 10_000, "right-eth2": 25_000, "left-eth1": 30_000, "left-eth2": 75_000}
@@ -218,9 +218,12 @@ def test_initial_windows_are_routes_to_the_peer(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "flows:\n  - {initial_window: 44, initial_receive_window: 45}\n")
     assert plan.flows[0].initial_window_packets == 44
     (out,) = operations(plan, "route", node="s1", destination="10.2.1.1/32")
-    assert (out.arguments["initial_window_packets"], out.arguments["initial_receive_window_packets"]) == (44, None)
+    assert (out.arguments()["initial_window_packets"], out.arguments()["initial_receive_window_packets"]) == (44, None)
     (back,) = operations(plan, "route", node="r1", destination="10.1.1.1/32")
-    assert (back.arguments["initial_window_packets"], back.arguments["initial_receive_window_packets"]) == (None, 45)
+    assert (back.arguments()["initial_window_packets"], back.arguments()["initial_receive_window_packets"]) == (
+        None,
+        45,
+    )
     assert make_one(tmp_path).flows[0].initial_window_packets == 10
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from howdah.codec import encoded
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline import made
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.linux.netlink.qdisc import format_handle, parse_handle, qdisc_request
-from howdah.plan.command import command_lines
 from howdah.plan.compile import compile_plan
-from howdah.plan.operation import OperationError, operation
 from howdah.plan.plan import Plan
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.receiver import RECEIVER_MODULE
@@ -23,6 +22,7 @@ from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.processor import MODELS, NONE, ProcessorSection
 from howdah.receiver import MOST_BACKLOG_BLOCKS, RECEIVERS
+from tests.steps import operation
 
 QUICK = Path(__file__).parents[2] / "profiles" / "quick.yaml"
 
@@ -34,22 +34,22 @@ def plan(*overrides: str, engine: str | None = None) -> Plan:
 def filters(found: Plan) -> dict[str, Operation]:
     """The ACK filters of a plan, by host."""
     return {
-        item.arguments["node"]: item
+        item.arguments()["node"]: item
         for item in found.operations
-        if item.op == "qdisc" and item.arguments["kind"] == RECEIVER_MODULE
+        if item.op == "qdisc" and item.arguments()["kind"] == RECEIVER_MODULE
     }
 
 
 def quick_routes(found: Plan) -> set[str]:
-    return {item.arguments["node"] for item in found.operations if item.arguments.get("quick_ack")}
+    return {item.arguments()["node"] for item in found.operations if item.arguments().get("quick_ack")}
 
 
 def without_sack(found: Plan) -> set[str]:
     wanted = {"name": "net.ipv4.tcp_sack", "value": "0"}
     return {
-        item.arguments["node"]
+        item.arguments()["node"]
         for item in found.operations
-        if item.op == "sysctl" and wanted.items() <= item.arguments.items()
+        if item.op == "sysctl" and wanted.items() <= item.arguments().items()
     }
 
 
@@ -74,17 +74,17 @@ def test_a_behaviour_becomes_operations_on_the_receiving_host_only(name: str) ->
     assert {*filters(found)} == ({"r1"} if known.ack_filter else set())
     assert (RECEIVER_MODULE in (found.required_modules or [])) == (known.ack_filter is not None)
     if known.ack_filter:
-        assert filters(found)["r1"].arguments["options"] == known.ack_filter.__dict__
+        assert filters(found)["r1"].arguments()["options"] == known.ack_filter.__dict__
     assert Plan.from_json(found.to_json()).to_json() == found.to_json()
 
 
 def test_a_receiver_that_stops_reporting_may_do_so_at_another_number_of_blocks() -> None:
     found = plan("receiver={behaviour: windows-xp, backlog_blocks: 7}")
-    assert filters(found)["r1"].arguments["options"]["backlog_blocks"] == 7
+    assert filters(found)["r1"].arguments()["options"]["backlog_blocks"] == 7
     assert found.receiver == "windows-xp"
     swept = "receiver={behaviour: [delayed-ack, windows-xp], backlog_blocks: 7}"
     both = [compile_plan(cell) for cell in load(QUICK, [swept, "algorithm=cubic"]).cells()]
-    numbers = [filters(each)["r1"].arguments["options"]["backlog_blocks"] for each in both]
+    numbers = [filters(each)["r1"].arguments()["options"]["backlog_blocks"] for each in both]
     assert numbers == [0, 7], "one that never stops is as it was"
     with pytest.raises(ProfileError, match="delayed-ack has no number of blocks") as caught:
         plan("receiver={behaviour: delayed-ack, backlog_blocks: 7}")
@@ -147,9 +147,9 @@ def test_the_machines_own_kernel_takes_what_needs_no_module() -> None:
 def test_a_sysctl_of_the_profile_comes_last() -> None:
     found = plan("receiver=no-sack", "host.sysctls={net.ipv4.tcp_sack: 1}")
     values = [
-        item.arguments["value"]
+        item.arguments()["value"]
         for item in found.operations
-        if item.op == "sysctl" and item.arguments["name"] == "net.ipv4.tcp_sack" and item.arguments["node"] == "r1"
+        if item.op == "sysctl" and item.arguments()["name"] == "net.ipv4.tcp_sack" and item.arguments()["node"] == "r1"
     ]
     assert values == ["0", "1"]
 
@@ -158,8 +158,8 @@ def settings(found: Plan, node: str | None) -> dict[str, list[str]]:
     """The values that a plan gives to each sysctl of a node, in order."""
     values: dict[str, list[str]] = {}
     for item in found.operations:
-        if item.op == "sysctl" and item.arguments["node"] == node:
-            values.setdefault(item.arguments["name"], []).append(item.arguments["value"])
+        if item.op == "sysctl" and item.arguments()["node"] == node:
+            values.setdefault(item.arguments()["name"], []).append(item.arguments()["value"])
     return values
 
 
@@ -201,9 +201,9 @@ def test_a_buffer_of_the_profile_and_one_of_the_receiver_are_refused() -> None:
 
 def test_people_can_read_it() -> None:
     found = plan("receiver=windows-xp")
-    (line,) = command_lines(filters(found)["r1"])
+    (line,) = filters(found)["r1"].lines()
     assert line.endswith("howdah_receiver every 2 delay 200ms quick-first 0 sack-blocks 3 backlog-blocks 100")
-    routes = [line for item in found.operations if item.op == "route" for line in command_lines(item)]
+    routes = [line for item in found.operations if item.op == "route" for line in item.lines()]
     assert [line.endswith("quickack 1") for line in routes].count(True) == 1
 
 
@@ -216,7 +216,7 @@ def plan_of_processor(*overrides: str, engine: str | None = None) -> Plan:
 
 
 def queues(found: Plan) -> list[Operation]:
-    return [item for item in found.operations if item.op == "qdisc" and item.arguments["kind"] == HostProcessor.kind]
+    return [item for item in found.operations if item.op == "qdisc" and item.arguments()["kind"] == HostProcessor.kind]
 
 
 def test_without_one_the_plan_is_what_it_was() -> None:
@@ -246,10 +246,10 @@ def test_the_hosts_of_one_side_have_it() -> None:
         "flows=[{}, {}]",
     )
     assert [each.host for each in found.processors] == ["s1", "s2", "r1", "r2"]
-    assert [item.arguments["node"] for item in queues(found)] == ["s1", "s2", "r1", "r2"]
-    assert {item.arguments["parent"] for item in queues(found)} == {"ingress"}
+    assert [item.arguments()["node"] for item in queues(found)] == ["s1", "s2", "r1", "r2"]
+    assert {item.arguments()["parent"] for item in queues(found)} == {"ingress"}
     assert PROCESSOR_MODULE in (found.required_modules or [])
-    lines = [" ".join(map(str, words)) for item in queues(found) for words in [command_lines(item)]]
+    lines = [" ".join(map(str, words)) for item in queues(found) for words in [item.lines()]]
     assert "qdisc add dev s1-eth0 ingress handle ffff: howdah_cpu packet 0s ack 2us searched 0s" in lines[0]
     assert "packet 1.5us" in lines[2] and "limit 1000" in lines[2]
     assert found.collect.processor_us == 100_000
@@ -301,9 +301,9 @@ def test_what_arrives_has_a_parent_of_its_own() -> None:
     assert parse_handle("ingress") == 0xFFFFFFF1
     assert format_handle(0xFFFFFFF1) == "ingress"
     (found,) = queues(plan_of_processor("sender.processor=of-2007"))
-    request = qdisc_request(2, "ingress", "ffff:", made(found.arguments["kind"], found.arguments["options"]))
+    request = qdisc_request(2, "ingress", "ffff:", made(found.arguments()["kind"], found.arguments()["options"]))
     assert request[8:16] == bytes.fromhex("0000ffff f1ffffff"), "handle and parent"
     assert HostProcessor.kind.encode() + b"\0" in request
     assert len(HostProcessor.kind) < 16, "the kernel's names of queueing disciplines are that short"
-    with pytest.raises(OperationError, match="ack_ns"):
-        operation("qdisc", **{**found.arguments, "options": {"packet_ns": 1}})
+    with pytest.raises(TypeError, match="ack_ns"):
+        encoded(operation("qdisc", **{**found.arguments(), "options": {"packet_ns": 1}}))

@@ -20,7 +20,6 @@ from howdah.judge.settings import settings_checks
 from howdah.linux.netlink.message import parse_attributes
 from howdah.linux.netlink.police import parse_policer, police_request
 from howdah.measure.sampled import Samples
-from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.record.calibration import CalibrationRecord
@@ -41,8 +40,8 @@ def test_it_hangs_before_the_queue_of_the_bottleneck(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     (policer,) = operations(plan, "police")
     (hook,) = operations(plan, "qdisc", kind="clsact")
-    assert command_lines(hook) == ["tc -n left qdisc add dev left-eth0 clsact"]
-    assert command_lines(policer) == [
+    assert hook.lines() == ["tc -n left qdisc add dev left-eth0 clsact"]
+    assert policer.lines() == [
         "tc -n left filter add dev left-eth0 egress protocol all prio 1 matchall action police rate 5000000bit "
         "burst 100000b mtu 1048576 conform-exceed drop/continue"
     ]
@@ -60,7 +59,7 @@ def test_a_queue_that_looks_at_marks_shares_the_hook(tmp_path: Path) -> None:
     plan = planned(tmp_path, "path.queue=gred", "path.buffer=4 bdp")
     assert len(operations(plan, "qdisc", kind="clsact")) == 1
     (marks,) = operations(plan, "filter")
-    assert " prio 2 u32 " in command_lines(marks)[0]
+    assert " prio 2 u32 " in marks.lines()[0]
 
 
 def test_the_kernel_gets_what_act_police_reads() -> None:
@@ -180,7 +179,7 @@ def test_the_kernels_own_word_is_compared(tmp_path: Path) -> None:
 
     def told(**bucket: int) -> str:
         kept = operations(plan, "qdisc", node="left")
-        qdiscs = [{"dev": item.arguments["interface"], **item.arguments, "options": {}} for item in kept]
+        qdiscs = [{"dev": item.arguments()["interface"], **item.arguments(), "options": {}} for item in kept]
         dump = {"qdiscs": qdiscs, "classes": {}, "policers": {"left-eth0": [bucket] if bucket else []}}
         (found,) = [c for c in settings_checks(plan, told_by(qdiscs={"left": dump})) if c.name == "queues"]
         return found.message

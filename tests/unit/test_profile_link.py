@@ -42,8 +42,8 @@ def plan_of(place: Path, content: str | bytes, name: str = "t", more: str = "", 
 
 
 def times_us(plan: Plan) -> list[int]:
-    (link,) = [item for item in plan.operations if item.arguments.get("kind") == TraceLink.kind]
-    return list(accumulate(unpacked(link.arguments["options"]["gaps"])))
+    (link,) = [item for item in plan.operations if item.arguments().get("kind") == TraceLink.kind]
+    return list(accumulate(unpacked(link.arguments()["options"]["gaps"])))
 
 
 def test_a_trace_of_mahimahi_keeps_its_own_resolution(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_trace_of_mahimahi_keeps_its_own_resolution(tmp_path: Path) -> None:
     assert plan.path.rate_bits_per_second == round(7 * 1514 * 8 / 5)
     assert plan.required_modules is not None
     assert "howdah_link" in plan.required_modules
-    events = [(item.at_us, item.arguments["follows"]) for item in plan.timeline if item.op == "link"]
+    events = [(item.at_us, item.change.arguments()["follows"]) for item in plan.timeline if item.op == "link"]
     assert events == [(0, True), (4_000_000, False)]
     assert "link left left-eth0 1: follows its trace" in render(plan)
     assert "t, 7 opportunities of 1504 bytes in 5 s, then again; nothing passes for up to 2.499 s" in render(plan)
@@ -120,7 +120,7 @@ def test_a_stall_behind_the_end_of_the_run_refuses_nothing(tmp_path: Path) -> No
 def test_a_delay_line_holds_what_the_link_s_peak_sends(tmp_path: Path) -> None:
     """1000 Mbit/s for the first of 100 seconds: what is on its way then is a hundred times what the mean sends."""
     plan = plan_of(tmp_path, "time,mbps\n0,1000\n1,0\n100,0\n", "r.csv", ", interpolation: step")
-    lines = [item.arguments["options"] for item in plan.operations if item.arguments.get("kind") == "netem"]
+    lines = [item.arguments()["options"] for item in plan.operations if item.arguments().get("kind") == "netem"]
     assert min(line["limit_packets"] for line in lines) > 40e-3 * 1e9 / 8 / 1514
     trace = LinkTrace("t", "", array("I", [10, 10, 10, 970]), 1000, 4, 970, 1)
     assert [most_bytes(trace, window_us) for window_us in (1, 10, 25, 1000)] == [
@@ -137,7 +137,7 @@ def test_kernels_that_are_joined_have_no_link(tmp_path: Path) -> None:
 def test_a_link_s_queue_reads_the_mark_that_it_looks_at(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("10\n", encoding="ascii")
     (plan,) = plans(tmp_path, "link: t, buffer: 60 packets, queue: {kind: gred, dscp: 14}")
-    assert [item.arguments["dscp"] for item in plan.operations if item.op == "filter"] == [14]
+    assert [item.arguments()["dscp"] for item in plan.operations if item.op == "filter"] == [14]
 
 
 def test_a_million_opportunities_are_cheap_to_plan(tmp_path: Path) -> None:

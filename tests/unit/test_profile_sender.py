@@ -38,9 +38,9 @@ def plans(tmp_path: Path, *overrides: str, text: str = PROFILE) -> list[Plan]:
 def sysctl(plan: Plan, node: str, name: str) -> str:
     """The last value that the plan sets, which is the one in force."""
     found = [
-        item.arguments["value"]
+        item.arguments()["value"]
         for item in plan.operations
-        if item.op == "sysctl" and item.arguments["name"] == name and item.arguments["node"] in (node, None)
+        if item.op == "sysctl" and item.arguments()["name"] == name and item.arguments()["node"] in (node, None)
     ]
     return str(found[-1])
 
@@ -65,7 +65,7 @@ def test_the_whole_bundle_is_in_force(tmp_path: Path) -> None:
         _, initial, largest = sysctl(plan, "s1", f"net.ipv4.{name}").split()
         assert initial == largest
         assert int(largest) >= 2**28
-    bursts = [item.arguments["options"]["burst_bytes"] for item in plan.operations if item.op == "class"]
+    bursts = [item.arguments()["options"]["burst_bytes"] for item in plan.operations if item.op == "class"]
     assert max(bursts) < plan.path.frame_bytes
     # What is queued in it must fit into the guest.
     assert plan.guest_memory_bytes > 2**28

@@ -66,7 +66,6 @@ from howdah.linux.netlink import discipline
 discipline.__path__.append(sys.argv[1])
 
 from howdah.linux.netlink import qdisc
-from howdah.plan.command import command_lines
 from howdah.plan.reference import table
 from howdah.profile.reference import page
 from howdah.profile.schema import json_schema
@@ -74,8 +73,8 @@ from tests.unit.profile_factory import make_one, operations
 
 plan = make_one(Path(sys.argv[2]), "", ["path.queue={kind: drain, after: 7 ms}", "path.buffer=100 packets"])
 (leaf,) = operations(plan, "qdisc", interface="left-eth0", handle="10:")
-print(command_lines(leaf)[0])
-print(discipline.made(leaf.arguments["kind"], leaf.arguments["options"]).encode().hex())
+print(leaf.lines()[0])
+print(discipline.made(leaf.arguments()["kind"], leaf.arguments()["options"]).encode().hex())
 print(table())
 print("- `drain`:" in page(), "DrainQueueSection" in json_schema()["$defs"])
 """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from howdah.errors import RecordError
-from howdah.plan.operation import ROUTE_METRICS
+from howdah.plan.operation import AddRoute
 from howdah.record import reading
 from howdah.record.agent import AgentRecord, ShownRoute
 from howdah.record.directory import RunDirectory
@@ -139,7 +139,7 @@ def test_a_run_without_an_agent_has_an_empty_record(tmp_path: Path) -> None:
 
 
 def test_every_metric_of_a_route_is_read() -> None:
-    values = dict.fromkeys(ROUTE_METRICS, 7)
+    values = dict.fromkeys(AddRoute.METRICS, 7)
     assert ShownRoute("default", None, None, **values).metrics == values
 
 

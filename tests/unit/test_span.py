@@ -72,5 +72,7 @@ def test_a_buffer_of_less_than_half_a_minute_is_filled(tmp_path: Path) -> None:
 def test_packets_of_the_way_back_are_counted(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=[*SLOW_BACK, "path.reverse_buffer=50 packets"])
     assert (plan.path.reverse_buffer_packets, plan.path.reverse_buffer_bytes) == (50, 50 * 1514)
-    queues = [item.arguments for item in plan.operations if item.op == "qdisc" and item.arguments["node"] == "right"]
+    queues = [
+        item.arguments() for item in plan.operations if item.op == "qdisc" and item.arguments()["node"] == "right"
+    ]
     assert [item["options"] for item in queues if item["kind"] == "pfifo"] == [{"limit_packets": 50}]

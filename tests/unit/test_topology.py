@@ -146,9 +146,9 @@ def test_every_host_reaches_every_other_by_both_addresses(pairs: int) -> None:
 
 def test_neighbours_cover_every_next_hop(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "flows: [{}, {}]\n")
-    known = {(item.arguments["node"], item.arguments["address"]) for item in operations(plan, "neighbour")}
+    known = {(item.arguments()["node"], item.arguments()["address"]) for item in operations(plan, "neighbour")}
     for route in operations(plan, "route"):
-        assert (route.arguments["node"], route.arguments["via"]) in known
+        assert (route.arguments()["node"], route.arguments()["via"]) in known
     for host in plan.hosts:
         if host.role != "router":
             router = "left" if host.role == "sender" else "right"
@@ -176,8 +176,10 @@ def test_a_topology_of_ones_own(tmp_path: Path) -> None:
     assert (plan.flows[0].sender, plan.flows[0].receiver) == ("a", "b")
     assert (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface) == ("y", "y-eth1")
     (buffer,) = operations(plan, "qdisc", kind="bfifo")
-    assert buffer.arguments["interface"] == "y-eth1", "in the direction of the data, however the link was written"
-    delays = {item.arguments["node"]: item.arguments["interface"] for item in operations(plan, "qdisc", kind="netem")}
+    assert buffer.arguments()["interface"] == "y-eth1", "in the direction of the data, however the link was written"
+    delays = {
+        item.arguments()["node"]: item.arguments()["interface"] for item in operations(plan, "qdisc", kind="netem")
+    }
     assert delays == {"z": "z-eth1", "x": "x-eth0"}
     network = lower(load_topo("Chain", tmp_path / "mine.py", "Chain", {}), "Chain")
     for start, end in (("a", "b"), ("b", "a")):

@@ -84,17 +84,23 @@ def test_changes_keep_order_and_end_where_they_began(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=[VARIATION])
     changes = [item for item in plan.timeline if item.op == "qdisc"]
     for interface, base in (("right-eth1", plan.path.forward_delay_us), ("left-eth1", plan.path.reverse_delay_us)):
-        steps = [item for item in changes if item.arguments["interface"] == interface]
+        steps = [item for item in changes if item.change.arguments()["interface"] == interface]
         assert [item.at_us for item in steps[:3]] == [0, 20_000, 40_000]
-        assert (steps[-1].at_us, steps[-1].arguments["options"]["delay_us"]) == (4_000_000, base)
+        assert (steps[-1].at_us, steps[-1].change.arguments()["options"]["delay_us"]) == (4_000_000, base)
         assert len(steps) == 201
-        assert all(item.arguments["options"]["delay_us"] >= base for item in steps)
-        assert all(item.arguments["options"]["rate_bits_per_second"] == ORDER_RATE_BITS_PER_SECOND for item in steps)
+        assert all(item.change.arguments()["options"]["delay_us"] >= base for item in steps)
+        assert all(
+            item.change.arguments()["options"]["rate_bits_per_second"] == ORDER_RATE_BITS_PER_SECOND for item in steps
+        )
     for item in operations(plan, "qdisc", kind="netem"):
-        assert item.arguments["options"]["rate_bits_per_second"] == ORDER_RATE_BITS_PER_SECOND
+        assert item.arguments()["options"]["rate_bits_per_second"] == ORDER_RATE_BITS_PER_SECOND
     assert plan.timeline == sorted(plan.timeline, key=lambda item: item.at_us)
     forward, reverse = (
-        [item.arguments["options"]["delay_us"] for item in changes if item.arguments["interface"] == interface]
+        [
+            item.change.arguments()["options"]["delay_us"]
+            for item in changes
+            if item.change.arguments()["interface"] == interface
+        ]
         for interface in ("right-eth1", "left-eth1")
     )
     assert forward != reverse, "the directions vary independently"
@@ -104,9 +110,9 @@ def test_all_hosts_share_one_series_per_direction(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "flows: [{}, {}]\n", overrides=[VARIATION])
     series = {
         interface: [
-            (item.at_us, item.arguments["options"]["delay_us"])
+            (item.at_us, item.change.arguments()["options"]["delay_us"])
             for item in plan.timeline
-            if item.op == "qdisc" and item.arguments["interface"] == interface
+            if item.op == "qdisc" and item.change.arguments()["interface"] == interface
         ]
         for interface in ("right-eth1", "right-eth2")
     }
@@ -115,7 +121,7 @@ def test_all_hosts_share_one_series_per_direction(tmp_path: Path) -> None:
 
 def test_direction_and_record(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=[VARIATION, "path.delay_variation.direction=reverse"])
-    interfaces = {item.arguments["interface"] for item in plan.timeline if item.op == "qdisc"}
+    interfaces = {item.change.arguments()["interface"] for item in plan.timeline if item.op == "qdisc"}
     assert interfaces == {"left-eth1"}
     record = plan.path.delay_variation
     assert record is not None
@@ -130,9 +136,9 @@ def test_direction_and_record(tmp_path: Path) -> None:
 def test_every_change_of_a_lossy_line_has_a_seed_of_its_own(tmp_path: Path) -> None:
     plan = make_one(tmp_path, overrides=[VARIATION, "path.loss=1 %"])
     forward = [
-        item.arguments["options"]
+        item.change.arguments()["options"]
         for item in plan.timeline
-        if item.op == "qdisc" and item.arguments["interface"] == "right-eth1"
+        if item.op == "qdisc" and item.change.arguments()["interface"] == "right-eth1"
     ]
     assert all(options["loss_ratio"] == 0.01 for options in forward)
     assert len({options["seed"] for options in forward}) == len(forward)
@@ -141,7 +147,7 @@ def test_every_change_of_a_lossy_line_has_a_seed_of_its_own(tmp_path: Path) -> N
 def test_a_schedule_is_the_same_for_every_algorithm_of_a_repetition(tmp_path: Path) -> None:
     plans = make_plans(tmp_path, "algorithm: [cubic, reno]\nrepetitions: 2\n", [VARIATION])
     schedules = [
-        [(item.at_us, item.arguments["options"]["delay_us"]) for item in plan.timeline if item.op == "qdisc"]
+        [(item.at_us, item.change.arguments()["options"]["delay_us"]) for item in plan.timeline if item.op == "qdisc"]
         for plan in plans
     ]
     assert schedules[0] == schedules[2] != schedules[1] == schedules[3]

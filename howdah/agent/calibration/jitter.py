@@ -14,8 +14,8 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.linux.netlink.qdisc import change_qdisc
 from howdah.plan.jitter import Jitter, jitter_events
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import CalibrationTarget, Plan
-from howdah.plan.step import PlacedQueue
 from howdah.record.calibration import DrawnDelays
 
 _MARGIN_NS = 50 * MS
@@ -30,11 +30,11 @@ def measure_jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace],
     return found
 
 
-def _apply(lines: Iterable[PlacedQueue], namespaces: dict[str, Namespace]) -> None:
-    for line in lines:
+def _apply(lines: Iterable[tuple[Qdisc, Netem]], namespaces: dict[str, Namespace]) -> None:
+    for line, netem in lines:
         namespace = namespaces[line.node]
-        netem = dataclasses.replace(Netem(**line.options), tick_us=None)
-        change_qdisc(namespace.netlink, namespace.index(line.interface), line.parent, line.handle, netem)
+        untimed = dataclasses.replace(netem, tick_us=None)
+        change_qdisc(namespace.netlink, namespace.index(line.interface), line.parent, line.handle, untimed)
 
 
 def _measured(

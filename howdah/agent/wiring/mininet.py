@@ -2,8 +2,8 @@
 """Builds the same network with stock Mininet and the stock tools, from the same plan.
 
 Mininet makes nodes, links, addresses, routes from the ``Topo`` class; every operation that a Topo does not express is
-run as the command line it stands for (howdah/plan/command.py). This needs Mininet, the topology's file and the planning
-code to be importable, which a guest's share/ has only where a test puts them there.
+run as the command line it stands for (howdah/plan/operation.py). This needs Mininet, the topology's file and the
+planning code to be importable, which a guest's share/ has only where a test puts them there.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.settings import Settings
-from howdah.agent.wiring.netlink import ROUTE_METRICS, NetlinkWiring, describe
+from howdah.agent.wiring.netlink import NetlinkWiring, describe
 from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.operation import Address, AddRoute, Adopt, ModuleParameter, Node, Sysctl, Up, VethLink
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
-from howdah.plan.step import Operation, PlacedQueue
+from howdah.plan.step import Operation
 
 # What Mininet does by itself when it builds a Topo.
-_MININET_DOES = ("node", "link", "address", "up")
+_MININET_DOES = (Node, VethLink, Address, Up)
 _ENDS = ("node1", "node2", "port1", "port2")
 
 
@@ -40,7 +43,7 @@ class MininetWiring(NetlinkWiring):
 
     def apply(self, operations: list[Operation]) -> None:
         numbered = [(f"operation {number}", operation) for number, operation in enumerate(operations)]
-        kernel_wide = [item for item in numbered if item[1].op == "module_parameter" or _is_kernel_wide(item[1])]
+        kernel_wide = [item for item in numbered if _is_kernel_wide(item[1])]
         for label, operation in kernel_wide:
             self.apply_one(label, operation)
         self._build()
@@ -48,13 +51,13 @@ class MininetWiring(NetlinkWiring):
         for label, operation in numbered:
             if (label, operation) in kernel_wide:
                 continue
-            if operation.op == "adopt":
+            if isinstance(operation, Adopt):
                 self.apply_one(label, operation)
-                adopted.add(_place(operation))
+                adopted.add(operation.at)
                 continue
-            if operation.op in _MININET_DOES and _place(operation) not in adopted:
+            if isinstance(operation, _MININET_DOES) and getattr(operation, "at", None) not in adopted:
                 continue
-            if operation.op == "route" and not _has_attributes(operation.arguments):
+            if isinstance(operation, AddRoute) and not operation.metrics:
                 continue
             self._run(label, operation)
 
@@ -104,11 +107,9 @@ class MininetWiring(NetlinkWiring):
         Intf(interface, node=self._net[node])
 
     def _run(self, label: str, operation: Operation) -> None:
-        from howdah.plan.command import command_lines
-
         text = f"{label} ({describe(operation)})"
-        for line in command_lines(operation):
-            words = [self._distribution(word, operation.queue) for word in shlex.split(line)]
+        for line in operation.lines():
+            words = [self._distribution(word, operation) for word in shlex.split(line)]
             done = subprocess.run(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -121,11 +122,12 @@ class MininetWiring(NetlinkWiring):
                 said = (done.stderr or done.stdout).strip()
                 raise AgentError(text, f"{shlex.join(words)}: status {done.returncode}: {said}")
 
-    def _distribution(self, word: str, queue: PlacedQueue | None) -> str:
+    def _distribution(self, word: str, operation: Operation) -> str:
         """tc takes a distribution by the name of a file; the command line only says how long the table is."""
-        if queue is None or not word.startswith("table["):
+        netem = operation.discipline if isinstance(operation, Qdisc) else None
+        if not isinstance(netem, Netem) or netem.distribution is None or not word.startswith("table["):
             return word
-        table = queue.options["distribution"]
+        table = netem.distribution
         name = f"howdah{abs(hash(tuple(table)))}"
         (self._distributions / f"{name}.dist").write_text("\n".join(map(str, table)) + "\n")
         return name
@@ -142,14 +144,5 @@ def _ends(information: dict[str, Any]) -> tuple[tuple[str, str], tuple[int, int]
     return (one, other), (ports[0], ports[1])
 
 
-def _place(operation: Operation) -> tuple[str, str]:
-    arguments = operation.arguments
-    return arguments.get("node", ""), arguments.get("interface", "")
-
-
 def _is_kernel_wide(operation: Operation) -> bool:
-    return operation.op == "sysctl" and operation.arguments["node"] is None
-
-
-def _has_attributes(arguments: dict[str, Any]) -> bool:
-    return any(arguments.get(name) is not None for name in ROUTE_METRICS)
+    return isinstance(operation, ModuleParameter) or (isinstance(operation, Sysctl) and operation.node is None)

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from howdah.engine.machines.machine import RunMachine
 from howdah.errors import HowdahError
+from howdah.plan.operation import VethLink
 from howdah.plan.plan import Plan
 
 _FIRST_TAG = 100  # of the links that share a wire
@@ -53,11 +53,10 @@ def place(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
         of_role = candidates[host.role]
         placed[host.name] = of_role[0 if host.role == "router" else turns[host.role] % len(of_role)]
         turns[host.role] += 1
-    crossing: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for operation in plan.operations:
-        if operation.op == "link":
-            link = operation.arguments
-            ends = placed[link["a_node"]], placed[link["b_node"]]
+    crossing: dict[tuple[str, str], list[VethLink]] = {}
+    for link in plan.operations:
+        if isinstance(link, VethLink):
+            ends = placed[link.a_node], placed[link.b_node]
             if ends[0] != ends[1]:
                 crossing.setdefault((min(ends), max(ends)), []).append(link)
     attachments: dict[tuple[str, str], Attachment] = {}
@@ -90,7 +89,7 @@ def _candidates(plan: Plan, machines: Mapping[str, RunMachine], role: str) -> li
 
 
 def _attach(
-    first: RunMachine, second: RunMachine, links: Sequence[dict[str, Any]], placed: Mapping[str, str]
+    first: RunMachine, second: RunMachine, links: Sequence[VethLink], placed: Mapping[str, str]
 ) -> dict[tuple[str, str], Attachment]:
     """A wire for each link; where there are fewer, links share them, each with a tag of its own."""
     wires = [wire for wire in first.interfaces if wire in second.interfaces]
@@ -103,9 +102,8 @@ def _attach(
     found = {}
     for number, link in enumerate(links):
         wire = wires[number % len(wires)]
-        for end in ("a", "b"):
-            node = link[f"{end}_node"]
+        for node, interface in link.ends:
             machine = first if placed[node] == first.name else second
             tag = _FIRST_TAG + number if sharing else None
-            found[(node, link[f"{end}_interface"])] = Attachment(machine.interfaces[wire].mac, tag)
+            found[(node, interface)] = Attachment(machine.interfaces[wire].mac, tag)
     return found

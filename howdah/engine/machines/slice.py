@@ -12,13 +12,17 @@ from __future__ import annotations
 import dataclasses
 
 from howdah.engine.machines.placement import Placement
-from howdah.plan.operation import operation
+from howdah.linux.netlink.discipline.pfifo import Pfifo
+from howdah.plan.event import Event, FlowChange
+from howdah.plan.network import bare
+from howdah.plan.operation import Address, AddRoute, Adopt, ModuleParameter, Node, OfInterface, Sysctl, VethLink
+from howdah.plan.placed import Class, Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.route import way
 from howdah.plan.shaping import LEAST_SENDER_QUEUE_PACKETS
 from howdah.plan.shares import BottleneckEnds, MachineShare, ProbePlace
-from howdah.plan.step import Event, Operation
+from howdah.plan.step import Operation
 
 _EMULATOR = "emulator"
 
@@ -61,66 +65,47 @@ def _operations(plan: Plan, placement: Placement, nodes: list[str]) -> list[Oper
     ipv6 = "ipv6.disable" not in plan.kernel_parameters
     queues: list[Operation] = []
     for item in plan.operations:
-        if item.op == "link":
-            link = item.arguments
-            if placement.machines[link["a_node"]] == placement.machines[link["b_node"]]:
-                found += [item] if link["a_node"] in nodes else []
-                continue
-            for end in ("a", "b"):
-                node, interface = link[f"{end}_node"], link[f"{end}_interface"]
-                if node not in nodes:
-                    continue
-                attached = placement.attachments[(node, interface)]
-                found.append(
-                    operation(
-                        "adopt",
-                        node=node,
-                        interface=interface,
-                        mac=link[f"{end}_mac"],
-                        nic_mac=attached.nic_mac,
-                        tag=attached.tag,
-                        ipv6=ipv6,
-                    )
-                )
-                if (node, interface) not in shaped:
-                    queues.append(_queue(node, interface))
-        elif item.op == "node":
-            found += [item] if item.arguments["name"] in nodes else []
-        elif item.op == "module_parameter":
-            found += [item] if _sends(plan, nodes) else []
-        elif item.arguments["node"] is None or item.arguments["node"] in nodes:
-            found.append(item)
+        if not isinstance(item, VethLink):
+            found += [item] if _is_made_here(item, plan, nodes) else []
+        elif placement.machines[item.a_node] == placement.machines[item.b_node]:
+            found += [item] if item.a_node in nodes else []
+        else:
+            for end, mac in zip(item.ends, (item.a_mac, item.b_mac), strict=True):
+                if end[0] in nodes:
+                    attached = placement.attachments[end]
+                    found.append(Adopt(*end, mac, attached.nic_mac, attached.tag, ipv6))
+                    if end not in shaped:
+                        queues.append(Qdisc(*end, "root", ROOT_HANDLE, Pfifo(LEAST_SENDER_QUEUE_PACKETS)))
     return found + queues
 
 
-def _queue(node: str, interface: str) -> Operation:
-    options = {"limit_packets": LEAST_SENDER_QUEUE_PACKETS}
-    return operation(
-        "qdisc", node=node, interface=interface, parent="root", handle=ROOT_HANDLE, kind="pfifo", options=options
-    )
-
-
-def _sends(plan: Plan, nodes: list[str]) -> bool:
-    return any(flow.sender in nodes for flow in plan.flows)
+def _is_made_here(item: Operation, plan: Plan, nodes: list[str]) -> bool:
+    if isinstance(item, Node):
+        return item.name in nodes
+    if isinstance(item, ModuleParameter):
+        return any(flow.sender in nodes for flow in plan.flows)
+    if isinstance(item, Sysctl) and item.node is None:
+        return True
+    assert isinstance(item, (OfInterface, AddRoute, Sysctl))
+    return item.node in nodes
 
 
 def _happens_here(event: Event, nodes: list[str], flows: set[int]) -> bool:
-    arguments = event.arguments
-    return arguments["flow"] in flows if "flow" in arguments else arguments["node"] in nodes
+    change = event.change
+    if isinstance(change, FlowChange):
+        return change.flow in flows
+    assert isinstance(change, OfInterface)
+    return change.node in nodes
 
 
 def _bottleneck(plan: Plan) -> BottleneckEnds:
     near, interface, _ = plan.calibration.bottleneck
     addresses: dict[tuple[str, str], str] = {}
     for item in plan.operations:
-        if item.op == "address":
-            place = (item.arguments["node"], item.arguments["interface"])
-            addresses.setdefault(place, item.arguments["address"].partition("/")[0])
-    bursts = [
-        item.arguments["options"]["burst_bytes"]
-        for item in plan.operations
-        if item.op == "class" and (item.arguments["node"], item.arguments["interface"]) == (near, interface)
-    ]
+        if isinstance(item, Address):
+            addresses.setdefault(item.at, bare(item.address))
+    classes = (item for item in plan.operations if isinstance(item, Class))
+    bursts = [item.rate.burst_bytes for item in classes if item.at == (near, interface)]
     target = plan.calibration.targets[0]
     hops = way(plan, target.sender, target.receiver)
     hop = next(hop for hop in hops if (hop.node, hop.interface) == (near, interface))

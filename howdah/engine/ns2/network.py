@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.plan import Flow, Plan
 
 _SEED_RANGE = 2**31 - 2  # of ns-2's generator, which takes 1 to this
@@ -49,9 +50,9 @@ def _path(plan: Plan) -> str:
 def _seed(plan: Plan) -> int:
     """That of the delay line which loses packets; it is drawn from the profile's and the repetition."""
     for queue in plan.queues:
-        seed = queue.options.get("seed")
-        if seed is not None:
-            return int(seed) % _SEED_RANGE + 1
+        netem = queue.discipline
+        if isinstance(netem, Netem) and netem.seed is not None:
+            return netem.seed % _SEED_RANGE + 1
     return plan.seed % _SEED_RANGE + 1
 
 

@@ -10,17 +10,17 @@ variation, a schedule) it does where they leave, before the wire.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-from howdah.codec import encoded
 from howdah.linux.netlink.discipline.howdah_wire import Wire
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.event import Event, FlowChange
 from howdah.plan.kernel import Part
 from howdah.plan.line import TICK_US, WIRE, WIRE_HANDLE, Line, delay_lines
-from howdah.plan.operation import operation
+from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.shares import KernelShare
-from howdah.plan.step import Event, Operation
+from howdah.plan.step import Operation
 
 LONGEST_LOOKAHEAD_US = 5 * TICK_US  # a longer one saves little and takes memory
 
@@ -73,7 +73,7 @@ def _required(plan: Plan, *, sends: bool) -> list[str]:
 
 
 def _is_mine(event: Event, flows: set[int]) -> bool:
-    return "flow" not in event.arguments or event.arguments["flow"] in flows
+    return not isinstance(event.change, FlowChange) or event.change.flow in flows
 
 
 def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Line]) -> list[Operation]:
@@ -81,31 +81,28 @@ def _operations(plan: Plan, here: set[str], lines: dict[tuple[str, str, str], Li
     parts = {host: number for number, part in enumerate(plan.parts) for host in part.hosts}
     found: list[Operation] = []
     for item in plan.operations:
-        line = lines.get(item.queue.place) if item.queue else None
-        if line is None:
+        line = lines.get(item.place) if isinstance(item, Qdisc) else None
+        if line is None or not isinstance(item, Qdisc):
             found.append(item)
             continue
-        wire = encoded(Wire(numbers[line.host], parts[line.host], line.least_us * 1000))
-        place = {"node": line.node, "interface": line.interface}
+        wire = Wire(numbers[line.host], parts[line.host], line.least_us * 1000)
         if line.host in here or line.plain:
-            arguments = {**place, "parent": "root", "handle": line.handle, "kind": WIRE, "options": wire}
-            found.append(operation("qdisc", **arguments))
+            found.append(Qdisc(*item.at, "root", line.handle, wire))
         else:
-            found.append(operation("qdisc", **_rest(item.arguments, line)))
-            below = {**place, "parent": f"{ROOT_HANDLE}1", "handle": WIRE_HANDLE, "kind": WIRE, "options": wire}
-            found.append(operation("qdisc", **below))
+            found += [_rest(item, line), Qdisc(*item.at, f"{ROOT_HANDLE}1", WIRE_HANDLE, wire)]
     return found
 
 
 def _event(event: Event, here: set[str], lines: dict[tuple[str, str, str], Line]) -> Event | None:
     """A change of a line happens where frames leave by it."""
-    line = lines.get(event.queue.place) if event.queue else None
-    if line is None:
+    line = lines.get(event.change.place) if isinstance(event.change, Qdisc) else None
+    if line is None or not isinstance(event.change, Qdisc):
         return event
-    return None if line.host in here else dataclasses.replace(event, arguments=_rest(event.arguments, line))
+    return None if line.host in here else dataclasses.replace(event, change=_rest(event.change, line))
 
 
-def _rest(arguments: dict[str, Any], line: Line) -> dict[str, Any]:
+def _rest(queue: Qdisc, line: Line) -> Qdisc:
     """The netem of a line without the delay that its wire has."""
-    options = arguments["options"]
-    return {**arguments, "options": {**options, "delay_us": options["delay_us"] - line.least_us}}
+    netem = queue.discipline
+    assert isinstance(netem, Netem)
+    return dataclasses.replace(queue, discipline=dataclasses.replace(netem, delay_us=netem.delay_us - line.least_us))

@@ -25,7 +25,7 @@ def made(kind: str, options: Mapping[str, Any]) -> Discipline:
     return discipline(kind)(**options)
 
 
-def class_made(kind: str, options: Mapping[str, Any]) -> Discipline:
+def class_made(kind: str, options: Mapping[str, Any]) -> Any:
     """The same of a class. Raises ValueError where disciplines of the kind have none."""
     found = discipline(kind).classes
     if found is None:
