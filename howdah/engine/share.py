@@ -32,8 +32,8 @@ _BUNDLER = Path(bundle.__file__)
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
 _FILES = ("howdah/__init__.py", *PLAN_FILES)
-# Stock Mininet's wiring takes the topology itself and the plan's operations as commands.
-_MININET = ("howdah/plan", "topologies")
+# Stock Mininet's wiring takes the topology itself, and the plan's operations as commands, whose words need the files.
+_MININET = ("topologies",)
 _MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py")
 
 

@@ -127,14 +127,12 @@ for name in sys.argv[2:]:
         if error.name.partition(".")[0] in ("howdah", "collectors", "topologies"):
             sys.exit(f"{name} imports {error.name}")
 """
-_ALWAYS = agent_sources()  # what makes plans comes along with stock Mininet's wiring, unused
 
 
 @pytest.mark.parametrize("wiring", ["netlink", "mininet"])
 def test_what_a_guest_gets_is_whole(tmp_path: Path, wiring: str) -> None:
     copy_agent(tmp_path, wiring)
-    sources = [name for name in agent_sources(wiring) if name in _ALWAYS or "plan" not in name.parts]
-    modules = [".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in sources]
+    modules = [".".join(name.with_suffix("").parts).removesuffix(".__init__") for name in agent_sources(wiring)]
     modules = [name for name in modules if not name.endswith("__main__")]
     assert len(modules) > 50
     command = [sys.executable, "-I", "-S", "-c", _IMPORT_ALL, str(tmp_path), *modules]
