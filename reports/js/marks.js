@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference lines and slow-start exits on a figure: one description, drawn on the canvas here and as SVG by export.js.
+// Reference lines, slow-start exits and events on a figure.
 "use strict";
 howdah.marks = (() => {
   const FONT = "12px system-ui, sans-serif";
+  const INSTANT = [2, 3]; // dashes
+  const LIMIT = [6, 4];
+  const EVENT = 5; // pixels from the middle of an event's diamond to its corners
   const ruler = document.createElement("canvas").getContext("2d");
 
   function widthOf(text) {
@@ -114,26 +117,21 @@ howdah.marks = (() => {
       context.fillStyle = colour;
       context.fillText(label, x, y);
     };
-    for (const instant of drawn.instants) {
-      context.setLineDash([2, 3]);
+    const rule = (colour, dash, fromX, fromY, toX, toY) => {
+      context.setLineDash(dash);
       context.lineWidth = 1;
-      context.strokeStyle = tokens.quiet;
+      context.strokeStyle = colour;
       context.beginPath();
-      context.moveTo(instant.x, bounds.top);
-      context.lineTo(instant.x, bounds.bottom);
+      context.moveTo(fromX, fromY);
+      context.lineTo(toX, toY);
       context.stroke();
+    };
+    for (const instant of drawn.instants) {
+      rule(tokens.quiet, INSTANT, instant.x, bounds.top, instant.x, bounds.bottom);
       text(instant.label, instant.at.x, instant.at.y, tokens.quiet);
     }
     for (const limit of drawn.limits) {
-      context.setLineDash([6, 4]);
-      context.lineWidth = 1;
-      context.strokeStyle = tokens.quiet;
-      context.beginPath();
-      if (limit.y !== null) {
-        context.moveTo(bounds.left, limit.y);
-        context.lineTo(bounds.right, limit.y);
-      }
-      context.stroke();
+      if (limit.y !== null) rule(tokens.quiet, LIMIT, bounds.left, limit.y, bounds.right, limit.y);
       if (limit.label) text(limit.label, limit.at.x, limit.at.y, tokens.quiet);
     }
     for (const event of drawn.events) {
@@ -141,19 +139,12 @@ howdah.marks = (() => {
       context.lineWidth = 1.5;
       context.strokeStyle = event.colour;
       context.fillStyle = tokens.surface;
-      const diamond = new Path2D(outline(event));
+      const diamond = new Path2D(`M${event.x.toFixed(2)} ${(event.y - EVENT).toFixed(2)}l${EVENT} ${EVENT}l${-EVENT} ${EVENT}l${-EVENT} ${-EVENT}Z`);
       context.fill(diamond);
       context.stroke(diamond);
+      if (context.called) context.called(event.label);
     }
-    for (const exit of drawn.exits) {
-      context.setLineDash([2, 3]);
-      context.lineWidth = 1;
-      context.strokeStyle = exit.colour;
-      context.beginPath();
-      context.moveTo(exit.x, bounds.top);
-      context.lineTo(exit.x, bounds.bottom);
-      context.stroke();
-    }
+    for (const exit of drawn.exits) rule(exit.colour, INSTANT, exit.x, bounds.top, exit.x, bounds.bottom);
     for (const exit of drawn.exits) {
       if (exit.inside) {
         context.setLineDash([]);
@@ -167,12 +158,6 @@ howdah.marks = (() => {
       }
       text(exit.label, exit.at.x, exit.at.y, exit.colour);
     }
-  }
-
-  // A diamond around the place of an event, as an SVG path.
-  function outline(event) {
-    const r = 5;
-    return `M${event.x.toFixed(2)} ${(event.y - r).toFixed(2)}l${r} ${r}l${-r} ${r}l${-r} ${-r}Z`;
   }
 
   // The event nearest to a place, within a finger's width; with `across`, only the horizontal distance counts.
@@ -189,5 +174,5 @@ howdah.marks = (() => {
     return best;
   }
 
-  return { layout, draw, outline, near, widthOf, FONT };
+  return { layout, draw, near, widthOf, FONT };
 })();
