@@ -150,7 +150,7 @@ def page_data(
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
     acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
     steps = max(200, _SEQUENCE_VALUES // (len(SERIES) * flows))
-    of_time = [figure for figure in FIGURES if figure.axis == "time" and figure.points is None]
+    of_time = [figure for figure in FIGURES if figure.axis == "time" and figure.parts is None]
     bands = PageBands(runs, axes, [figure.series[0] for figure in of_time])
     coded = []
     for number, run in enumerate(runs, 1):
