@@ -28,7 +28,7 @@ SIZES = (Size(1160, 400, "wide"), Size(400, 330, "narrow"))
 LEG_SIZES = (Size(1160, 240, "wide"), Size(400, 240, "narrow"))
 LEAST_MS = 0.1  # the smallest delay that fills a picture
 _AFTER_EXIT = 4  # round trips
-_LEFT = token("bad", 2, 3)
+_LEFT = token("bad")
 _LEGEND = list(SERIES)
 
 

@@ -17,7 +17,7 @@ from howdah.report.contrast import contrasts, leading
 from howdah.report.dotplot import side_styles
 from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
-from howdah.report.paper.sheet import FigureSheet, broken, columns, entries, plain_logarithm
+from howdah.report.paper.sheet import LIMIT, FigureSheet, broken, columns, entries, plain_logarithm
 from howdah.report.plot.draw import picture_of
 from howdah.report.plot.limit import Curve, Frame, placed
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
@@ -165,7 +165,7 @@ def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
         colour = line.style.colour.light
         axes.hlines(row[there], low[there], high[there], color=colour, linewidth=0.8)
         axes.plot(ratio, row, linestyle="none", marker=mark, color=colour, label=line.label)
-    axes.axvline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
+    axes.axvline(1, **LIMIT)
     names = _place_names(panel, width_in)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -236,7 +236,7 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
     shown = {axes: limits for axes, limits in found.items() if limits}
     for axes, limits in shown.items():
         for _name, value in limits:
-            axes.axhline(value, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0, gid="limit")
+            axes.axhline(value, **LIMIT, gid="limit")
     if shown:
         figure.draw_without_rendering()  # which lays the axes out
     for axes, limits in shown.items():
