@@ -4,14 +4,14 @@ repetitions lie between. A dot is a link to the run behind it. It needs no scrip
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from howdah.metric import Metric
 from howdah.number import between, significant
 from howdah.report.contrast import Contrast, contrasts, leading
-from howdah.report.drawing import line, svg, text
+from howdah.report.drawing import line, shortened, svg, text
+from howdah.report.plot.canvas import ticks_below
 from howdah.report.plot.scale import Scale, ticks
 from howdah.report.plot.style import Style, mark, styles
 from howdah.report.subject import Subject, sides
@@ -127,8 +127,8 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
     for number, place in enumerate(_named(places)):
         middle = _HEAD + pitch * (number + 0.5)
         most = int((left - 16) / _LETTER)
-        short = place if len(place) <= most else place[: most - 1] + "…"
-        parts.append(f"<g>{text(left - 14, middle + 4.5, short, 'name', 'end')}<title>{escape(place)}</title></g>")
+        name = text(left - 14, middle + 4.5, shortened(place, most), "name", "end")
+        parts.append(f"<g>{name}<title>{escape(place)}</title></g>")
     for number, panel in enumerate(panels):
         begin = left + step * number
         parts += _drawn(panel, begin + 4, begin + step - 20, pitch, linked)
@@ -143,8 +143,7 @@ def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
     pitch = _TALL_ROW + _LINE * max(panel.most_without - 1, 0)
     for number, place in enumerate(_named(places)):
         most = int((_NARROW - 110) / _LETTER)
-        short = place if len(place) <= most else place[: most - 1] + "…"
-        parts.append(text(8, _HEAD + pitch * number + 15, short, "name", "start"))
+        parts.append(text(8, _HEAD + pitch * number + 15, shortened(place, most), "name", "start"))
     parts += _drawn(panel, 8, _NARROW - 10, pitch, linked, tall=True)
     height = _HEAD + pitch * len(places) + _FOOT
     return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow", "group")
@@ -171,14 +170,7 @@ def _drawn(
     in_a_line = _LETTER * (len(less) + len(more) + 2) < right - begin
     parts.append(text(begin, 32, less, "note", "start"))
     parts.append(text(right, 32 if in_a_line else 46, more, "note", "end"))
-    edge = -math.inf
-    for tick in ticks(scale, 4 if tall else 5):
-        at = scale.at(tick.value)
-        parts.append(line(at, bottom, at, bottom + 4, "tick"))
-        half = _LETTER * len(tick.text) / 2 + 3
-        if tick.text and at - half > edge:
-            edge = at + half
-            parts.append(text(at, bottom + 17, tick.text, "note"))
+    parts += ticks_below(ticks(scale, 4 if tall else 5), scale, right + 20, bottom)
     for number, row in enumerate(panel.rows):
         top = _HEAD + pitch * number
         middle = top + (pitch - 13 if tall else pitch / 2)
