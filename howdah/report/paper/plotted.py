@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -124,14 +125,11 @@ def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
         elif panel.look == "dots":
             _draw_dots(axes, panel, sheet.width_in)
         else:
-            _draw_lines(axes, panel, sheet.width_in)
+            draw_lines(axes, panel, sheet.width_in)
         axes.set_title(panel.title)
         axes.set_xlabel(panel.up.label if panel.look == "dots" else panel.across.label)
         axes.set_ylabel("" if panel.look == "dots" else broken(panel.up.label, _PANEL_IN - _HEAD_IN))
-    keys: dict[str, Any] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            keys.setdefault(label, handle)
+    keys = legend_keys(figure.axes)
     if plotted.paper:
         keys[f"hollow: {plotted.paper}"] = figure.axes[0].plot([], [], **_HOLLOW, color="#202020")[0]
     if len(keys) > 1:
@@ -139,6 +137,15 @@ def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
         figure.legend(list(keys.values()), names, loc="outside upper left", ncols=columns(names, sheet.width_in))
     draw_limits(figure, dict(zip(figure.axes, (panel.limits for panel in plotted.panels), strict=False)))
     return figure
+
+
+def legend_keys(drawn: list[Axes]) -> dict[str, Any]:
+    """A sample of each label."""
+    keys: dict[str, Any] = {}
+    for axes in drawn:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            keys.setdefault(label, handle)
+    return keys
 
 
 def _height_in(panel: Panel, width_in: float) -> float:
@@ -192,10 +199,16 @@ def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
     _ticks(axes, panel, width_in)
 
 
-def _draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
-    count = len(panel.lines)
-    for number, line in enumerate(panel.lines):
-        shift = (number - (count - 1) / 2) * _SIDE_BY_SIDE / count if panel.look in ("bars", "marks") else 0.0
+def draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
+    """Lines, bars or marks with the axes of the panel. Those of one label look alike; marks stand beside each other
+    only where they share a place."""
+    labels = list(dict.fromkeys(line.label for line in panel.lines))
+    count = len(labels)
+    shared = max(Counter(x for line in panel.lines for x in set(line.x)).values(), default=0) > 1
+    for line in panel.lines:
+        number = labels.index(line.label)
+        is_beside = panel.look == "bars" or (panel.look == "marks" and shared)
+        shift = (number - (count - 1) / 2) * _SIDE_BY_SIDE / count if is_beside else 0.0
         x, y = np.array(line.x) + shift, np.array(line.y)
         mark = MARKS[number % len(MARKS)]
         look: dict[str, Any] = {"color": line.style.colour.light, "label": line.label}
