@@ -133,5 +133,5 @@ def _dots(rows: Rows, what: str, groups: list[str], x: str) -> Panel:
         line.x.append(float(places.index(row[x])))
         line.y.append(row["value"] * metric.factor)
     across = PlotAxis(x, ticks=[Tick(float(number), _label({x: place}, [x])) for number, place in enumerate(places)])
-    up = PlotAxis(f"{metric.label} ({metric.shown})" if metric.shown else metric.label)
+    up = PlotAxis(metric.title)
     return Panel("", across, up, list(lines.values()), "marks")

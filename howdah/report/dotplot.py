@@ -132,7 +132,7 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
     for number, panel in enumerate(panels):
         begin = left + step * number
         parts += _drawn(panel, begin + 4, begin + step - 20, pitch, linked)
-    words = ", ".join(_called(panel.metric) for panel in panels)
+    words = ", ".join(panel.metric.words for panel in panels)
     return svg(
         _WIDTH, _HEAD + pitch * len(places) + _FOOT, f"Ratios of {words} at each point", parts, "chart wide", "group"
     )
@@ -146,15 +146,11 @@ def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
         parts.append(text(8, _HEAD + pitch * number + 15, shortened(place, most), "name", "start"))
     parts += _drawn(panel, 8, _NARROW - 10, pitch, linked, tall=True)
     height = _HEAD + pitch * len(places) + _FOOT
-    return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow", "group")
+    return svg(_NARROW, height, f"Ratios of {panel.metric.words} at each point", parts, "chart narrow", "group")
 
 
 def _named(places: list[str]) -> list[str]:
     return [place or UNPLACED for place in places] if len(places) > 1 else places
-
-
-def _called(metric: Metric) -> str:
-    return metric.label or metric.header or metric.name.replace("_", " ")
 
 
 def _drawn(
@@ -179,8 +175,7 @@ def _drawn(
 
 
 def _title(metric: Metric) -> str:
-    name = _called(metric)
-    return f"{name[0].upper()}{name[1:]}, ratio"
+    return f"{metric.words[0].upper()}{metric.words[1:]}, ratio"
 
 
 def _directions(panel: _Panel) -> tuple[str, str]:
@@ -260,4 +255,4 @@ def _words(each: Contrast) -> str:
     place = f"{each.place}: " if each.place else ""
     better = f"; {each.better} is better" if each.better else ""
     named = f"{each.side} {both[0]}, {each.other} {both[1]}"
-    return f"{place}{_called(each.metric)}, {named}, ratio {_number(each)}{better}"
+    return f"{place}{each.metric.words}, {named}, ratio {_number(each)}{better}"

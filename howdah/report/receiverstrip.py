@@ -46,11 +46,6 @@ class ReceiverStrip:
     rows: dict[str, list[ReceiverMark]]
     most: float
 
-    @property
-    def title(self) -> str:
-        name = self.metric.label or self.metric.header
-        return f"{name} ({self.metric.shown})" if self.metric.shown else name
-
 
 def receiver_strips(runs: list[Run], variants: Variants, value_of: Callable[[Run], str]) -> list[ReceiverStrip]:
     """A strip for each measure that a run has, its rows in the order of the runs.
@@ -85,12 +80,11 @@ def what_differs(
     apart, alike = [], []
     for name in (name for name in _COMPARED if name in spreads):
         metric = known[name]
-        words = metric.label or metric.header
         widest = max(spreads[name], key=lambda each: each.share)
         if widest.share <= _ALIKE:
-            alike.append(words)
+            alike.append(metric.words)
         else:
-            apart.append(f"{words} {widest.text(metric.shown)}")
+            apart.append(f"{metric.words} {widest.text(metric.shown)}")
     sentences = [f"By {label} these differ: {'; '.join(apart)}."] if apart else []
     if alike:
         begin = "Within 5 % are" if apart else f"By {label}, within 5 % are"
@@ -161,4 +155,4 @@ def receiver_drawing(strip: ReceiverStrip, left: float, *, narrow: bool) -> str:
             words += "" if mark.counts else UNCOUNTED
             css = f"variant-{mark.variant}" + ("" if mark.counts else " invalid")
             canvas.mark(number, mark.value, css, words)
-    return canvas.svg(strip.title)
+    return canvas.svg(strip.metric.title)

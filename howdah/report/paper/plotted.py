@@ -101,17 +101,12 @@ def difference_figure(experiments: list[Experiment]) -> Picture:
                     line.high.append(about.high if about else float("nan"))
             lines.append(line)
         across = PlotAxis("", ticks=[Tick(float(number), place or "all") for number, place in enumerate(places)])
-        name = mine[0].metric.label or mine[0].metric.header
-        panels.append(Panel(name, across, PlotAxis(f"ratio to {found[0].other}"), lines, "dots"))
+        panels.append(Panel(mine[0].metric.words, across, PlotAxis(f"ratio to {found[0].other}"), lines, "dots"))
     caption = (
         f"Ratios to {found[0].other} at each point: medians over pairs of equal repetitions, with the least and the "
         "largest of few pairs, else the 95 % interval."
     )
-    lacking = [
-        f"{each.metric.label or each.metric.header}, {each.placed}: {each.against}"
-        for each in everything
-        if not each.has_ratio
-    ]
+    lacking = [f"{each.metric.words}, {each.placed}: {each.against}" for each in everything if not each.has_ratio]
     caption += f" Without a ratio: {'; '.join(lacking)}." if lacking else ""
     return Picture("Differences", panels, caption=[caption])
 
