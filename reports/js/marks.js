@@ -59,8 +59,8 @@ howdah.marks = (() => {
       const box = { left, right: left + width, top, bottom: top + HIGH };
       const inside = left >= bounds.left + 2 && box.right <= bounds.right - 2 && top >= bounds.top && box.bottom <= bounds.bottom + 1;
       if (!inside || boxes.some((each) => overlap(each, box))) continue;
-      const covered = curves.filter((point) => point.x > left - 3 && point.x < box.right + 3 && point.y > top - 2 && point.y < box.bottom + 2);
-      const whole = 20 * Math.min(covered.length, 10) + cost;
+      const covered = curves.filter((point) => point.x > left - 2 && point.x < box.right + 2 && point.y > top - 2 && point.y < box.bottom + 2);
+      const whole = 20 * covered.length + cost;
       if (!best || whole < best.whole) best = { whole, box };
     }
     if (best) boxes.push(best.box);
