@@ -12,6 +12,10 @@ from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, SENT, SERIES, 
 from howdah.series import drawn_series
 
 _SERIES = drawn_series()
+DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
+BEYOND_EXIT = 0.35  # of the time to the last exit: what a figure of the start-up shows behind it
+# Titles of the axes across.
+ACROSS = {"time": "seconds from the start of the experiment", "exit": "seconds from the slow-start exit"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
 from howdah.report.band import CodedBand, PageBands
 from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
-from howdah.report.drawn import FIGURES, PROCESSOR_FIGURES, PageFigure
+from howdah.report.drawn import ACROSS, BEYOND_EXIT, DECADE, FIGURES, PROCESSOR_FIGURES, PageFigure
 from howdah.report.event import ToldEvent, told_events
 from howdah.report.pathlimit import limits_of
 from howdah.report.sequence import SERIES, sequence_curves
@@ -126,8 +126,12 @@ class CodedRun:
 
 @dataclass(frozen=True)
 class PageData:
-    """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
+    """Everything the figures draw: axes, variants, paths, runs and their coded columns; and the rules of
+    howdah/report/drawn.py by which they are drawn."""
 
+    across: dict[str, str]
+    decade: int
+    beyond_exit: float
     figures: list[PageFigure]
     dashes: list[list[int]]
     axes: list[CodedAxis]
@@ -159,6 +163,9 @@ def page_data(
         if tell is not None:
             tell("curves of the report", number, len(runs))
     return PageData(
+        ACROSS,
+        DECADE,
+        BEYOND_EXIT,
         [_noted(each, runs) for each in _figures(runs)],
         dashes(),
         [CodedAxis(axis.name, axis.label, axis.values, axis.colours, axis.of_variants) for axis in axes],

@@ -12,7 +12,6 @@ howdah.Figure = (() => {
   }
 
   const all = [];
-  const DECADE = 10; // by which the peaks of windows differ where their axis is logarithmic
   const MOST_POINTS = 300; // of a line, which labels keep away from
   const APART = 6; // pixels between the points of a line that labels keep away from
 
@@ -170,7 +169,7 @@ howdah.Figure = (() => {
       if (this.unit.name !== "packets") return false;
       const peaks = this.lines.filter((line) => line.part === "cwnd").map((line) => line.y.reduce((most, each) => Math.max(most, each), 0));
       const some = peaks.filter((peak) => peak > 0);
-      return some.length > 1 && Math.max(...some) >= DECADE * Math.min(...some);
+      return some.length > 1 && Math.max(...some) >= state.data.decade * Math.min(...some);
     }
 
     remark() {
@@ -228,7 +227,6 @@ howdah.Figure = (() => {
     }
 
     options() {
-      const label = this.axis === "exit" ? "seconds from the slow-start exit" : "seconds from the start of the experiment";
       return {
         width: this.canvas.clientWidth,
         height: this.height,
@@ -236,7 +234,7 @@ howdah.Figure = (() => {
         padding: [8, 14, 0, 0],
         scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: (plot, least, most) => this.range(plot, least, most) } },
         axes: [
-          { ...marks.axis(), size: 24, label, labelSize: 18 },
+          { ...marks.axis(), size: 24, label: state.data.across[this.axis], labelSize: 18 },
           { ...marks.axis(), size: 58, space: 32 },
         ],
         series: [

@@ -5,7 +5,6 @@ howdah.lines = (() => {
   const { state, codec, theme } = howdah;
   const decoded = new Map();
   const MOST_PATHS = 3; // whose limits are drawn
-  const partNames = { cwnd: "cwnd", ssthresh: "ssthresh" };
 
   function once(key, make) {
     if (!decoded.has(key)) decoded.set(key, make());
@@ -42,7 +41,7 @@ howdah.lines = (() => {
     const name = state.nameOf(run, context.runs);
     const words = name ? [name] : [];
     if (flow && (context.flows > 1 || !name)) words.push(flow.name);
-    if (figure.series.length > 1) words.push(partNames[part] || part);
+    if (figure.series.length > 1) words.push(part);
     if (context.repetitions > 1) words.push(`r${run.repetition}`);
     if (!words.length) words.push(state.data.variants[run.variant].label);
     return words.join(" ");
