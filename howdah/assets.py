@@ -29,6 +29,7 @@ _SCRIPTS = (
     "legend.js",
     "touch.js",
     "figure.js",
+    "recorder.js",
     "export.js",
     "controls.js",
     "strips.js",

@@ -83,6 +83,16 @@ class Metric:
     meaning: str = ""
 
     @property
+    def words(self) -> str:
+        """What a reader calls it."""
+        return self.label or self.header or self.name.replace("_", " ")
+
+    @property
+    def title(self) -> str:
+        """Of an axis: its words with the unit shown."""
+        return f"{self.words} ({self.shown})" if self.shown else self.words
+
+    @property
     def least(self) -> float:
         """What no value of it is below: nothing below 0 is shown of a quantity that cannot be negative."""
         return -math.inf if self.signed else 0.0

@@ -20,15 +20,16 @@ from howdah.report.plot.canvas import Size
 from howdah.report.plot.model import LineLook, Panel, PlotAxis, PlotLine
 from howdah.report.plot.style import Style, key, token
 from howdah.report.plot.svg import panel_svg
+from howdah.report.sequence import ACKED, ALLOWED, SACKED, SENT, SERIES
+from howdah.report.sequence import AGAIN as SENT_AGAIN
 
 START_UP, WHOLE = "start-up", "whole"
 SIZES = (Size(1160, 400, "wide"), Size(400, 330, "narrow"))
 LEG_SIZES = (Size(1160, 240, "wide"), Size(400, 240, "narrow"))
 LEAST_MS = 0.1  # the smallest delay that fills a picture
 _AFTER_EXIT = 4  # round trips
-_LEFT = token("bad", 2, 3)
-_WINDOW, _SACKED, _ACKED = "what the receive window allows", "reported by SACK", "acknowledged"
-_LEGEND = {_ACKED: 1, _SACKED: 2, _WINDOW: 3}  # places behind what was sent, which is drawn over them
+_LEFT = token("bad")
+_LEGEND = list(SERIES)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class ShownPicture:
 def shown(title: str, panel: Panel, sizes: Sequence[Size]) -> ShownPicture:
     """The panel in each size, with its legend."""
     drawing = "".join(panel_svg(panel, size, panel.title) for size in sizes)
-    lines = sorted(panel.lines, key=lambda line: _LEGEND.get(line.label, 0))
+    lines = sorted(panel.lines, key=lambda line: _LEGEND.index(line.label) if line.label in SERIES else 0)
     keys = [(key(line.style, line.look or "line"), line.label) for line in lines]
     keys += [(key(style, "instant"), "end of the start-up") for _, style in panel.instants]
     return ShownPicture(title, Markup(drawing), [(Markup(sample), name) for sample, name in keys])
@@ -77,21 +78,22 @@ def time_sequence(flow: Explained, part: str) -> Panel | None:
         words="Bytes from the first one, over time",
     )
 
-    def add(label: str, style: Style, look: LineLook, time_ns: Integers, offset: Integers, keep: Flags) -> None:
+    def add(label: str, look: LineLook, time_ns: Integers, offset: Integers, keep: Flags) -> None:
         if keep.any():
             x, y = (time_ns[keep] - begin) / 1e9, offset[keep] / bytes_each
-            panel.lines.append(PlotLine(label, style, x.tolist(), y.tolist(), said=label, look=look))
+            line = PlotLine(label, SERIES[label].style, x.tolist(), y.tolist(), said=label, look=look)
+            panel.lines.append(line)
 
     window = seen.acks.una + seen.acks.window_bytes
     known = acks & (seen.acks.window_bytes.min() >= 0)
     again = sent & np.isin(seen.sent.kind, (AGAIN, FILLS))
     told = acks & (seen.acks.sack_top > seen.acks.una)
     of_acks, of_data = seen.acks.time_ns, seen.sent.time_ns
-    add(_WINDOW, token("warn", 5, 3), "stairs", of_acks, window, known)
-    add("sent", token("ink"), "points", of_data, seen.sent.end, sent & ~again)
-    add(_SACKED, token("focus"), "strokes", of_acks, seen.acks.sack_top, told)
-    add(_ACKED, token("good"), "stairs", of_acks, seen.acks.una, acks)
-    add("sent again", token("bad"), "crosses", of_data, seen.sent.begin, again)
+    add(ALLOWED, "stairs", of_acks, window, known)
+    add(SENT, "points", of_data, seen.sent.end, sent & ~again)
+    add(SACKED, "strokes", of_acks, seen.acks.sack_top, told)
+    add(ACKED, "stairs", of_acks, seen.acks.una, acks)
+    add(SENT_AGAIN, "crosses", of_data, seen.sent.begin, again)
     if start.at is not None and int(way.time_ns[start.at]) <= end:
         panel.instants.append(((int(way.time_ns[start.at]) - begin) / 1e9, _LEFT))
     return panel

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quick pictures for a notebook, by matplotlib. Reports draw their own figures."""
+"""Quick pictures for a notebook, drawn as figures for print are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +15,15 @@ from howdah.library.rows import Rows
 from howdah.metric import known_metrics
 from howdah.record.schema import TCP_PROBE
 from howdah.record.table import FLOW_NAME
-from howdah.report.codec import extremes
+from howdah.report.paper.line import thinned
+from howdah.report.paper.plotted import draw_lines, legend_keys
 from howdah.report.paper.sheet import drawing
-from howdah.report.variant import Colour, colours, dashes
+from howdah.report.plot.model import Panel, PlotAxis, PlotLine
+from howdah.report.plot.scale import Tick
+from howdah.report.plot.style import Style, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_POINTS = 4000  # of a line: more than a figure has pixels
-_MARKS = "os^DvPX*"
 
 
 def plot(
@@ -40,7 +40,7 @@ def plot(
     """Draw ``what`` and return the axes.
 
     A column of the ACKs (``cwnd_packets``, ``srtt_us``, ``snd_una_bytes`` …) is drawn over time, up to ``until_s``: a
-    line for each flow of each run, colours by ``by``, dashes by flow. A metric (``exit_cwnd_bdp``,
+    line for each flow of each run, colours by ``by`` and dashes by name. A metric (``exit_cwnd_bdp``,
     ``retransmitted_packets`` …) is drawn as points, one for each run and flow, over the axis ``x`` (the first of
     ``by``). ``where`` are values of columns, as in ``Rows.where``: ``e.plot(flow_name="first", repetition=0)``.
     ``Data.plot`` takes the axes that differ between the runs for ``by``.
@@ -48,77 +48,60 @@ def plot(
     Raises HowdahError for what is neither, and without matplotlib.
     """
     groups = [by] if isinstance(by, str) else list(by)
-    if ax is None:
-        ax = _new_axes()
+    drawing()
     if what in TCP_PROBE.names and what not in ("flow", "time_ns"):
-        _lines(acks.where(**where), what, groups, until_s, ax)
+        panel = _lines(acks.where(**where), what, groups, until_s)
     elif what in known_metrics():
-        _dots(metrics.where(metric=what, **where), what, groups, x or groups[0], ax)
+        panel = _dots(metrics.where(metric=what, **where), what, groups, x or groups[0])
     else:
         columns = ", ".join(name for name in TCP_PROBE.names if name not in ("flow", "time_ns"))
         raise HowdahError(
             f"there is nothing called {what!r} to plot",
             hint=f"Columns of the ACKs are {columns}; metrics are listed in docs/measures.md.",
         )
+    if ax is None:
+        from matplotlib import pyplot  # takes a second to load, and most programs plot nothing
+
+        ax = pyplot.subplots(layout="constrained")[1]
+    draw_lines(ax, panel, ax.bbox.width / ax.figure.dpi)
+    ax.autoscale()  # also over what was drawn on these axes before
+    ax.set(xlabel=panel.across.label, ylabel=panel.up.label)
+    keys = legend_keys([ax])
+    ax.legend(list(keys.values()), list(keys))
     return ax
 
 
-def _new_axes() -> Axes:
-    drawing()
-    from matplotlib import pyplot  # takes a second to load, and most programs plot nothing
-
-    return pyplot.subplots(layout="constrained")[1]
+def _label(row: Mapping[str, Any], groups: Sequence[str]) -> str:
+    return ", ".join("—" if row[name] is None else str(row[name]) for name in groups)
 
 
-def _label(values: Sequence[Any]) -> str:
-    return ", ".join("—" if value is None else str(value) for value in values)
+def _looks(rows: Sequence[Mapping[str, Any]], groups: list[str]) -> dict[str, Style]:
+    """Of each label, in the order of the rows."""
+    first = {_label(row, groups): row for row in reversed(rows)}
+    names = list(dict.fromkeys(_label(row, groups) for row in rows))
+    return styles(names, {name: str(first[name]["algorithm"]) for name in names} if "algorithm" in groups else None)
 
 
-def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None, ax: Axes) -> None:
+def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None) -> Panel:
     if until_s is not None:
         rows = rows.where(pc.field("time_ns") <= round(until_s * 1e9))
     keys = list(dict.fromkeys([*groups, "experiment", "run", FLOW_NAME]))
     table = rows.select(*dict.fromkeys([*keys, "time_ns", what])).to_arrow()
     if not table.num_rows:
         raise HowdahError("there are no ACKs to plot", hint="'where' leaves none, or the collector tcp_probe was off.")
-    lines = list(_split(table, keys))
-    names = list(dict.fromkeys(_label(key[: len(groups)]) for key, _rows in lines))
-    algorithm = groups.index("algorithm") if "algorithm" in groups else None
-    first = {_label(key[: len(groups)]): key for key, _rows in lines}
-    palette = colours([(name, str(first[name][algorithm]) if algorithm is not None else name) for name in names])
-    flows = sorted({str(key[keys.index(FLOW_NAME)]) for key, _rows in lines})
-    dash = _dashes(names, flows, palette)
-    labelled: set[str] = set()
-    for key, part in lines:
-        name, flow = _label(key[: len(groups)]), str(key[keys.index(FLOW_NAME)])
-        label = f"{name}, {flow}" if len(flows) > 1 and FLOW_NAME not in groups else name
-        values = part[what].to_numpy(zero_copy_only=False).astype(np.float64)
-        kept = extremes(values, _POINTS)
-        ax.plot(
-            part["time_ns"].to_numpy()[kept] / 1e9,
-            values[kept],
-            color=palette[name].light,
-            linestyle=dash[name, flow],
-            linewidth=1,
-            label=None if label in labelled else label,
-        )
-        labelled.add(label)
-    ax.set_xlabel("time (s)")
+    found = [(dict(zip(keys, key, strict=True)), part) for key, part in _split(table, keys)]
+    looks = _looks([row for row, _part in found], groups)
+    several = len({row[FLOW_NAME] for row, _part in found}) > 1 and FLOW_NAME not in groups
     unit = rows.units.get(what)
-    ax.set_ylabel(f"{what.removesuffix(f'_{unit}') if unit else what} ({unit})" if unit else what)
-    ax.legend()
-
-
-def _dashes(names: list[str], flows: list[str], palette: dict[str, Colour]) -> dict[tuple[str, str], Any]:
-    """Matplotlib's style of each line: the first flow has the dashes of its colour, others take free dashes as long as
-    there are any."""
-    patterns = dashes()
-    taken = [palette[name].dashes for name in names]
-    found = dict(zip(((name, flows[0]) for name in names), taken, strict=True))
-    free = [number for number in range(len(patterns)) if number not in taken]
-    for number, (flow, name) in enumerate((flow, name) for flow in flows[1:] for name in names):
-        found[name, flow] = free[number % len(free)] if free else (palette[name].dashes + number + 1) % len(patterns)
-    return {line: (0, tuple(patterns[number])) if patterns[number] else "-" for line, number in found.items()}
+    up = f"{what.removesuffix(f'_{unit}') if unit else what} ({unit})" if unit else what
+    panel = Panel("", PlotAxis("time (s)"), PlotAxis(up), [], "time")
+    for row, part in found:
+        name = _label(row, groups)
+        seconds = part["time_ns"].to_numpy() / 1e9
+        x, y = thinned(seconds, part[what].to_numpy(zero_copy_only=False).astype(np.float64))
+        label = f"{name}, {row[FLOW_NAME]}" if several else name
+        panel.lines.append(PlotLine(label, looks[name], x.tolist(), y.tolist()))
+    return panel
 
 
 def _split(table: pa.Table, keys: list[str]) -> list[tuple[tuple[Any, ...], pa.Table]]:
@@ -138,22 +121,17 @@ def _split(table: pa.Table, keys: list[str]) -> list[tuple[tuple[Any, ...], pa.T
     return found
 
 
-def _dots(rows: Rows, what: str, groups: list[str], x: str, ax: Axes) -> None:
+def _dots(rows: Rows, what: str, groups: list[str], x: str) -> Panel:
     found = [row for row in rows.to_pylist() if row["value"] is not None]
     if not found:
         raise HowdahError(f"no run has a value of {what!r}", hint="'why' in e.metrics says the reason.")
     metric = known_metrics()[what]
     places = list(dict.fromkeys(row[x] for row in found))
-    series = list(dict.fromkeys(_label([row[name] for name in groups]) for row in found))
-    algorithms = {_label([row[name] for name in groups]): str(row["algorithm"]) for row in found}
-    palette = colours([(name, algorithms[name] if "algorithm" in groups else name) for name in series])
-    for number, name in enumerate(series):
-        mine = [row for row in found if _label([row[group] for group in groups]) == name]
-        shift = 0.0 if x in groups else (number - (len(series) - 1) / 2) * 0.6 / max(len(series), 1)
-        at = [places.index(row[x]) + shift for row in mine]
-        values = [row["value"] * metric.factor for row in mine]
-        ax.plot(at, values, _MARKS[number % len(_MARKS)], color=palette[name].light, alpha=0.8, label=name)
-    ax.set_xticks(range(len(places)), [_label([place]) for place in places])
-    ax.set_xlabel(x)
-    ax.set_ylabel(f"{metric.label} ({metric.shown})" if metric.shown else metric.label)
-    ax.legend()
+    lines = {name: PlotLine(name, style, [], []) for name, style in _looks(found, groups).items()}
+    for row in found:
+        line = lines[_label(row, groups)]
+        line.x.append(float(places.index(row[x])))
+        line.y.append(row["value"] * metric.factor)
+    across = PlotAxis(x, ticks=[Tick(float(number), _label({x: place}, [x])) for number, place in enumerate(places)])
+    up = PlotAxis(metric.title)
+    return Panel("", across, up, list(lines.values()), "marks")

@@ -224,6 +224,7 @@ def write_page(directory: Path) -> Path:
         "window": WINDOW,
         "labels": RUN_LABELS,
         "colours": data("palette.yaml")["others"],
+        "dashes": data("palette.yaml")["dashes"],
     }
     page = environment.get_template("live.html.j2").render(
         style="\n".join(
@@ -235,6 +236,7 @@ def write_page(directory: Path) -> Path:
             for file in (
                 REPORTS / "js" / "theme.js",
                 REPORTS / "js" / "format.js",
+                REPORTS / "js" / "marks.js",
                 vendor / "uPlot.iife.min.js",
                 folder / "board.js",
                 REPORTS / "js" / "scroll.js",

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from howdah.layout import folded
 from howdah.measure.statistics import Statistic
-from howdah.metric import Metric, known_metrics
+from howdah.metric import known_metrics
 from howdah.number import between, significant
 from howdah.record.model import FilePart
 from howdah.report.contrast import Contrast, contrasts, leading
@@ -41,7 +41,7 @@ class DifferenceRow:
 
     @property
     def measure(self) -> str:
-        return name_of(self.of.metric)
+        return self.of.metric.words
 
     @property
     def unit(self) -> str:
@@ -50,10 +50,6 @@ class DifferenceRow:
     @property
     def better(self) -> str:
         return self.of.better
-
-
-def name_of(metric: Metric) -> str:
-    return metric.label or metric.header or metric.name.replace("_", " ")
 
 
 def differences(said: list[Subject], asked: Sequence[str] = ()) -> list[Contrast]:

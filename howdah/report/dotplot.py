@@ -4,14 +4,14 @@ repetitions lie between. A dot is a link to the run behind it. It needs no scrip
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from howdah.metric import Metric
 from howdah.number import between, significant
 from howdah.report.contrast import Contrast, contrasts, leading
-from howdah.report.drawing import line, svg, text
+from howdah.report.drawing import line, shortened, svg, text
+from howdah.report.plot.canvas import ticks_below
 from howdah.report.plot.scale import Scale, ticks
 from howdah.report.plot.style import Style, mark, styles
 from howdah.report.subject import Subject, sides
@@ -127,12 +127,12 @@ def _wide(panels: list[_Panel], places: list[str], linked: frozenset[str]) -> st
     for number, place in enumerate(_named(places)):
         middle = _HEAD + pitch * (number + 0.5)
         most = int((left - 16) / _LETTER)
-        short = place if len(place) <= most else place[: most - 1] + "…"
-        parts.append(f"<g>{text(left - 14, middle + 4.5, short, 'name', 'end')}<title>{escape(place)}</title></g>")
+        name = text(left - 14, middle + 4.5, shortened(place, most), "name", "end")
+        parts.append(f"<g>{name}<title>{escape(place)}</title></g>")
     for number, panel in enumerate(panels):
         begin = left + step * number
         parts += _drawn(panel, begin + 4, begin + step - 20, pitch, linked)
-    words = ", ".join(_called(panel.metric) for panel in panels)
+    words = ", ".join(panel.metric.words for panel in panels)
     return svg(
         _WIDTH, _HEAD + pitch * len(places) + _FOOT, f"Ratios of {words} at each point", parts, "chart wide", "group"
     )
@@ -143,19 +143,14 @@ def _narrow(panel: _Panel, places: list[str], linked: frozenset[str]) -> str:
     pitch = _TALL_ROW + _LINE * max(panel.most_without - 1, 0)
     for number, place in enumerate(_named(places)):
         most = int((_NARROW - 110) / _LETTER)
-        short = place if len(place) <= most else place[: most - 1] + "…"
-        parts.append(text(8, _HEAD + pitch * number + 15, short, "name", "start"))
+        parts.append(text(8, _HEAD + pitch * number + 15, shortened(place, most), "name", "start"))
     parts += _drawn(panel, 8, _NARROW - 10, pitch, linked, tall=True)
     height = _HEAD + pitch * len(places) + _FOOT
-    return svg(_NARROW, height, f"Ratios of {_called(panel.metric)} at each point", parts, "chart narrow", "group")
+    return svg(_NARROW, height, f"Ratios of {panel.metric.words} at each point", parts, "chart narrow", "group")
 
 
 def _named(places: list[str]) -> list[str]:
     return [place or UNPLACED for place in places] if len(places) > 1 else places
-
-
-def _called(metric: Metric) -> str:
-    return metric.label or metric.header or metric.name.replace("_", " ")
 
 
 def _drawn(
@@ -171,14 +166,7 @@ def _drawn(
     in_a_line = _LETTER * (len(less) + len(more) + 2) < right - begin
     parts.append(text(begin, 32, less, "note", "start"))
     parts.append(text(right, 32 if in_a_line else 46, more, "note", "end"))
-    edge = -math.inf
-    for tick in ticks(scale, 4 if tall else 5):
-        at = scale.at(tick.value)
-        parts.append(line(at, bottom, at, bottom + 4, "tick"))
-        half = _LETTER * len(tick.text) / 2 + 3
-        if tick.text and at - half > edge:
-            edge = at + half
-            parts.append(text(at, bottom + 17, tick.text, "note"))
+    parts += ticks_below(ticks(scale, 4 if tall else 5), scale, right + 20, bottom)
     for number, row in enumerate(panel.rows):
         top = _HEAD + pitch * number
         middle = top + (pitch - 13 if tall else pitch / 2)
@@ -187,8 +175,7 @@ def _drawn(
 
 
 def _title(metric: Metric) -> str:
-    name = _called(metric)
-    return f"{name[0].upper()}{name[1:]}, ratio"
+    return f"{metric.words[0].upper()}{metric.words[1:]}, ratio"
 
 
 def _directions(panel: _Panel) -> tuple[str, str]:
@@ -268,4 +255,4 @@ def _words(each: Contrast) -> str:
     place = f"{each.place}: " if each.place else ""
     better = f"; {each.better} is better" if each.better else ""
     named = f"{each.side} {both[0]}, {each.other} {both[1]}"
-    return f"{place}{_called(each.metric)}, {named}, ratio {_number(each)}{better}"
+    return f"{place}{each.metric.words}, {named}, ratio {_number(each)}{better}"

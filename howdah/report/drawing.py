@@ -27,8 +27,9 @@ def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
     return f'<path d="M{x1:g} {y1:g}L{x2:g} {y2:g}" class="{css}"/>'
 
 
-def _short(text: str, length: int = 12) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+def shortened(text: str, most: int = 12) -> str:
+    """At most so many letters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _flow_note(flow: Flow) -> str:
@@ -104,8 +105,8 @@ def _wide(plan: Plan, flows: list[Flow], labels: _Labels) -> str:
         parts += [
             line(112, y, left, middle, "wire"),
             line(right + width, middle, 794, y, "wire"),
-            _box(28, y - 15, 84, 30, _short(flow.sender), "host"),
-            _box(794, y - 15, 84, 30, _short(flow.receiver), "host"),
+            _box(28, y - 15, 84, 30, shortened(flow.sender), "host"),
+            _box(794, y - 15, 84, 30, shortened(flow.receiver), "host"),
             text(70, y + 29, _flow_note(flow), "note"),
             text(836, y + 29, labels.receiver_note(flow), "note"),
         ]
@@ -135,8 +136,8 @@ def _narrow(plan: Plan, flows: list[Flow], labels: _Labels) -> str:
         parts += [
             line(x, 50, 170, 86, "wire"),
             line(170, 256, x, 290, "wire"),
-            _box(x - 38, 20, 76, 30, _short(flow.sender, 10), "host"),
-            _box(x - 38, 290, 76, 30, _short(flow.receiver, 10), "host"),
+            _box(x - 38, 20, 76, 30, shortened(flow.sender, 10), "host"),
+            _box(x - 38, 290, 76, 30, shortened(flow.receiver, 10), "host"),
             text(x, 13, _flow_note(flow), "note"),
             text(x, 336, labels.receiver_note(flow), "note"),
         ]

@@ -8,22 +8,26 @@ from typing import Any, Literal
 
 from howdah.codec import OCCASIONAL
 from howdah.report.pathlimit import LIMITS
-from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, POINTS, SENT, SERIES
+from howdah.report.sequence import ACKED, AGAIN, OVER_EACH_OTHER, SENT, SERIES, SequencePart
 from howdah.series import drawn_series
 
 _SERIES = drawn_series()
+DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
+BEYOND_EXIT = 0.35  # of the time to the last exit: what a figure of the start-up shows behind it
+# Titles of the axes across.
+ACROSS = {"time": "seconds from the start of the experiment", "exit": "seconds from the slow-start exit"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageFigure:
-    """Its lines are ``series``. Those from the place ``over`` on are drawn where a run or flow is alone, and those in
-    ``points`` as points. ``whole``: a run has one curve, not one a flow. ``needs`` says what it is made from."""
+    """Its lines are ``series``. Where a run or flow is alone, all are drawn as ``parts`` say, else those before the
+    place ``over``. ``whole``: a run has one curve, not one a flow. ``needs`` says what it is made from."""
 
     id: str
     title: str
     unit: str
     series: list[str]
-    points: list[str] | None = field(default=None, metadata=OCCASIONAL)
+    parts: list[SequencePart] | None = field(default=None, metadata=OCCASIONAL)
     over: int | None = field(default=None, metadata=OCCASIONAL)
     axis: Literal["time", "exit"] = "time"
     limits: list[str]
@@ -57,7 +61,7 @@ FIGURES = [
         title="Time and sequence",
         unit="MB",
         series=list(SERIES),
-        points=list(POINTS),
+        parts=list(SERIES.values()),
         over=OVER_EACH_OTHER,
         limits=[],
         height=320,

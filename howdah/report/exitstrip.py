@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from howdah.number import significant
 from howdah.plan.plan import BACKGROUND
@@ -13,8 +12,9 @@ from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import exit_of
 from howdah.report.axis import ABSENT, RunAxis
 from howdah.report.dotplot import UNPLACED
-from howdah.report.drawing import line, svg, text
-from howdah.report.plot.scale import Scale, thinned, ticks
+from howdah.report.drawing import line, text
+from howdah.report.plot.canvas import LONGEST_LABEL, UNCOUNTED, RowCanvas
+from howdah.report.plot.model import PlotAxis
 from howdah.report.plot.swept import place_title
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
@@ -22,7 +22,6 @@ from howdah.report.variant import Variants
 _FAR = 20  # times the least share: beyond it the marks of a linear axis crowd at 0
 _MOST_ROWS_IN_ONE = 40
 _MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
-_LONGEST_LABEL = 52
 _NONE_SEEN = "no exit seen"
 
 
@@ -75,15 +74,6 @@ class StripScale:
     most: float
     logarithmic: bool
     left: float
-
-
-@dataclass(frozen=True)
-class _StripFrame:
-    """Where things lie: ``x`` are shares of the BDP, in pixels from the left of the drawing."""
-
-    x: Scale
-    top: float
-    bottom: float
 
 
 def arrangements(experiments: list[Experiment], variants: Variants, axes: list[RunAxis]) -> list[Arrangement]:
@@ -176,7 +166,7 @@ def scale_of(arranged: list[Arrangement]) -> StripScale:
     """One scale for every strip of a page, so that they can be compared by eye."""
     rows = [row for each in arranged for strip in each.strips for row in strip.rows]
     shares = [mark.share for row in rows for mark in row.marks]
-    longest = max((min(len(row.label), _LONGEST_LABEL) for row in rows), default=0)
+    longest = max((min(len(row.label), LONGEST_LABEL) for row in rows), default=0)
     return StripScale(*strip_ends(shares, max((row.full for row in rows), default=1.0)), min(390.0, 20 + 7.4 * longest))
 
 
@@ -185,84 +175,53 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
 
     A strip below another needs neither the limits ``named`` again nor, above one, the axis' title.
     """
-    pitch = 48 if narrow else 32
-    top = 30 if named else 4
-    bottom = top + pitch * len(strip.rows)
-    begin, end = (10.0, 324.0) if narrow else (scale.left, 1200.0)
-    frame = _StripFrame(Scale(scale.least, scale.most, begin, end, scale.logarithmic), top, bottom)
-    parts = [part for number, row in enumerate(strip.rows) for part in _ground(row, frame, top + pitch * number, pitch)]
-    parts += _limits(strip.rows, frame, pitch, named=named)
-    parts += _ticks(frame, 4 if narrow else 10, titled=titled)
+    title = f"exit cwnd / BDP{', logarithmic' if scale.logarithmic else ''}" if titled else ""
+    axis = PlotAxis(title, (scale.least, scale.most), scale.logarithmic)
+    pitch, top = 48 if narrow else 32, 30 if named else 4
+    canvas = RowCanvas(len(strip.rows), axis, scale.left, narrow=narrow, pitch=pitch, top=top)
     for number, row in enumerate(strip.rows):
-        middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
-        if narrow:
-            label = row.label if row.marks else f"{row.label}: {_NONE_SEEN}"
-            parts.append(text(frame.x.first, middle - 15, label, "name over", "start"))
-        else:
-            parts.append(text(frame.x.first - 10, middle + 4.5, _short(row.label), "name", "end"))
-        parts.append(line(frame.x.first, middle, frame.x.last, middle, "rail"))
-        parts += _marks(row, frame, middle)
-        if not row.marks and not narrow:
-            parts.append(text(frame.x.first + 6, middle - 4, _NONE_SEEN, "note over", "start"))
-    label = "Window at which each flow left slow start, as a share of the BDP"
-    label += f", {strip.title}" if strip.title else ""
-    height = frame.bottom + (38 if titled else 22)
-    return svg(340 if narrow else 1232, height, label, parts, "narrow" if narrow else "wide")
+        canvas.parts += _ground(row, canvas, canvas.top + pitch * number)
+    canvas.parts += _limits(strip.rows, canvas, named=named)
+    canvas.ticks()
+    for number, row in enumerate(strip.rows):
+        canvas.row(number, row.label, "" if row.marks else _NONE_SEEN, " over")
+        _marks(canvas, number, row)
+    words = "Window at which each flow left slow start, as a share of the BDP"
+    return canvas.svg(", ".join(filter(None, (words, strip.title))))
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
-
-
-def _ground(row: ExitRow, frame: _StripFrame, top: float, height: float) -> Iterator[str]:
+def _ground(row: ExitRow, canvas: RowCanvas, top: float) -> Iterator[str]:
     """What fits the path of a row and what queues in its buffer."""
     for first, last, css in ((0.0, 1.0, "fits"), (1.0, row.full, "queues")):
-        x, width = frame.x.at(first), frame.x.at(last) - frame.x.at(first)
-        yield f'<rect x="{x:.1f}" y="{top:g}" width="{width:.1f}" height="{height:g}" class="{css}"/>'
+        x, width = canvas.x.at(first), canvas.x.at(last) - canvas.x.at(first)
+        yield f'<rect x="{x:.1f}" y="{top:g}" width="{width:.1f}" height="{canvas.pitch:g}" class="{css}"/>'
 
 
-def _limits(rows: list[ExitRow], frame: _StripFrame, pitch: float, *, named: bool) -> Iterator[str]:
+def _limits(rows: list[ExitRow], canvas: RowCanvas, *, named: bool) -> Iterator[str]:
     """The BDP, and where the buffer of each row ends."""
+    at, top, pitch = canvas.x.at, canvas.top, canvas.pitch
     full = rows[0].full
     names = [(1.0, "BDP"), *([(full, "BDP + buffer")] if full > 1 else [])] if named else []
     above = 6 if named else 0
-    yield line(frame.x.at(1.0), frame.top - above, frame.x.at(1.0), frame.bottom, "limit")
+    yield line(at(1.0), top - above, at(1.0), canvas.bottom, "limit")
     for number, row in enumerate(rows):
-        x = frame.x.at(row.full)
-        begin = frame.top - above if number == 0 else frame.top + pitch * number
-        yield line(x, begin, x, frame.top + pitch * (number + 1), "limit")
+        begin = top - above if number == 0 else top + pitch * number
+        yield line(at(row.full), begin, at(row.full), top + pitch * (number + 1), "limit")
     for share, name in names:
-        near = frame.x.at(share) > frame.x.last - 42  # a centred label would stick out of the drawing
-        x, anchor = (frame.x.last + 14, "end") if near else (frame.x.at(share), "middle")
-        if share > 1 and x - frame.x.at(1.0) < 62 and anchor == "middle":  # nor may it run into the other
-            x, anchor = frame.x.at(1.0) + 20, "start"
-        yield text(x, frame.top - 11, name, "note", anchor)
+        near = at(share) > canvas.x.last - 42  # a centred label would stick out of the drawing
+        x, anchor = (canvas.x.last + 14, "end") if near else (at(share), "middle")
+        if share > 1 and x - at(1.0) < 62 and anchor == "middle":  # nor may it run into the other
+            x, anchor = at(1.0) + 20, "start"
+        yield text(x, top - 11, name, "note", anchor)
 
 
-def _ticks(frame: _StripFrame, wanted: int, *, titled: bool) -> Iterator[str]:
-    for tick in thinned(ticks(frame.x, wanted), frame.x, frame.x.last + 14):
-        x = frame.x.at(tick.value)
-        yield line(x, frame.bottom, x, frame.bottom + 4, "tick")
-        yield text(x, frame.bottom + 17, tick.text, "note")
-    if titled:
-        logarithmic = ", logarithmic" if frame.x.logarithmic else ""
-        yield text(frame.x.last, frame.bottom + 33, f"exit cwnd / BDP{logarithmic}", "note", "end")
-
-
-def _marks(row: ExitRow, frame: _StripFrame, middle: float) -> list[str]:
+def _marks(canvas: RowCanvas, number: int, row: ExitRow) -> None:
     """Repetitions lie a little above each other, so that equal exits are still counted by eye."""
-    parts = []
     repetitions = sorted({mark.repetition for mark in row.marks})
     pitch = min(4.0, 16 / max(1, len(repetitions) - 1))
     for mark in sorted(row.marks, key=lambda each: each.first_flow):
-        css = (
-            f"mark variant-{mark.variant}" + ("" if mark.first_flow else " later") + ("" if mark.counts else " invalid")
-        )
+        css = f"variant-{mark.variant}" + ("" if mark.first_flow else " later") + ("" if mark.counts else " invalid")
         words = f"{row.label}, {mark.flow}, {mark.run}: {significant(mark.packets)} packets, {mark.cause}"
-        words += "" if mark.counts else " (this run does not count)"
-        y = middle + (repetitions.index(mark.repetition) - (len(repetitions) - 1) / 2) * pitch
-        parts.append(
-            f'<circle cx="{frame.x.at(mark.share):.1f}" cy="{y:.1f}" r="4.5" class="{css}">'
-            f"<title>{escape(words)}</title></circle>"
-        )
-    return parts
+        words += "" if mark.counts else UNCOUNTED
+        off = (repetitions.index(mark.repetition) - (len(repetitions) - 1) / 2) * pitch
+        canvas.mark(number, mark.share, css, words, off)

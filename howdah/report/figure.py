@@ -17,7 +17,7 @@ from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
 from howdah.report.band import CodedBand, PageBands
 from howdah.report.codec import EncodedColumn, encode, encode_integers, extremes, scale_of
-from howdah.report.drawn import FIGURES, PROCESSOR_FIGURES, PageFigure
+from howdah.report.drawn import ACROSS, BEYOND_EXIT, DECADE, FIGURES, PROCESSOR_FIGURES, PageFigure
 from howdah.report.event import ToldEvent, told_events
 from howdah.report.pathlimit import limits_of
 from howdah.report.sequence import SERIES, sequence_curves
@@ -126,8 +126,12 @@ class CodedRun:
 
 @dataclass(frozen=True)
 class PageData:
-    """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
+    """Everything the figures draw: axes, variants, paths, runs and their coded columns; and the rules of
+    howdah/report/drawn.py by which they are drawn."""
 
+    across: dict[str, str]
+    decade: int
+    beyond_exit: float
     figures: list[PageFigure]
     dashes: list[list[int]]
     axes: list[CodedAxis]
@@ -150,7 +154,7 @@ def page_data(
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
     acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
     steps = max(200, _SEQUENCE_VALUES // (len(SERIES) * flows))
-    of_time = [figure for figure in FIGURES if figure.axis == "time" and figure.points is None]
+    of_time = [figure for figure in FIGURES if figure.axis == "time" and figure.parts is None]
     bands = PageBands(runs, axes, [figure.series[0] for figure in of_time])
     coded = []
     for number, run in enumerate(runs, 1):
@@ -159,6 +163,9 @@ def page_data(
         if tell is not None:
             tell("curves of the report", number, len(runs))
     return PageData(
+        ACROSS,
+        DECADE,
+        BEYOND_EXIT,
         [_noted(each, runs) for each in _figures(runs)],
         dashes(),
         [CodedAxis(axis.name, axis.label, axis.values, axis.colours, axis.of_variants) for axis in axes],

@@ -246,7 +246,7 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
             differs = what_differs(runs, variants, value_of, each.label, rest)
             for measure in receiver_strips(runs, variants, value_of):
                 wide, other = (Markup(receiver_drawing(measure, scale.left, narrow=narrow)) for narrow in (False, True))
-                receivers.append(Strip(measure.title, wide, other))
+                receivers.append(Strip(measure.metric.title, wide, other))
         made.append(Strips(each.label, strips, receivers, differs))
     return [each for each in made if each.strips or each.receivers]
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from xml.sax.saxutils import escape
 
 from howdah.metric import Metric, known_metrics
 from howdah.number import significant
 from howdah.record.result import Run
-from howdah.report.drawing import line, svg, text
-from howdah.report.plot.scale import Scale, thinned, ticks
+from howdah.report.plot.canvas import UNCOUNTED, RowCanvas
+from howdah.report.plot.model import PlotAxis
 from howdah.report.variant import Variants
 
 _DRAWN = (
@@ -26,7 +25,6 @@ _DRAWN = (
 _COMPARED = (*_DRAWN, "exit_cwnd_bdp")  # the exit has strips of its own
 _ALIKE = 0.05  # values are alike that lie no further apart than this share of the largest
 _DIGITS = 3
-_LONGEST_LABEL = 52
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,6 @@ class ReceiverStrip:
     metric: Metric
     rows: dict[str, list[ReceiverMark]]
     most: float
-
-    @property
-    def title(self) -> str:
-        name = self.metric.label or self.metric.header
-        return f"{name} ({self.metric.shown})" if self.metric.shown else name
 
 
 def receiver_strips(runs: list[Run], variants: Variants, value_of: Callable[[Run], str]) -> list[ReceiverStrip]:
@@ -87,12 +80,11 @@ def what_differs(
     apart, alike = [], []
     for name in (name for name in _COMPARED if name in spreads):
         metric = known[name]
-        words = metric.label or metric.header
         widest = max(spreads[name], key=lambda each: each.share)
         if widest.share <= _ALIKE:
-            alike.append(words)
+            alike.append(metric.words)
         else:
-            apart.append(f"{words} {widest.text(metric.shown)}")
+            apart.append(f"{metric.words} {widest.text(metric.shown)}")
     sentences = [f"By {label} these differ: {'; '.join(apart)}."] if apart else []
     if alike:
         begin = "Within 5 % are" if apart else f"By {label}, within 5 % are"
@@ -153,31 +145,14 @@ def _strips(
 
 def receiver_drawing(strip: ReceiverStrip, left: float, *, narrow: bool) -> str:
     """Inline SVG: a line for each row from 0, a mark for each flow of each run. ``left`` is the room for labels."""
-    pitch, top = (42, 4) if narrow else (26, 4)
-    begin, end = (10.0, 324.0) if narrow else (left, 1200.0)
-    bottom = top + pitch * len(strip.rows)
-
-    x = Scale(0.0, strip.most, begin, end)
-    parts = []
-    for tick in thinned(ticks(x, 5 if narrow else 10), x, end + 14):
-        at = x.at(tick.value)
-        parts += [line(at, bottom, at, bottom + 4, "tick"), text(at, bottom + 17, tick.text, "note")]
+    axis = PlotAxis("", (0.0, strip.most))
+    canvas = RowCanvas(len(strip.rows), axis, left, narrow=narrow, pitch=42 if narrow else 26)
+    canvas.ticks()
     for number, (label, marks) in enumerate(strip.rows.items()):
-        middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
-        if narrow:
-            parts.append(text(begin, middle - 13, label, "name", "start"))
-        else:
-            short = label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
-            parts.append(text(begin - 10, middle + 4.5, short, "name", "end"))
-        parts.append(line(begin, middle, end, middle, "rail"))
-        if not marks:
-            parts.append(text(begin + 6, middle - 3, "not measured", "note", "start"))
+        canvas.row(number, label, "" if marks else "not measured")
         for mark in marks:
             words = f"{label}, flow {mark.flow}, {mark.run}: {significant(mark.value)} {strip.metric.shown}".rstrip()
-            words += "" if mark.counts else " (this run does not count)"
-            css = f"mark variant-{mark.variant}" + ("" if mark.counts else " invalid")
-            parts.append(
-                f'<circle cx="{x.at(mark.value):.1f}" cy="{middle:.1f}" r="4.5" class="{css}">'
-                f"<title>{escape(words)}</title></circle>"
-            )
-    return svg(340 if narrow else 1232, bottom + 24, strip.title, parts, "narrow" if narrow else "wide")
+            words += "" if mark.counts else UNCOUNTED
+            css = f"variant-{mark.variant}" + ("" if mark.counts else " invalid")
+            canvas.mark(number, mark.value, css, words)
+    return canvas.svg(strip.metric.title)

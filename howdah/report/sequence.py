@@ -5,6 +5,8 @@ its sender, from each segment and SACK block."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,16 +15,40 @@ import pyarrow.compute as pc
 from howdah.plan.plan import Flow
 from howdah.record.result import Run
 from howdah.record.sample import Float64, Int64, column
+from howdah.report.plot.style import Style, token
 from howdah.report.source import Curve
 
-# In the order of the legend. Of several runs laid over each other the first three are drawn.
 SENT, ACKED, AGAIN, LOST, SACKED, WINDOW, ALLOWED = (
     *("sent", "acknowledged", "retransmitted", "lost", "SACKed"),
     *("congestion window", "receive window"),
 )
-SERIES = (SENT, ACKED, AGAIN, LOST, SACKED, WINDOW, ALLOWED)
+
+
+@dataclass(frozen=True)
+class SequencePart:
+    """How a part of the picture looks: its colour by its name in reports/css/tokens.css, its dashes, and whether it is
+    points."""
+
+    colour: str
+    dash: tuple[int, ...] = ()
+    points: bool = False
+
+    @property
+    def style(self) -> Style:
+        return token(self.colour, *self.dash)
+
+
+# In the order of the legend. Of several runs laid over each other the first three are drawn.
+SERIES = {
+    SENT: SequencePart("ink"),
+    ACKED: SequencePart("good"),
+    AGAIN: SequencePart("bad", points=True),
+    LOST: SequencePart("warn", points=True),
+    SACKED: SequencePart("focus", (2, 3)),
+    WINDOW: SequencePart("focus", (7, 4)),
+    ALLOWED: SequencePart("quiet", (9, 3, 2, 3)),
+}
 OVER_EACH_OTHER = 3
-POINTS = (AGAIN, LOST)
 _MB = 1e6
 _MS = 1_000_000  # nanoseconds
 Booleans = npt.NDArray[np.bool_]

@@ -2,7 +2,7 @@
 // Runs in virtual time as they are made: phases, progress, curves over simulated seconds, exits. From runs.json.
 "use strict";
 howdah.board = (() => {
-  const { theme } = howdah;
+  const { theme, marks } = howdah;
   const find = (id) => document.getElementById(id);
   const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, useGrouping: "min2" });
   const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1, useGrouping: "min2" });
@@ -29,8 +29,8 @@ howdah.board = (() => {
   }
 
   class Curve {
-    constructor(title, unit, part, parent, colours) {
-      Object.assign(this, { unit, part, colours, plot: null, shape: "" });
+    constructor(title, unit, part, parent, looks) {
+      Object.assign(this, { unit, part, looks, plot: null, shape: "" });
       this.root = element("figure", "curve");
       const caption = element("figcaption", "", `${title} `);
       caption.append(element("span", "", unit));
@@ -65,48 +65,37 @@ howdah.board = (() => {
     make(flows, data, shape) {
       if (this.plot) this.plot.destroy();
       this.shape = shape;
-      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") }, values: (_plot, splits) => howdah.format.ticks(splits) };
-      const colour = (index) => this.colours[index % this.colours.length][theme.current()];
-      const dash = (index) => [[], [7, 4], [2, 3], [9, 3, 2, 3]][index % 4];
+      const { colours, dashes } = this.looks;
+      const colour = (index) => colours[index % colours.length][theme.current()];
+      const dash = (index) => dashes[index % dashes.length];
       this.plot = new uPlot({
         width: this.canvas.clientWidth,
         height: HEIGHT,
         legend: { show: flows.length > 1 },
         cursor: { show: false },
         scales: { x: { time: false, auto: false }, y: { auto: false } },
-        axes: [{ ...axis, size: 26, gap: 4, label: "simulated seconds", labelSize: 16, labelGap: 0, labelFont: "12px system-ui, sans-serif" }, { ...axis, size: 64 }],
+        axes: [{ ...marks.axis(), size: 26, label: "simulated seconds", labelSize: 16 }, { ...marks.axis(), size: 64 }],
         series: [{}, ...flows.map((flow, index) => ({ label: flow.name, stroke: colour(index), dash: dash(index), width: 1.6, spanGaps: true, points: { show: false } }))],
-        hooks: { draw: [(plot) => this.marks(plot)] },
+        hooks: { draw: [(plot) => this.mark(plot)] },
       }, data, this.canvas);
     }
 
     // The exits so far, and the BDP, in the figure of the window.
-    marks(plot) {
+    mark(plot) {
       if (this.part !== "cwnd") return;
-      const { ctx, bbox } = plot;
-      ctx.save();
-      ctx.strokeStyle = theme.token("quiet");
-      ctx.fillStyle = theme.token("ink");
-      ctx.lineWidth = devicePixelRatio;
-      ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
-      for (const [value, name] of [[this.run.bdp_packets, "BDP"], [this.run.bdp_and_buffer_packets, "BDP + buffer"]]) {
-        const y = plot.valToPos(value, "y", true);
-        if (y < bbox.top) continue;
-        ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
-        ctx.beginPath();
-        ctx.moveTo(bbox.left, y);
-        ctx.lineTo(bbox.left + bbox.width, y);
-        ctx.stroke();
-        ctx.fillText(name, bbox.left + bbox.width - ctx.measureText(name).width - 2, y - 3 * devicePixelRatio);
-      }
-      ctx.setLineDash([]);
-      for (const flow of this.run.flows) {
-        if (!flow.exit) continue;
-        ctx.beginPath();
-        ctx.arc(plot.valToPos(flow.exit.time_s, "x", true), plot.valToPos(flow.exit.cwnd_packets, "y", true), 4 * devicePixelRatio, 0, 7);
-        ctx.fill();
-      }
-      ctx.restore();
+      const frame = marks.frame(plot);
+      const { run } = this;
+      const all = [{ value: run.bdp_packets, label: "BDP" }, { value: run.bdp_and_buffer_packets, label: "BDP + buffer" }];
+      const limits = all.filter((limit) => limit.value <= plot.scales.y.max);
+      const left = run.flows.filter((flow) => flow.exit);
+      const exits = left.map(({ name, exit }) => ({
+        x: exit.time_s,
+        y: exit.cwnd_packets,
+        colour: theme.token("ink"),
+        label: `${run.flows.length > 1 ? `${name}: ` : ""}exit, ${say(exit.cwnd_packets)}`,
+      }));
+      const points = plot.data.slice(1).flatMap((values) => values.flatMap((value, index) => (value === null ? [] : [frame.at(plot.data[0][index], value)])));
+      marks.draw(plot, marks.layout(frame, frame.at, limits, exits, [], [], points));
     }
 
     resize() {
@@ -115,7 +104,7 @@ howdah.board = (() => {
   }
 
   class Card {
-    constructor(run, phases, parent, colours) {
+    constructor(run, phases, parent, looks) {
       this.root = element("article", "run");
       this.root.append(element("h3", "", `${run.experiment}/${run.run}`));
       this.steps = element("ol", "phases");
@@ -130,7 +119,7 @@ howdah.board = (() => {
       this.root.append(this.steps, this.bar, this.facts, curves);
       parent.append(this.root);
       this.curves = run.virtual
-        ? [new Curve("Congestion window so far", "packets", "cwnd", curves, colours), new Curve("ACK rate", "ACKs/s", "acks_per_s", curves, colours)]
+        ? [new Curve("Congestion window so far", "packets", "cwnd", curves, looks), new Curve("ACK rate", "ACKs/s", "acks_per_s", curves, looks)]
         : [];
     }
 
@@ -222,7 +211,7 @@ howdah.board = (() => {
     write(find("experiments"), texts.join(" · "));
   }
 
-  function draw(state, colours) {
+  function draw(state, looks) {
     const present = new Set(state.underway.map((run) => `${run.experiment}/${run.run}`));
     for (const [name, card] of cards) {
       if (present.has(name)) continue;
@@ -231,7 +220,7 @@ howdah.board = (() => {
     }
     for (const run of state.underway) {
       const name = `${run.experiment}/${run.run}`;
-      if (!cards.has(name)) cards.set(name, new Card(run, state.phases, find("runs"), colours));
+      if (!cards.has(name)) cards.set(name, new Card(run, state.phases, find("runs"), looks));
       cards.get(name).draw(run);
     }
     experiments(state);
@@ -240,11 +229,11 @@ howdah.board = (() => {
     transfers(state);
   }
 
-  // Resolves to the state that was drawn.
-  async function look(colours) {
+  // Resolves to the state that was drawn; `looks` are colours and dashes.
+  async function look(looks) {
     const answer = await fetch("runs.json", { cache: "no-store" });
     const state = await answer.json();
-    draw(state, colours);
+    draw(state, looks);
     return state;
   }
 

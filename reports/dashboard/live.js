@@ -92,13 +92,12 @@
     make(names, shape, data) {
       if (this.plot) this.plot.destroy();
       this.shape = shape;
-      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") }, values: (_plot, splits) => howdah.format.ticks(splits) };
       const colour = (index) => settings.colours[index % settings.colours.length][theme.current()];
       this.plot = new uPlot({
         width: this.root.clientWidth,
         height: 200,
         scales: { x: { time: true, auto: false }, y: { auto: false } },
-        axes: [{ ...axis, values: (_plot, splits) => splits.map(clock), space: 70 }, { ...axis, size: 64 }],
+        axes: [{ ...howdah.marks.axis(), values: (_plot, splits) => splits.map(clock), space: 70 }, { ...howdah.marks.axis(), size: 64 }],
         series: [{ value: (_plot, at) => (at === null ? "—" : clock(at)) }, ...names.map((label, index) => ({ label, value: (_plot, at) => (at === null ? "—" : at), stroke: colour(index), width: 1.5, points: { show: false } }))],
       }, data, this.canvas);
     }
@@ -136,7 +135,7 @@
     const step = Math.max(1, Math.ceil(span / POINTS));
     const infos = await ask("query", { query: `howdah_live_run_info{job=${quoted(settings.job)}}`, time: to });
     list(infos);
-    const state = await howdah.board.look(settings.colours);
+    const state = await howdah.board.look(settings);
     const waits = state.underway.some((run) => !run.virtual);
     const virtual = await virtualRuns(to, span);
     const section = find("panels-title").parentElement;

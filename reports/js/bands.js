@@ -53,5 +53,5 @@ howdah.bands = (() => {
     return `Shaded: ${several} repetitions, from the least to the largest.`;
   }
 
-  return { outline, reach, draw, words, OPACITY };
+  return { outline, reach, draw, words };
 })();

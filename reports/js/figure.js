@@ -2,7 +2,7 @@
 // One figure: title, legend, canvas, remarks, keyboard.
 "use strict";
 howdah.Figure = (() => {
-  const { state, lines, marks, legend, format, theme } = howdah;
+  const { state, lines, marks, legend, format } = howdah;
 
   function element(name, className, text) {
     const made = document.createElement(name);
@@ -12,7 +12,6 @@ howdah.Figure = (() => {
   }
 
   const all = [];
-  const DECADE = 10; // by which the peaks of windows differ where their axis is logarithmic
   const MOST_POINTS = 300; // of a line, which labels keep away from
   const APART = 6; // pixels between the points of a line that labels keep away from
 
@@ -61,21 +60,9 @@ howdah.Figure = (() => {
 
     get height() { return Math.round(this.description.height * (this.canvas.clientWidth < 560 ? 0.85 : 1)); }
 
-    bounds() {
-      const ratio = devicePixelRatio;
-      const box = this.plot.bbox;
-      return {
-        left: box.left / ratio,
-        top: box.top / ratio,
-        right: (box.left + box.width) / ratio,
-        bottom: (box.top + box.height) / ratio,
-      };
-    }
+    bounds() { return marks.frame(this.plot); }
 
-    position(x, y) {
-      const bounds = this.bounds();
-      return { x: bounds.left + this.plot.valToPos(x, "x"), y: bounds.top + this.plot.valToPos(y, "y") };
-    }
+    position(x, y) { return this.bounds().at(x, y); }
 
     stripesNow() {
       const shown = this.lines.filter((line) => !state.view.hidden.has(line.key));
@@ -182,7 +169,7 @@ howdah.Figure = (() => {
       if (this.unit.name !== "packets") return false;
       const peaks = this.lines.filter((line) => line.part === "cwnd").map((line) => line.y.reduce((most, each) => Math.max(most, each), 0));
       const some = peaks.filter((peak) => peak > 0);
-      return some.length > 1 && Math.max(...some) >= DECADE * Math.min(...some);
+      return some.length > 1 && Math.max(...some) >= state.data.decade * Math.min(...some);
     }
 
     remark() {
@@ -240,15 +227,6 @@ howdah.Figure = (() => {
     }
 
     options() {
-      const tokens = { surface: theme.token("surface"), quiet: theme.token("quiet"), faint: theme.token("faint"), rule: theme.token("rule") };
-      const axis = {
-        stroke: tokens.quiet,
-        font: marks.FONT,
-        grid: { stroke: tokens.faint, width: 1 },
-        ticks: { stroke: tokens.rule, width: 1, size: 4 },
-        values: (_, splits) => (splits.includes(null) ? splits.map((each) => (each === null ? "" : format.significant(each))) : format.ticks(splits)),
-      };
-      const xLabel = this.axis === "exit" ? "seconds from the slow-start exit" : "seconds from the start of the experiment";
       return {
         width: this.canvas.clientWidth,
         height: this.height,
@@ -256,8 +234,8 @@ howdah.Figure = (() => {
         padding: [8, 14, 0, 0],
         scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: (plot, least, most) => this.range(plot, least, most) } },
         axes: [
-          { ...axis, size: 24, gap: 4, label: xLabel, labelSize: 18, labelGap: 0, labelFont: marks.FONT },
-          { ...axis, size: 58, gap: 4, space: 32 },
+          { ...marks.axis(), size: 24, label: state.data.across[this.axis], labelSize: 18 },
+          { ...marks.axis(), size: 58, space: 32 },
         ],
         series: [
           {},
@@ -289,7 +267,7 @@ howdah.Figure = (() => {
           setSelect: [(plot) => this.selected(plot)],
           setCursor: [(plot) => { this.spoken = legend.show(this.legend, plot, this.unit.name); }],
           drawAxes: [(plot) => this.underlay(plot)],
-          draw: [(plot) => this.overlay(plot, tokens)],
+          draw: [(plot) => this.overlay(plot)],
         },
       };
     }
@@ -312,12 +290,9 @@ howdah.Figure = (() => {
       this.inside(plot, (context) => howdah.spots.draw(context, this.spotsNow()));
     }
 
-    overlay(plot, tokens) {
+    overlay(plot) {
       this.inside(plot, (context) => howdah.stripes.draw(context, this.stripesNow()));
-      plot.ctx.save();
-      plot.ctx.scale(devicePixelRatio, devicePixelRatio);
-      marks.draw(plot.ctx, this.marksNow(), this.bounds(), tokens);
-      plot.ctx.restore();
+      marks.draw(plot, this.marksNow());
     }
 
     selected(plot) {

@@ -14,8 +14,9 @@ howdah.format = (() => {
     return (value < 0 && Number(text) !== 0 ? "\u2212" : "") + whole + (fraction ? `.${fraction}` : "");
   }
 
-  // Tick labels share the decimals that their spacing needs.
+  // Tick labels share the decimals that their spacing needs; of a logarithmic axis some ticks are null, and have none.
   function ticks(splits) {
+    if (splits.includes(null)) return splits.map((value) => (value === null ? "" : significant(value)));
     const spacing = splits.length > 1 ? Math.abs(splits[1] - splits[0]) : 1;
     let decimals = 0;
     while (decimals < 9 && Math.abs(spacing * 10 ** decimals - Math.round(spacing * 10 ** decimals)) > 1e-6) decimals++;

@@ -67,5 +67,5 @@ howdah.legend = (() => {
     return none ? "" : `${time}: ${spoken.join(", ") || "no value"}`;
   }
 
-  return { build, show };
+  return { build, show, sample };
 })();

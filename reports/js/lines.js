@@ -5,7 +5,6 @@ howdah.lines = (() => {
   const { state, codec, theme } = howdah;
   const decoded = new Map();
   const MOST_PATHS = 3; // whose limits are drawn
-  const partNames = { cwnd: "cwnd", ssthresh: "ssthresh" };
 
   function once(key, make) {
     if (!decoded.has(key)) decoded.set(key, make());
@@ -42,7 +41,7 @@ howdah.lines = (() => {
     const name = state.nameOf(run, context.runs);
     const words = name ? [name] : [];
     if (flow && (context.flows > 1 || !name)) words.push(flow.name);
-    if (figure.series.length > 1) words.push(partNames[part] || part);
+    if (figure.series.length > 1) words.push(part);
     if (context.repetitions > 1) words.push(`r${run.repetition}`);
     if (!words.length) words.push(state.data.variants[run.variant].label);
     return words.join(" ");
@@ -85,10 +84,6 @@ howdah.lines = (() => {
     return (run, flow) => found.get(`${run.key}/${flow}`);
   }
 
-  // Of one run and flow the parts of a picture with points have colours of their own, else the dashes; index by part.
-  const PART_COLOURS = ["ink", "good", "bad", "warn", "good", "focus", "quiet"];
-  const PART_DASHES = [[], [], [], [], [2, 3], [7, 4], [9, 3, 2, 3]];
-
   // Lines of a figure: {key, label, colour, dash, width, alpha, x, y, run, flow, part}.
   function of(figure) {
     const runs = state.runs();
@@ -118,13 +113,15 @@ howdah.lines = (() => {
           }
           if (!curve || curve.y.every((each) => each === null)) return;
           curve = scaled(curve, factor);
+          // Of one run and flow the parts of a picture have looks of their own.
+          const own = figure.parts && figure.parts[index];
           found.push({
             key: `${figure.id}/${run.at.join("/")}/${flow ? flow.id : ""}/${part}/${context.repetitions > 1 ? run.repetition : ""}`,
             label: label(run, flow, part, figure, context),
-            colour: figure.points && single ? theme.token(PART_COLOURS[index]) : colour[theme.current()],
-            dash: figure.points && single ? PART_DASHES[index] : state.data.dashes[dash],
-            points: Boolean(figure.points && figure.points.includes(part)),
-            width: index === 0 || (figure.points && single) ? 1.75 : 1,
+            colour: own && single ? theme.token(own.colour) : colour[theme.current()],
+            dash: own && single ? own.dash : state.data.dashes[dash],
+            points: Boolean(own && own.points),
+            width: index === 0 || (own && single) ? 1.75 : 1,
             alpha: (index === 0 ? 1 : 0.8) * (context.repetitions > 1 ? 0.7 : 1),
             x: curve.x,
             y: curve.y,

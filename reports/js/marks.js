@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference lines and slow-start exits on a figure: one description, drawn on the canvas here and as SVG by export.js.
+// What lies over the lines of a figure: limits, slow-start exits and events, with their names. And how its axes look.
 "use strict";
 howdah.marks = (() => {
+  const { theme } = howdah;
   const FONT = "12px system-ui, sans-serif";
+  const HIGH = 15; // pixels of a name, whose base line is BASE below its top
+  const BASE = 12;
+  const EVENT = 5; // pixels from the middle of an event's diamond to its corners
   const ruler = document.createElement("canvas").getContext("2d");
 
   function widthOf(text) {
@@ -10,43 +14,57 @@ howdah.marks = (() => {
     return ruler.measureText(text).width;
   }
 
-  const overlap = (one, other) => one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
-
-  // A place for a label beside its point, at either side, or a little above or below: free of other labels and of marks,
-  // and of as many points of the curves as can be, near its own point first.
-  function place(boxes, curves, x, y, width, bounds) {
-    let best = null;
-    for (let step = 0; step < 40; step++) {
-      const top = y - 8 + (step % 2 ? -1 : 1) * Math.ceil(step / 2) * 8;
-      if (top < bounds.top || top + 15 > bounds.bottom) continue;
-      for (const side of [x + 9, x - 9 - width, bounds.left + 2, bounds.right - 2 - width]) {
-        const box = { left: side, right: side + width, top, bottom: top + 15 };
-        if (side < bounds.left + 2 || box.right > bounds.right - 2 || boxes.some((each) => overlap(each, box))) continue;
-        const covered = curves.filter((point) => point.x > box.left - 3 && point.x < box.right + 3 && point.y > top - 2 && point.y < box.bottom + 2).length;
-        const cost = 20 * Math.min(covered, 10) + step + Math.abs(side + width / 2 - x) / 40;
-        if (!best || cost < best.cost) best = { cost, box };
-      }
-    }
-    const left = Math.max(bounds.left + 2, Math.min(x + 9, bounds.right - 2 - width));
-    const top = Math.max(bounds.top + 2, Math.min(y - 8, bounds.bottom - 17));
-    const box = best ? best.box : { left, right: left + width, top, bottom: top + 15 };
-    boxes.push(box);
-    return { x: box.left, y: box.top + 12 };
+  // Where a plot has its axes, in CSS pixels; `at` is where it has values of its data.
+  function frame(plot) {
+    const [left, top, width, height] = ["left", "top", "width", "height"].map((each) => plot.bbox[each] / devicePixelRatio);
+    const at = (x, y) => ({ x: left + plot.valToPos(x, "x"), y: top + plot.valToPos(y, "y") });
+    return { left, top, right: left + width, bottom: top + height, at };
   }
 
-  // A place for the name of a limit, above or below its line: as far right as it covers the fewest points of the curves.
-  function beside(boxes, curves, y, width, bounds) {
+  // Of every axis.
+  function axis() {
+    return {
+      stroke: theme.token("quiet"),
+      font: FONT,
+      labelFont: FONT,
+      labelGap: 0,
+      gap: 4,
+      grid: { stroke: theme.token("faint"), width: 1 },
+      ticks: { stroke: theme.token("rule"), width: 1, size: 4 },
+      values: (_plot, splits) => howdah.format.ticks(splits),
+    };
+  }
+
+  const overlap = (one, other) => one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
+  const steps = (count) => [...Array(count).keys()];
+
+  // Places for a name beside its point, at either side or at an edge, or a little above or below; near its own point first.
+  const beside = (x, y, width, bounds) => steps(40).flatMap((step) => {
+    const top = y - 8 + (step % 2 ? -1 : 1) * Math.ceil(step / 2) * 8;
+    const sides = [x + 9, x - 9 - width, bounds.left + 2, bounds.right - 2 - width];
+    return sides.map((left) => ({ left, top, cost: step + Math.abs(left + width / 2 - x) / 40 }));
+  });
+
+  // Places for the name of a limit above and below its line, the rightmost first.
+  const along = (y, width, bounds) => steps(25).flatMap((step) => {
+    const left = bounds.right - 4 - width - (step * (bounds.right - bounds.left - width - 8)) / 24;
+    return [y - 4 - BASE, y + 1].map((top) => ({ left, top, cost: step / 100 }));
+  });
+
+  // The place that is free of what is taken and covers the fewest points of the curves. It is taken from then on. Null
+  // where no place is free.
+  function placed(boxes, curves, width, places, bounds) {
     let best = null;
-    for (let step = 0; step <= 24; step++) {
-      const left = bounds.right - 4 - width - (step * (bounds.right - bounds.left - width - 8)) / 24;
-      for (const base of [y - 4, y + 13]) {
-        const box = { left, right: left + width, top: base - 12, bottom: base + 3 };
-        if (base < bounds.top + 12 || base > bounds.bottom - 2 || boxes.some((each) => overlap(each, box))) continue;
-        const covered = curves.filter((point) => point.x > left - 2 && point.x < box.right + 2 && point.y > box.top && point.y < box.bottom).length;
-        if (!best || covered < best.covered) best = { covered, box };
-      }
+    for (const { left, top, cost } of places) {
+      const box = { left, right: left + width, top, bottom: top + HIGH };
+      const inside = left >= bounds.left + 2 && box.right <= bounds.right - 2 && top >= bounds.top && box.bottom <= bounds.bottom + 1;
+      if (!inside || boxes.some((each) => overlap(each, box))) continue;
+      const covered = curves.filter((point) => point.x > left - 2 && point.x < box.right + 2 && point.y > top - 2 && point.y < box.bottom + 2);
+      const whole = 20 * covered.length + cost;
+      if (!best || whole < best.whole) best = { whole, box };
     }
-    return best && best.box;
+    if (best) boxes.push(best.box);
+    return best && { x: best.box.left, y: best.box.top + BASE };
   }
 
   // Everything to draw over the lines, in CSS pixels relative to the figure. `at` maps (x, y) of the data to pixels;
@@ -61,7 +79,7 @@ howdah.marks = (() => {
     }
     for (const instant of instants) {
       const { x } = at(instant.value, 0);
-      if (x >= bounds.left && x <= bounds.right) drawn.instants.push({ x, label: instant.label, at: { x: x + 5, y: bounds.top + 12 } });
+      if (x >= bounds.left && x <= bounds.right) drawn.instants.push({ x, label: instant.label, at: { x: x + 5, y: bounds.top + BASE } });
     }
     for (const limit of limits) {
       const { y } = at(0, limit.value);
@@ -70,15 +88,15 @@ howdah.marks = (() => {
         const width = widthOf(label);
         const right = boxes.filter((each) => each.top < bounds.top + 16).reduce((least, each) => Math.min(least, each.left - 10), bounds.right - 4);
         if (right - width < bounds.left + 4) continue;
-        boxes.push({ left: right - width, right, top: bounds.top, bottom: bounds.top + 15 });
-        drawn.limits.push({ y: null, label, at: { x: right - width, y: bounds.top + 12 } });
+        boxes.push({ left: right - width, right, top: bounds.top, bottom: bounds.top + HIGH });
+        drawn.limits.push({ y: null, label, at: { x: right - width, y: bounds.top + BASE } });
         continue;
       }
       if (!(y >= bounds.top - 0.5 && y <= bounds.bottom + 0.5)) continue;
-      const spot = beside(boxes, curves, y, widthOf(limit.label), bounds);
-      if (spot) boxes.push(spot);
+      const width = widthOf(limit.label);
+      const spot = placed(boxes, curves, width, along(y, width, bounds), bounds);
       // Two limits in one place leave room for one name: the line stands for both.
-      drawn.limits.push({ y, label: spot ? limit.label : "", at: { x: spot ? spot.left : bounds.right, y: spot ? spot.bottom - 3 : y } });
+      drawn.limits.push({ y, label: spot ? limit.label : "", at: spot || { x: bounds.right, y } });
     }
     for (const exit of exits) {
       const point = at(exit.x, exit.y === null ? 0 : exit.y);
@@ -89,76 +107,68 @@ howdah.marks = (() => {
       if (!(point.x >= bounds.left && point.x <= bounds.right)) continue;
       const inside = point.y >= bounds.top && point.y <= bounds.bottom;
       const y = Math.min(bounds.bottom, Math.max(bounds.top, point.y));
-      drawn.exits.push({
-        x: point.x,
-        y,
-        inside,
-        colour: exit.colour,
-        label: exit.label,
-        at: place(boxes, curves, point.x, y, widthOf(exit.label), bounds),
-      });
+      const width = widthOf(exit.label);
+      const spot = placed(boxes, curves, width, beside(point.x, y, width, bounds), bounds) || {
+        x: Math.max(bounds.left + 2, Math.min(point.x + 9, bounds.right - 2 - width)),
+        y: Math.max(bounds.top + 2, Math.min(y - 8, bounds.bottom - HIGH - 2)) + BASE,
+      };
+      drawn.exits.push({ x: point.x, y, inside, colour: exit.colour, label: exit.label, at: spot });
     }
     return drawn;
   }
 
-  function draw(context, drawn, bounds, tokens) {
+  function draw(plot, drawn) {
+    const context = plot.ctx;
+    const bounds = frame(plot);
+    const [quiet, surface] = ["quiet", "surface"].map(theme.token);
+    const [limitDash, instantDash] = ["limit-dashes", "instant-dashes"].map((name) => theme.token(name).split(" ").map(Number));
+    context.save();
+    context.scale(devicePixelRatio, devicePixelRatio);
     context.font = FONT;
     context.textAlign = "left";
     context.textBaseline = "alphabetic";
     context.lineJoin = "round";
     const text = (label, x, y, colour) => {
       context.globalAlpha = 0.85;
-      context.fillStyle = tokens.surface;
-      context.fillRect(x - 2, y - 11, widthOf(label) + 4, 15);
+      context.fillStyle = surface;
+      context.fillRect(x - 2, y - BASE + 1, widthOf(label) + 4, HIGH);
       context.globalAlpha = 1;
       context.fillStyle = colour;
       context.fillText(label, x, y);
     };
-    for (const instant of drawn.instants) {
-      context.setLineDash([2, 3]);
+    const rule = (colour, dash, fromX, fromY, toX, toY) => {
+      context.setLineDash(dash);
       context.lineWidth = 1;
-      context.strokeStyle = tokens.quiet;
+      context.strokeStyle = colour;
       context.beginPath();
-      context.moveTo(instant.x, bounds.top);
-      context.lineTo(instant.x, bounds.bottom);
+      context.moveTo(fromX, fromY);
+      context.lineTo(toX, toY);
       context.stroke();
-      text(instant.label, instant.at.x, instant.at.y, tokens.quiet);
+    };
+    for (const instant of drawn.instants) {
+      rule(quiet, instantDash, instant.x, bounds.top, instant.x, bounds.bottom);
+      text(instant.label, instant.at.x, instant.at.y, quiet);
     }
     for (const limit of drawn.limits) {
-      context.setLineDash([6, 4]);
-      context.lineWidth = 1;
-      context.strokeStyle = tokens.quiet;
-      context.beginPath();
-      if (limit.y !== null) {
-        context.moveTo(bounds.left, limit.y);
-        context.lineTo(bounds.right, limit.y);
-      }
-      context.stroke();
-      if (limit.label) text(limit.label, limit.at.x, limit.at.y, tokens.quiet);
+      if (limit.y !== null) rule(quiet, limitDash, bounds.left, limit.y, bounds.right, limit.y);
+      if (limit.label) text(limit.label, limit.at.x, limit.at.y, quiet);
     }
     for (const event of drawn.events) {
       context.setLineDash([]);
       context.lineWidth = 1.5;
       context.strokeStyle = event.colour;
-      context.fillStyle = tokens.surface;
-      const diamond = new Path2D(outline(event));
+      context.fillStyle = surface;
+      const diamond = new Path2D(`M${event.x.toFixed(2)} ${(event.y - EVENT).toFixed(2)}l${EVENT} ${EVENT}l${-EVENT} ${EVENT}l${-EVENT} ${-EVENT}Z`);
       context.fill(diamond);
       context.stroke(diamond);
+      if (context.called) context.called(event.label);
     }
-    for (const exit of drawn.exits) {
-      context.setLineDash([2, 3]);
-      context.lineWidth = 1;
-      context.strokeStyle = exit.colour;
-      context.beginPath();
-      context.moveTo(exit.x, bounds.top);
-      context.lineTo(exit.x, bounds.bottom);
-      context.stroke();
-    }
+    for (const exit of drawn.exits) rule(exit.colour, instantDash, exit.x, bounds.top, exit.x, bounds.bottom);
     for (const exit of drawn.exits) {
       if (exit.inside) {
         context.setLineDash([]);
         context.lineWidth = 2;
-        context.strokeStyle = tokens.surface;
+        context.strokeStyle = surface;
         context.fillStyle = exit.colour;
         context.beginPath();
         context.arc(exit.x, exit.y, 5, 0, 2 * Math.PI);
@@ -167,12 +177,7 @@ howdah.marks = (() => {
       }
       text(exit.label, exit.at.x, exit.at.y, exit.colour);
     }
-  }
-
-  // A diamond around the place of an event, as an SVG path.
-  function outline(event) {
-    const r = 5;
-    return `M${event.x.toFixed(2)} ${(event.y - r).toFixed(2)}l${r} ${r}l${-r} ${r}l${-r} ${-r}Z`;
+    context.restore();
   }
 
   // The event nearest to a place, within a finger's width; with `across`, only the horizontal distance counts.
@@ -189,5 +194,5 @@ howdah.marks = (() => {
     return best;
   }
 
-  return { layout, draw, outline, near, widthOf, FONT };
+  return { axis, frame, layout, draw, near, widthOf };
 })();

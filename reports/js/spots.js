@@ -39,15 +39,5 @@ howdah.spots = (() => {
     }
   }
 
-  // The same as elements of an SVG document.
-  function svg(spots, number) {
-    return spots.map(({ colour, alpha, points, bars }) => {
-      const path = bars.map(({ x, y, low }) => `M${number(x)} ${number(low)}V${number(y)}`).join("");
-      const dots = points.map(({ x, y }) => `<circle cx="${number(x)}" cy="${number(y)}" r="${RADIUS}"/>`).join("");
-      if (!bars.length) return `<g fill="${colour}" opacity="${alpha}">${dots}</g>`;
-      return `<path d="${path}" stroke="${colour}" stroke-width="${BAR.width}" opacity="${alpha * BAR.opacity}"/>`;
-    }).join("");
-  }
-
-  return { of, draw, svg };
+  return { of, draw };
 })();

@@ -101,7 +101,7 @@ howdah.state = (() => {
     if (!spans.length) return null;
     const first = Math.min(...spans.map((span) => span[0]));
     const last = Math.max(...spans.map((span) => span[1]));
-    const after = Math.max(left.length ? 0.35 * (last - first) : 0, ...runs().map((run) => (4 * data.paths[run.path].limits.propagation) / 1000));
+    const after = Math.max(left.length ? data.beyond_exit * (last - first) : 0, ...runs().map((run) => (4 * data.paths[run.path].limits.propagation) / 1000));
     const end = Math.max(...runs().map((run) => run.shown));
     return [Math.max(0, first), left.length ? last + after : Math.min(end, last + after)];
   }

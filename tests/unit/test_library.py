@@ -219,7 +219,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
 
 
 def test_lines_that_some_readers_see_in_one_colour_have_different_dashes(tmp_path: Path) -> None:
-    """The dashes that go with a colour in reports, and others for further flows."""
+    """Each name has dashes of its own, as in print."""
     matplotlib.use("agg")
     from matplotlib import pyplot
 

@@ -24,7 +24,7 @@ def test_profiles_may_draw_what_the_table_says() -> None:
 def test_figures_of_a_report_draw_series_of_one_unit() -> None:
     of_reports = {each.id: each for each in series_of("report")}
     for figure in FIGURES:
-        if figure.points is not None:  # of positions in a flow's data (howdah/report/sequence.py), which nobody scrapes
+        if figure.parts is not None:  # of positions in a flow's data (howdah/report/sequence.py), which nobody scrapes
             continue
         assert {of_reports[name].unit for name in figure.series} == {figure.unit}, figure.id
         assert {of_reports[name].is_of_the_run for name in figure.series} == {figure.whole}

@@ -35,7 +35,7 @@ from howdah.report.paper.summed import completion_figure, exits_figure, map_figu
 from howdah.report.pathlimit import common_limits, limits_of
 from howdah.report.plot.model import Picture
 from howdah.report.plot.swept import place_words
-from howdah.report.sequence import ACKED, AGAIN, ALLOWED, POINTS, SACKED, SENT, WINDOW, sequence_curves
+from howdah.report.sequence import ACKED, AGAIN, SERIES, sequence_curves
 from howdah.report.source import Curve
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
@@ -44,7 +44,6 @@ from howdah.series import drawn_series
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BESIDE = {SENT: (0, (1.2, 1.2)), SACKED: "-", WINDOW: (0, (6, 1.4, 1.2, 1.4)), ALLOWED: (0, (9, 2))}
 _GOLDEN = 0.5  # height of the axes for their width
 _SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
 _LEGEND_ROW_IN = 0.145
@@ -278,7 +277,8 @@ def _draw_course(
     highest = [float(np.max(line.y)) for line in lines if len(line.y)]
     highest += [float(np.nanmax(band.high)) for _line, band in bands]
     for name, (x, y, low) in beside_of(course, lines, choice).items():
-        if name in POINTS:
+        part = SERIES[name]
+        if part.points:
             axes.plot(
                 x,
                 y,
@@ -292,7 +292,8 @@ def _draw_course(
             axes.vlines(x, low, y, color="#808080", linewidth=0.8, label=name)
         else:
             highest.append(float(np.max(y)))
-            axes.plot(*thinned(x, y), color="#505050", linestyle=_BESIDE[name], linewidth=0.7, label=name)
+            dash = (0, part.dash) if part.dash else "-"
+            axes.plot(*thinned(x, y), color="#505050", linestyle=dash, linewidth=0.7, label=name)
     axes.set_ylim(0, max(highest, default=0.0) * 1.06 or 1.0)
     if course.exits and span_decades(lines):
         axes.set_yscale("log")

@@ -14,6 +14,7 @@ from howdah.record.result import Run
 from howdah.record.sample import Float64
 from howdah.report.ackwindow import WindowExit, flow_start_ns
 from howdah.report.codec import extremes
+from howdah.report.drawn import BEYOND_EXIT, DECADE
 from howdah.report.source import shown_us
 
 # No two lines share dash and mark, so that a copy in grey is read as well. The first lines differ in both.
@@ -29,7 +30,6 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 MOST_LINES = 8
 # Seconds since a time, here the flow's start, and values of a flow of a run; None where there are none.
 Points = Callable[[Run, Flow, float], tuple[Float64, Float64] | None]
-_DECADE = 10  # by which the peaks of windows differ where their axis is logarithmic
 _MOST_POINTS = 2400  # of a line: more than a column has dots, fewer than would make the file large
 
 
@@ -80,10 +80,9 @@ def thinned(x: Float64, y: Float64) -> tuple[Float64, Float64]:
 def span_decades(lines: list[PaperLine]) -> bool:
     """Whether windows are so different that the smaller ones would lie on the floor of an axis from zero."""
     peaks = [float(np.max(line.y)) for line in lines if len(line.y) and np.max(line.y) > 0]
-    return len(peaks) > 1 and max(peaks) >= _DECADE * min(peaks)
+    return len(peaks) > 1 and max(peaks) >= DECADE * min(peaks)
 
 
-_BEYOND_EXIT = 0.35  # of the time to the last exit: what start-up shows behind it
 _LEAST_RTTS = 3
 _WITHOUT_EXIT_RTTS = 12
 _BESIDE_EXITS_RTTS = 6  # of its own, of a line without an exit beside others that have one
@@ -100,7 +99,7 @@ def until_s(lines: list[PaperLine], *, whole: bool) -> float | None:
     exits = [line.exit.after_start_s for line in lines if line.exit is not None]
     if exits:
         stayed = [_BESIDE_EXITS_RTTS * line.flow.rtt_us / 1e6 for line in lines if line.exit is None]
-        return max([max(exits) * (1 + _BEYOND_EXIT), _LEAST_RTTS * rtt_s, *stayed])
+        return max([max(exits) * (1 + BEYOND_EXIT), _LEAST_RTTS * rtt_s, *stayed])
     return _WITHOUT_EXIT_RTTS * rtt_s
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from howdah.report.contrast import contrasts, leading
 from howdah.report.dotplot import side_styles
 from howdah.report.ending import results
 from howdah.report.paper.line import DASHES, MARKS
-from howdah.report.paper.sheet import FigureSheet, broken, columns, entries, plain_logarithm
+from howdah.report.paper.sheet import LIMIT, FigureSheet, broken, columns, entries, plain_logarithm
 from howdah.report.plot.draw import picture_of
 from howdah.report.plot.limit import Curve, Frame, placed
 from howdah.report.plot.model import Panel, Picture, PlotAxis, PlotLine
@@ -100,17 +101,12 @@ def difference_figure(experiments: list[Experiment]) -> Picture:
                     line.high.append(about.high if about else float("nan"))
             lines.append(line)
         across = PlotAxis("", ticks=[Tick(float(number), place or "all") for number, place in enumerate(places)])
-        name = mine[0].metric.label or mine[0].metric.header
-        panels.append(Panel(name, across, PlotAxis(f"ratio to {found[0].other}"), lines, "dots"))
+        panels.append(Panel(mine[0].metric.words, across, PlotAxis(f"ratio to {found[0].other}"), lines, "dots"))
     caption = (
         f"Ratios to {found[0].other} at each point: medians over pairs of equal repetitions, with the least and the "
         "largest of few pairs, else the 95 % interval."
     )
-    lacking = [
-        f"{each.metric.label or each.metric.header}, {each.placed}: {each.against}"
-        for each in everything
-        if not each.has_ratio
-    ]
+    lacking = [f"{each.metric.words}, {each.placed}: {each.against}" for each in everything if not each.has_ratio]
     caption += f" Without a ratio: {'; '.join(lacking)}." if lacking else ""
     return Picture("Differences", panels, caption=[caption])
 
@@ -124,14 +120,11 @@ def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
         elif panel.look == "dots":
             _draw_dots(axes, panel, sheet.width_in)
         else:
-            _draw_lines(axes, panel, sheet.width_in)
+            draw_lines(axes, panel, sheet.width_in)
         axes.set_title(panel.title)
         axes.set_xlabel(panel.up.label if panel.look == "dots" else panel.across.label)
         axes.set_ylabel("" if panel.look == "dots" else broken(panel.up.label, _PANEL_IN - _HEAD_IN))
-    keys: dict[str, Any] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            keys.setdefault(label, handle)
+    keys = legend_keys(figure.axes)
     if plotted.paper:
         keys[f"hollow: {plotted.paper}"] = figure.axes[0].plot([], [], **_HOLLOW, color="#202020")[0]
     if len(keys) > 1:
@@ -139,6 +132,15 @@ def draw_plotted(plotted: Picture, sheet: FigureSheet) -> Figure:
         figure.legend(list(keys.values()), names, loc="outside upper left", ncols=columns(names, sheet.width_in))
     draw_limits(figure, dict(zip(figure.axes, (panel.limits for panel in plotted.panels), strict=False)))
     return figure
+
+
+def legend_keys(drawn: list[Axes]) -> dict[str, Any]:
+    """A sample of each label."""
+    keys: dict[str, Any] = {}
+    for axes in drawn:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            keys.setdefault(label, handle)
+    return keys
 
 
 def _height_in(panel: Panel, width_in: float) -> float:
@@ -165,7 +167,7 @@ def _draw_dots(axes: Axes, panel: Panel, width_in: float) -> None:
         colour = line.style.colour.light
         axes.hlines(row[there], low[there], high[there], color=colour, linewidth=0.8)
         axes.plot(ratio, row, linestyle="none", marker=mark, color=colour, label=line.label)
-    axes.axvline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
+    axes.axvline(1, **LIMIT)
     names = _place_names(panel, width_in)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -192,10 +194,16 @@ def _draw_map(axes: Axes, panel: Panel, width_in: float) -> None:
     _ticks(axes, panel, width_in)
 
 
-def _draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
-    count = len(panel.lines)
-    for number, line in enumerate(panel.lines):
-        shift = (number - (count - 1) / 2) * _SIDE_BY_SIDE / count if panel.look in ("bars", "marks") else 0.0
+def draw_lines(axes: Axes, panel: Panel, width_in: float) -> None:
+    """Lines, bars or marks with the axes of the panel. Those of one label look alike; marks stand beside each other
+    only where they share a place."""
+    labels = list(dict.fromkeys(line.label for line in panel.lines))
+    count = len(labels)
+    shared = max(Counter(x for line in panel.lines for x in set(line.x)).values(), default=0) > 1
+    for line in panel.lines:
+        number = labels.index(line.label)
+        is_beside = panel.look == "bars" or (panel.look == "marks" and shared)
+        shift = (number - (count - 1) / 2) * _SIDE_BY_SIDE / count if is_beside else 0.0
         x, y = np.array(line.x) + shift, np.array(line.y)
         mark = MARKS[number % len(MARKS)]
         look: dict[str, Any] = {"color": line.style.colour.light, "label": line.label}
@@ -236,7 +244,7 @@ def draw_limits(figure: Figure, found: Mapping[Axes, list[tuple[str, float]]]) -
     shown = {axes: limits for axes, limits in found.items() if limits}
     for axes, limits in shown.items():
         for _name, value in limits:
-            axes.axhline(value, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0, gid="limit")
+            axes.axhline(value, **LIMIT, gid="limit")
     if shown:
         figure.draw_without_rendering()  # which lays the axes out
     for axes, limits in shown.items():

@@ -65,6 +65,7 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "howdah",
     "savefig.dpi": _DOTS_PER_INCH,
 }
+LIMIT: dict[str, Any] = {"color": "#808080", "linewidth": 0.6, "linestyle": (0, (4, 2)), "zorder": 0}
 # Dates and versions of programs would make two files of the same figure differ.
 _WITHOUT: dict[str, dict[str, str | None]] = {
     "pdf": {"CreationDate": None, "Producer": None},

@@ -9,7 +9,7 @@ from howdah.errors import HowdahError
 from howdah.record.result import Run
 from howdah.record.table import swept
 from howdah.report.exitstrip import ExitMark, ExitRow, exit_row, strip_ends
-from howdah.report.paper.sheet import FigureSheet, broken, plain_logarithm
+from howdah.report.paper.sheet import LIMIT, FigureSheet, broken, plain_logarithm
 from howdah.report.plot.swept import place_words
 from howdah.report.variant import Variants
 
@@ -92,10 +92,10 @@ def _legend(figure: Figure, marks: list[ExitMark]) -> None:
 def _ground(axes: Axes, rows: list[ExitRow]) -> None:
     """What fits the path is shaded; where the buffer ends is a line, row by row where it differs."""
     axes.axvspan(0, 1, color="#ebebeb", linewidth=0, zorder=0)
-    axes.axvline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
+    axes.axvline(1, **LIMIT)
     for number, row in enumerate(rows):
         ends = ([row.full, row.full], [number - 0.5, number + 0.5])
-        axes.plot(*ends, color="#808080", linewidth=0.6, linestyle="-", zorder=0)
+        axes.plot(*ends, **LIMIT | {"linestyle": "-"})
         axes.axhline(number, color="#c8c8c8", linewidth=0.4, zorder=0)
 
 

@@ -68,7 +68,10 @@ def receivers_figure(experiments: list[Experiment]) -> Picture:
                         line.y.append(mark.value)
             lines.append(line)
         ticks = [Tick(float(place), label) for place, label in enumerate(strip.rows)]
-        places, up = PlotAxis("", (-0.5, len(ticks) - 0.5), ticks=ticks), PlotAxis(strip.title, (0.0, strip.most))
+        places, up = (
+            PlotAxis("", (-0.5, len(ticks) - 0.5), ticks=ticks),
+            PlotAxis(strip.metric.title, (0.0, strip.most)),
+        )
         panels.append(Panel("", places, up, [line for line in lines if line.x], "marks"))
     return Picture("Receivers", panels, caption=["What the receivers did; a mark is a flow of a run."])
 
@@ -107,10 +110,9 @@ def map_figure(experiments: list[Experiment], measure: str | None) -> Picture:
         ticks = [Tick(float(number), text) for number, text in enumerate(across.names)]
         side = PlotAxis(across.label, ticks=ticks)
         panels.append(Panel(key if len(keys) > 1 else "", side, PlotAxis(down.label), lines, "map"))
-    words = f"{metric.label or metric.header} ({metric.shown})" if metric.shown else metric.label or metric.header
     others = [axis.label for axis in sides[2:]]
     over = f", over all values of {', '.join(others)}" if others else ""
-    return Picture(words, panels, caption=[f"{words}: median over the runs that count{over}."])
+    return Picture(metric.title, panels, caption=[f"{metric.title}: median over the runs that count{over}."])
 
 
 def _values(experiments: list[Experiment], measure: str | None) -> tuple[Metric, list[tuple[Run, float]]]:

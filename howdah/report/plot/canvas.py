@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground of a plot as inline SVG: axes, ticks, labels."""
+"""The ground of a plot as inline SVG: axes, ticks, labels; and that of rows of marks over one axis."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from howdah.report.drawing import line, text
+from howdah.report.drawing import line, shortened, svg, text
 from howdah.report.plot.model import PlotAxis
-from howdah.report.plot.scale import LETTER_PIXELS, Scale, label_at, thinned, ticks
+from howdah.report.plot.scale import LETTER_PIXELS, Scale, Tick, label_at, thinned, ticks
 
 _TITLE_LINE = 14.0  # pixels from one line of an axis' title to the next
 _EDGE = 4.0
@@ -30,6 +31,15 @@ class Size:
     @property
     def ticks_up(self) -> int:
         return max(3, self.height // 62)
+
+
+def ticks_below(marks: list[Tick], scale: Scale, width: float, bottom: float) -> Iterator[str]:
+    """The ticks of an axis across, with those of their texts that fit a drawing of this width."""
+    for tick in thinned(marks, scale, width):
+        at = scale.at(tick.value)
+        yield line(at, bottom, at, bottom + (5 if tick.text else 3), "tick")
+        if tick.text:
+            yield text(label_at(tick, scale, width), bottom + 18, tick.text, "note")
 
 
 WIDE = Size(900, 340, "wide")
@@ -63,12 +73,7 @@ class Canvas:
                 self.parts.append(text(self.left - 7, at + 4, tick.text, "note", "end"))
             else:
                 self.parts.append(line(self.left - 3, at, self.left, at, "tick"))
-        for tick in thinned(self._across_ticks, self.x, self.size.width):
-            at = self.x.at(tick.value)
-            self.parts.append(line(at, self.bottom, at, self.bottom + (5 if tick.text else 3), "tick"))
-            if tick.text:
-                middle = label_at(tick, self.x, self.size.width)
-                self.parts.append(text(middle, self.bottom + 18, tick.text, "note"))
+        self.parts += ticks_below(self._across_ticks, self.x, self.size.width, self.bottom)
         self.parts.append(line(self.left, self.bottom, self.right, self.bottom, "axis"))
         self._titles()
 
@@ -109,3 +114,53 @@ class Canvas:
 
 def _lines(title: str, pixels: float) -> list[str]:
     return textwrap.wrap(title, int(pixels / LETTER_PIXELS)) or [""]
+
+
+LONGEST_LABEL = 52  # of a row, in letters
+UNCOUNTED = " (this run does not count)"  # after the words of its marks
+
+
+class RowCanvas:
+    """Rows of marks over one axis, under construction: ``x`` has pixels, ``parts`` are in the order of painting.
+
+    ``left`` is the room for the names of the rows in pixels; on a phone they stand above their rows.
+    """
+
+    def __init__(self, rows: int, axis: PlotAxis, left: float, *, narrow: bool, pitch: float, top: float = 4) -> None:
+        self.axis, self.narrow, self.pitch, self.top = axis, narrow, pitch, top
+        self.bottom = top + pitch * rows
+        self.x = Scale(*axis.ends, *((10.0, 324.0) if narrow else (left, 1200.0)), axis.logarithmic)
+        self.parts: list[str] = []
+
+    def middle(self, row: int) -> float:
+        return self.top + self.pitch * (row + 0.5) + (9 if self.narrow else 0)
+
+    def ticks(self) -> None:
+        """With the title of the axis, if it has one."""
+        self.parts += ticks_below(ticks(self.x, 4 if self.narrow else 10), self.x, self.x.last + 14, self.bottom)
+        if self.axis.label:
+            self.parts.append(text(self.x.last, self.bottom + 33, self.axis.label, "note", "end"))
+
+    def row(self, number: int, name: str, without: str = "", ground: str = "") -> None:
+        """The line of a row; ``without`` is what one without marks says, ``ground`` the class of words over a tint."""
+        middle = self.middle(number)
+        if self.narrow:
+            label = f"{name}: {without}" if without else name
+            self.parts.append(text(self.x.first, middle - 15, label, f"name{ground}", "start"))
+        else:
+            self.parts.append(text(self.x.first - 10, middle + 4.5, shortened(name, LONGEST_LABEL), "name", "end"))
+        self.parts.append(line(self.x.first, middle, self.x.last, middle, "rail"))
+        if without and not self.narrow:
+            self.parts.append(text(self.x.first + 6, middle - 4, without, f"note{ground}", "start"))
+
+    def mark(self, row: int, value: float, css: str, words: str, off: float = 0.0) -> None:
+        """A mark ``off`` pixels below the line of its row."""
+        self.parts.append(
+            f'<circle cx="{self.x.at(value):.1f}" cy="{self.middle(row) + off:.1f}" r="4.5" class="mark {css}">'
+            f"<title>{escape(words)}</title></circle>"
+        )
+
+    def svg(self, title: str) -> str:
+        """The whole as an SVG element."""
+        height = self.bottom + (38 if self.axis.label else 22)
+        return svg(340 if self.narrow else 1232, height, title, self.parts, "narrow" if self.narrow else "wide")

@@ -35,7 +35,7 @@ class Measure:
 def measure_of(name: str, base: str, numbers: list[float]) -> Measure:
     """A measure as the result table calls it, in a unit that suits its numbers (in the unit of metrics.json)."""
     known = known_metrics().get(name)
-    words = known.label if known else name.replace("_", " ")
+    words = (known or Metric(name)).words
     unit, factor = (known.shown, known.factor) if known else (base, 1.0)
     most = max((abs(number) for number in numbers), default=0.0)
     if base == "bit/s" and most:

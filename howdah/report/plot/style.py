@@ -102,7 +102,7 @@ def key(style: Style, *drawn: str) -> str:
         "line": f'<path d="M0 7H26" class="curve"{style.dashed}/>',
         "stairs": f'<path d="M0 7H26" class="curve"{style.dashed}/>',
         "faint": f'<path d="M0 7H26" class="curve faint"{style.dashed}/>',
-        "instant": f'<path d="M13 0V14" class="instant"{style.dashed}/>',
+        "instant": '<path d="M13 0V14" class="instant"/>',
         "mark": mark(13, 7, style.shape),
         "hollow": mark(13, 7, style.shape, hollow=True),
         **_SAMPLES,

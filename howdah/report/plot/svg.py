@@ -50,7 +50,7 @@ def panel_svg(panel: Panel, size: Size, title: str, most: int = _MOST_OF_A_CURVE
     for number, line in lines:
         canvas.parts.append(f"<g {line.style.attributes}>{_drawn(canvas, panel, line, number, most)}</g>")
     for x, style in panel.instants:
-        path = f'<path d="M{canvas.x.at(x):.1f} {canvas.top:g}V{canvas.bottom:g}" class="instant"{style.dashed}/>'
+        path = f'<path d="M{canvas.x.at(x):.1f} {canvas.top:g}V{canvas.bottom:g}" class="instant"/>'
         canvas.parts.append(f"<g {style.attributes}>{path}</g>")
     for words, right, base in placed(Frame(canvas.x, canvas.y), panel.limits, curves):
         canvas.parts.append(text(right, base, words, "note over-curves", "end"))
