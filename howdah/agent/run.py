@@ -18,12 +18,11 @@ from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
 from howdah.agent.keptlog import KeptLog
-from howdah.agent.loop import Loop
+from howdah.agent.loop import Loop, wait_for_silence
 from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
 from howdah.agent.own import OwnModules
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
-from howdah.agent.silence import wait_for_silence
 from howdah.agent.traffic import make_flow
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.wiring import Wiring, make_wiring

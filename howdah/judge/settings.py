@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from howdah.agent.value import same_value
+from howdah.agent.settings import same_value
 from howdah.judge.engine import tc_not_asked
 from howdah.linux.netlink.discipline import discipline
 from howdah.linux.netlink.discipline.rate import TICK_NS

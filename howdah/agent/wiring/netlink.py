@@ -14,13 +14,19 @@ from howdah.agent.settings import Settings
 from howdah.agent.wiring.adoption import Adoption
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink import qdisc
-from howdah.linux.netlink.address import add_address
 from howdah.linux.netlink.discipline import class_made, discipline, made
 from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.linux.netlink.ethtool import set_offload
 from howdah.linux.netlink.filter import add_filter
-from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_queue_length, set_up
-from howdah.linux.netlink.neighbour import add_neighbour
+from howdah.linux.netlink.link import (
+    add_address,
+    add_neighbour,
+    create_veth,
+    set_gso_max_segs,
+    set_mtu,
+    set_queue_length,
+    set_up,
+)
 from howdah.linux.netlink.police import add_policer
 from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
 from howdah.plan.step import Event, Operation

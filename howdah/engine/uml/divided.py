@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.modules import Module
-from howdah.engine.agent_record import check_agent
-from howdah.engine.ending import Ending
+from howdah.engine.ending import Ending, check_agent
 from howdah.engine.engine import RunProgress
 from howdah.engine.preparing import of_a_run
 from howdah.engine.uml.build import Built
-from howdah.engine.uml.loaded import modules_of
 from howdah.engine.uml.merge import merge
+from howdah.engine.uml.parameter import modules_of
 from howdah.engine.uml.part import cut
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.engine.uml.together import boot_together
