@@ -26,7 +26,6 @@ from howdah.agent.settings import JOURNAL, Settings
 from howdah.agent.traffic import make_flow
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.wiring import Wiring, make_wiring
-from howdah.linux.accounting import Accounting, CounterState
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
@@ -34,6 +33,7 @@ from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
 from howdah.plan.plan import Plan
 from howdah.plan.step import Event
+from howdah.record.account import Accounting, CounterState
 from howdah.record.agent import AGENT_FORMAT, AgentFailure, AgentRecord, ModuleRecord, Phase
 from howdah.record.calibration import CalibrationRecord
 

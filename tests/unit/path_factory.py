@@ -9,8 +9,8 @@ from typing import Any
 from howdah.ingest.source import IngestReport, SourceReport
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
+from howdah.record.account import TraceAccount
 from howdah.record.schema import TABLES
-from howdah.record.trace import TraceAccount
 from tests.unit.plan_factory import make_plan
 
 _LINKS = (

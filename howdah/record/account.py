@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was counted in the guest, for whoever checks it: accounting.json, of everything that counts packets; trace.json
+and slow_start.json, of a tracepoint's records; wire.json, of what passed the wires between the kernels of a run.
+
+Standard library only: the agent writes them, engines merge them, and the judge reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from howdah.codec import planned
+
+WIRE_FILE = "wire.json"
+Queue = dict[str, Any]  # a queue's counters: those of every kind, and what its kind tells besides
+
+
+class NodeCounters(TypedDict):
+    """Of a node: each counter of each interface by their names, and its queues."""
+
+    interfaces: dict[str, dict[str, int]]
+    qdiscs: list[Queue]
+
+
+class CounterState(TypedDict):
+    """Everything at one time. ``netstat`` has the MIB counters of each node, ``softnet`` is of the whole kernel."""
+
+    time_ns: int
+    nodes: dict[str, NodeCounters]
+    softnet: dict[str, int]
+    netstat: dict[str, dict[str, int]]
+
+
+class Accounting(TypedDict):
+    """accounting.json: before the flows, and after the network fell silent, if it did."""
+
+    silent: bool
+    before: CounterState
+    after: CounterState
+
+
+@planned
+class TraceFile:
+    """What one processor recorded."""
+
+    cpu: int
+    file: str
+    bytes: int
+
+
+@planned
+class TraceAccount:
+    """The file of a tracepoint: how many records were kept, and how many were lost, and how."""
+
+    subbuffer_bytes: int | None = None
+    clock: str | None = None
+    entries: int | None = None
+    unread: int = 0
+    overrun: int = 0
+    dropped_events: int = 0
+    commit_overrun: int = 0
+    bytes_lost: int = 0
+    cpus: list[TraceFile] | None = None
+
+
+@planned
+class CarriedFrames:
+    """What one kernel counts of an end of a wire."""
+
+    wire: int
+    arrives: bool
+    left_frames: int
+    left_bytes: int
+    arrived_frames: int
+    arrived_bytes: int
+    late_frames: int
+    latest_ns: int
+    lost_frames: int
+
+
+@planned
+class KernelWires:
+    """wire.json of one kernel."""
+
+    format: int
+    wires: list[CarriedFrames]
+
+
+@planned
+class WireRecord:
+    """wire.json of a run: the ends of each kernel."""
+
+    format: int
+    parts: dict[str, list[CarriedFrames]]
