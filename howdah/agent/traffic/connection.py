@@ -11,9 +11,10 @@ import struct
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.endpoint import Segments, TrafficEndpoint, Transferred, segments_of
+from howdah.agent.traffic.endpoint import TrafficEndpoint, Transferred
 from howdah.agent.traffic.kernel import KernelEndpoint, cookie_of
 from howdah.agent.traffic.python import PythonEndpoint
+from howdah.agent.traffic.segments import Segments, segments_of
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 from howdah.plan.plan import Flow

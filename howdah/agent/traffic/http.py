@@ -12,9 +12,9 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.algorithm import choose_algorithm
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.endpoint import Segments, segments_in
 from howdah.agent.traffic.http_client import client_command, complaints, parse_transactions
 from howdah.agent.traffic.http_server import HttpServer
+from howdah.agent.traffic.segments import Segments, segments_in
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import (

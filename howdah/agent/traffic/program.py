@@ -12,9 +12,9 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.algorithm import choose_algorithm
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.endpoint import Segments
 from howdah.agent.traffic.program_process import ProgramProcess
 from howdah.agent.traffic.program_socket import Carried, ProgramSocket, carried, connections_of, is_listening
+from howdah.agent.traffic.segments import Segments
 from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace

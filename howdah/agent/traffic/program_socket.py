@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from howdah.agent.traffic.endpoint import Segments, segments_in
+from howdah.agent.traffic.segments import Segments, segments_in
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import (
     INET_DIAG_CONG,
