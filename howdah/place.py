@@ -38,7 +38,7 @@ PLAN_FILES = (
         f"howdah/plan/{name}.py"
         for name in ("jitter", "kept", "kernel", "path", "plan", "policer", "shares", "step", "traffic")
     ),
-    *(f"howdah/record/{name}.py" for name in ("__init__", "account", "agent", "calibration")),
+    *(f"howdah/record/{name}.py" for name in ("__init__", "account", "agent", "calibration", "wire")),
 )
 
 

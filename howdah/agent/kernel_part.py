@@ -20,7 +20,7 @@ from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 from howdah.plan.plan import Plan
-from howdah.record.account import WIRE_FILE, CarriedFrames, KernelWires
+from howdah.record.wire import WIRE_FILE, CarriedFrames, KernelWires
 
 WIRES = Path("/proc/howdah_wire")
 _POLL_NS = 20 * MS

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from howdah.judge.check import Tolerance
 from howdah.plan.plan import Plan
-from howdah.record.account import CarriedFrames, WireRecord
 from howdah.record.agent import AgentRecord, ProcessorRecord
 from howdah.record.calibration import CalibrationRecord
 from howdah.record.clock import ClockRecord, MachineClock
 from howdah.record.verdict import AFTER, BEFORE, ENGINE, Check
+from howdah.record.wire import CarriedFrames, WireRecord
 
 # How well the clocks must be known: what is measured from one machine to another (the end of a transfer) is no better.
 CLOCK_UNCERTAINTY_SHARE = 0.1  # of the round trip

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was counted in the guest, for whoever checks it: accounting.json, of everything that counts packets; trace.json
-and slow_start.json, of a tracepoint's records; wire.json, of what passed the wires between the kernels of a run.
+"""What was counted in the guest, for whoever checks it: accounting.json, of everything that counts packets, and
+trace.json and slow_start.json, of a tracepoint's records.
 
 Standard library only: the agent writes them, engines merge them, and the judge reads them.
 """
@@ -11,7 +11,6 @@ from typing import Any, TypedDict
 
 from howdah.codec import planned
 
-WIRE_FILE = "wire.json"
 Queue = dict[str, Any]  # a queue's counters: those of every kind, and what its kind tells besides
 
 
@@ -61,34 +60,3 @@ class TraceAccount:
     commit_overrun: int = 0
     bytes_lost: int = 0
     cpus: list[TraceFile] | None = None
-
-
-@planned
-class CarriedFrames:
-    """What one kernel counts of an end of a wire."""
-
-    wire: int
-    arrives: bool
-    left_frames: int
-    left_bytes: int
-    arrived_frames: int
-    arrived_bytes: int
-    late_frames: int
-    latest_ns: int
-    lost_frames: int
-
-
-@planned
-class KernelWires:
-    """wire.json of one kernel."""
-
-    format: int
-    wires: list[CarriedFrames]
-
-
-@planned
-class WireRecord:
-    """wire.json of a run: the ends of each kernel."""
-
-    format: int
-    parts: dict[str, list[CarriedFrames]]

@@ -14,8 +14,8 @@ from howdah.judge.collection import qlog_checks
 from howdah.judge.machines import wire_checks
 from howdah.plan.kernel import Part
 from howdah.plan.plan import Plan
-from howdah.record.account import CarriedFrames, WireRecord
 from howdah.record.verdict import Check
+from howdah.record.wire import CarriedFrames, WireRecord
 from tests.unit.plan_factory import make_plan
 from tests.unit.told_by_agent import read_as
 from tests.unit.traffic_factory import make_quic

@@ -27,10 +27,11 @@ from howdah.engine.machines.merge import (
 from howdah.plan.line import WIRE_HANDLE
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
-from howdah.record.account import WIRE_FILE, Accounting, CounterState, KernelWires, NodeCounters, Queue, WireRecord
+from howdah.record.account import Accounting, CounterState, NodeCounters, Queue
 from howdah.record.agent import AgentRecord
 from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT, ClockRecord, Correction, MachineClock
 from howdah.record.directory import write_json
+from howdah.record.wire import WIRE_FILE, KernelWires, WireRecord
 
 _U32 = 2**32
 _Item = TypeVar("_Item")
