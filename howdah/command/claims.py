@@ -38,7 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         type=Path,
-        default=None,
         metavar="FILE",
         help="judge the claims of this profile (default: those with which the experiment was run)",
     )
