@@ -95,12 +95,12 @@ def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
                 yield run
 
 
-def check_results(path: Path, tell: Tell = say) -> None:
+def check_results(path: Path) -> None:
     """Check as ``read_results`` does, with the same errors and messages, but keep no run in memory."""
     if not (path / "experiment.json").exists():
-        read_results(path, tell)
+        read_results(path)
         return
-    for _ in read_others(path, {}, tell).pieces():
+    for _ in read_others(path, {}, say).pieces():
         pass
 
 
@@ -253,12 +253,12 @@ def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
         )
 
 
-def judged_claims(path: Path, profile: Path | None = None, tell: Tell = say) -> ClaimsFile | None:
+def judged_claims(path: Path, profile: Path | None = None) -> ClaimsFile | None:
     """Judge the claims of an experiment and write claims.json; its content, or None without claims.
 
     The claims are those of ``profile``, by default of the profile with which the experiment was run.
     """
-    bring_up_to_date(path, tell)
+    bring_up_to_date(path)
     return judge_claims(path, profile)
 
 
