@@ -23,9 +23,9 @@ from howdah.build import supply
 from howdah.build.cache import Cache
 from howdah.command import doctor
 from howdah.distribution import install_command, install_extra
-from howdah.engine import check, host
-from howdah.engine.check import MISSING, OK, EngineCheck, lacks_of, prerequisites
-from howdah.engine.engine import Lack, require
+from howdah.engine import engine as engines
+from howdah.engine import host
+from howdah.engine.engine import MISSING, OK, EngineCheck, Lack, lacks_of, prerequisites, require
 from howdah.engine.ns2 import needs as ns2_needs
 from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
@@ -66,7 +66,7 @@ def test_prerequisites_name_package_evidence_and_purpose(tmp_path: Path, monkeyp
     assert {"gcc", "make", "flex", "bison", "bc", "mmdebstrap", "linux-source-6.12"} <= shipped
     listing = tmp_path / "prerequisites.txt"
     listing.write_text(f"# comment\nhere  {tmp_path}  testing\ngone  {tmp_path}/gone  testing more\n")
-    monkeypatch.setattr(check, "PREREQUISITES", listing)
+    monkeypatch.setattr(engines, "PREREQUISITES", listing)
     here, gone = prerequisites()
     assert here.there
     assert not gone.there

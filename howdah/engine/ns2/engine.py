@@ -15,8 +15,7 @@ from typing import Any
 
 from howdah.build.cache import file_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.engine.check import lacks_of
-from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, lacks_of, require
 from howdah.engine.ns2.needs import NS, checks
 from howdah.errors import HowdahError, RunFailedError
 from howdah.ingest.ns2 import FlowAcks, read_acks, read_ends, read_release

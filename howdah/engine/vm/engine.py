@@ -16,9 +16,8 @@ from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.stock_kernel import StockKernel, provide_kernel
 from howdah.build.tools import FIRST, Tools, build_tools, compile_c, compiler_version, library
-from howdah.engine.check import lacks_of
 from howdah.engine.ending import check_agent
-from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, lacks_of, require
 from howdah.engine.preparing import Preparation, of_a_run, while_running
 from howdah.engine.share import agent_command, build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
