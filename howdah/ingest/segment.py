@@ -193,7 +193,7 @@ def _step(differences: Integers) -> Integers:
 def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
     """The numbers of a flow's segments at one end, in order, -1 without a value; ``sent_by_sender`` is 0 or 1."""
     mine = table.filter(pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], end)))
-    names = ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes")
+    names = ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes", "sack_blocks")
     found = {
         name: np.asarray(pc.fill_null(mine[name].cast(pa.int64()), -1).to_numpy(), dtype=np.int64) for name in names
     }
