@@ -175,7 +175,7 @@ def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]
 
 
 def _row_differences(file: str, left: Rows, right: Rows, *first: str) -> list[FileDifference]:
-    """Rows that differ, by their names; ``first`` are the fields that are told before all others."""
+    """Rows that differ, by their names; ``first`` are the fields that come before all others."""
     found = []
     for name in dict.fromkeys([*left, *right]):
         one, other = left.get(name), right.get(name)
