@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 
 from howdah.codec import planned
-from howdah.linux.accounting import CounterState, NodeCounters
 from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.qdisc import qdiscs
+from howdah.record.account import CounterState, NodeCounters
 
 
 def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> CounterState:

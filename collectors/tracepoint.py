@@ -12,7 +12,7 @@ from typing import BinaryIO
 from collectors.collector import Collector, CollectorError, Surroundings, Watched
 from howdah.linux.kernelfile import read_file, write_file
 from howdah.plan.plan import Plan
-from howdah.record.trace import TraceAccount, TraceFile
+from howdah.record.account import TraceAccount, TraceFile
 
 TRACEFS = Path("/sys/kernel/tracing")
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How packages are installed on this machine, in its own distribution's words."""
+"""How packages are installed on this machine, in its own distribution's words, and extras of howdah into the Python
+that runs it."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 OS_RELEASE = Path("/etc/os-release")
@@ -54,3 +58,10 @@ def install_command(packages: Sequence[str], text: str | None = None) -> str | N
 def installing(*packages: str) -> str:
     """What to do to get packages, which have Debian's names, in the words of this machine."""
     return install_command(packages) or f"Install what Debian calls {', '.join(packages)}."
+
+
+def install_extra(name: str) -> str:
+    """By pip of this environment, which need not be the shell's. One without pip is uv's, or a distribution's."""
+    if find_spec("pip") is None:
+        return f"uv tool install 'howdah[guest,{name}]'"
+    return f"{shlex.quote(sys.executable)} -m pip install 'howdah[{name}]'"

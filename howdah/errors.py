@@ -163,7 +163,4 @@ class RunFailedError(HowdahError):
     """
 
     exit_code = ExitCode.RUN_FAILED
-
-    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
-        super().__init__(what, where=where, hint=hint)
-        self.known: Any = None
+    known: Any = None

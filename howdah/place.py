@@ -41,7 +41,7 @@ PLAN_FILES = (
             *("step", "traffic"),
         )
     ),
-    *(f"howdah/record/{name}.py" for name in ("__init__", "agent", "calibration", "trace", "wire")),
+    *(f"howdah/record/{name}.py" for name in ("__init__", "account", "agent", "calibration", "wire")),
 )
 
 

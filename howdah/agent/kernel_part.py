@@ -13,8 +13,8 @@ from pathlib import Path
 
 from collectors.collector import Surroundings
 from howdah.agent.calibration.divided import record_ends
+from howdah.agent.loop import wait_for_silence
 from howdah.agent.run import AgentRun
-from howdah.agent.silence import wait_for_silence
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace

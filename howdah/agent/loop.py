@@ -16,7 +16,9 @@ import itertools
 import select
 from collections.abc import Callable
 
+from collectors.accounting import traffic_marks
 from howdah.linux.clock import TICK_NS, Alarm, now_ns
+from howdah.linux.namespace import Namespace
 
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 _WRITABLE = select.POLLOUT | select.POLLHUP | select.POLLERR
@@ -122,3 +124,15 @@ class Loop:
             heapq.heapreplace(self._repeated, (due + (missed + 1) * interval, number, interval, action))
             action(now)
         return now
+
+
+def wait_for_silence(namespaces: dict[str, Namespace], loop: Loop, quiet_ns: int, deadline_ns: int) -> bool:
+    """Return True once nothing was sent or queued anywhere for ``quiet_ns``, False at the deadline."""
+    marks = traffic_marks(namespaces)
+    now = now_ns()
+    while now < deadline_ns:
+        now = loop.run_until(min(now + quiet_ns, deadline_ns))
+        previous, marks = marks, traffic_marks(namespaces)
+        if marks == previous and not marks.queued:
+            return True
+    return False

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from howdah.agent.error import AgentError
 from howdah.agent.kernellog import KernelLog
-from howdah.agent.settings import SYS_MODULE, Settings
-from howdah.agent.value import same_value
+from howdah.agent.settings import SYS_MODULE, Settings, same_value
 from howdah.linux import syscall
 from howdah.linux.kernelfile import read_file
 from howdah.linux.modinfo import module_information, modules_needed

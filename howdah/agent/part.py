@@ -18,11 +18,10 @@ from collectors.collector import Surroundings
 from howdah.agent.calibration.echo import measure_round_trips, take_probes
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
 from howdah.agent.error import AgentError
-from howdah.agent.loop import Action, Loop
+from howdah.agent.loop import Action, Loop, wait_for_silence
 from howdah.agent.module import describe_modules, set_parameters
 from howdah.agent.run import AgentRun, tell
 from howdah.agent.session import SESSION_FORMAT, AgentSession, SessionWord
-from howdah.agent.silence import wait_for_silence
 from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, SECOND, now_ns

@@ -18,16 +18,14 @@ from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
 from howdah.agent.keptlog import KeptLog
-from howdah.agent.loop import Loop
+from howdah.agent.loop import Loop, wait_for_silence
 from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
 from howdah.agent.own import OwnModules
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
-from howdah.agent.silence import wait_for_silence
 from howdah.agent.traffic import make_flow
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.wiring import Wiring, make_wiring
-from howdah.linux.accounting import Accounting, CounterState
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
@@ -35,6 +33,7 @@ from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
 from howdah.plan.event import Event, FlowChange, PathChange, StartFlow
 from howdah.plan.plan import Plan
+from howdah.record.account import Accounting, CounterState
 from howdah.record.agent import AGENT_FORMAT, AgentFailure, AgentRecord, ModuleRecord, Phase
 from howdah.record.calibration import CalibrationRecord
 

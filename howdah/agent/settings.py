@@ -4,6 +4,8 @@
 A guest ends with its run. A machine that goes on living gets everything back: the next run's plan names only what it
 changes itself, and a ``cubic`` behind a ``cubic-no-hystart`` would run without HyStart. What was before is in a file
 until then, so that the next run puts back what a killed one could not; a machine that boots forgets both.
+
+A value may be written and told in two ways: the kernel says Y where 1 was asked for.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from howdah.linux.kernelfile import read_file, write_file
 
 JOURNAL = Path("/run/howdah-settings.json")
 SYS_MODULE = Path("/sys/module")
+_TRUE, _FALSE = {"1", "y", "yes", "on", "true"}, {"0", "n", "no", "off", "false"}
 
 
 class Settings:
@@ -68,3 +71,20 @@ class Settings:
         if self._journal is not None:
             self._journal.unlink(missing_ok=True)
         return problems
+
+
+def same_value(asked: str, found: str) -> bool:
+    """Whether two texts are one value: 0x10 and 16, 1 and Y, lists of such."""
+    if "," in asked or "," in found:
+        parts = asked.split(","), found.split(",")
+        return len(parts[0]) == len(parts[1]) and all(map(same_value, *parts))
+    return _value(asked) == _value(found)
+
+
+def _value(text: str) -> str | int | bool:
+    plain = text.strip()
+    try:
+        return int(plain, 0)
+    except ValueError:
+        lowered = plain.lower()
+        return lowered in _TRUE if lowered in _TRUE | _FALSE else plain

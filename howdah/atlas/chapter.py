@@ -116,10 +116,8 @@ class Chapter:
         return of.unknown.text if of is not None and of.unknown is not None else ""
 
 
-def read_chapters(
-    profiles: Path, runs: Path, *, quick: bool, only: Iterable[str] = (), unknowns: bool = False
-) -> list[Chapter]:
-    """Every profile of a directory, in the order of their names; ``only`` keeps those of these names.
+def read_chapters(profiles: Path, runs: Path, *, quick: bool, unknowns: bool = False) -> list[Chapter]:
+    """Every profile of a directory, in the order of their names.
 
     With ``unknowns`` each has the runs of the grid of what its paper leaves open.
 
@@ -128,11 +126,8 @@ def read_chapters(
     files = sorted(profiles.glob("*.yaml"))
     if not files:
         raise ProfileError("there is no profile", where=str(profiles))
-    wanted = set(only)
     chapters = []
     for file in files:
-        if wanted and file.stem not in wanted:
-            continue
         profile = load(file, quick=quick, unknowns=unknowns)
         if profile.name != file.stem:
             hint = f"rename the file to {profile.name}.yaml, or the profile to {file.stem}"

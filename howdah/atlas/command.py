@@ -80,9 +80,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME",
         help="only this entry, paper or profile; may be repeated (the site still shows all entries)",
     )
-    parser.add_argument(
-        "--site", type=Path, default=None, metavar="DIR", help="where to write it (default: RUNS/atlas)"
-    )
+    parser.add_argument("--site", type=Path, metavar="DIR", help="where to write it (default: RUNS/atlas)")
     parser.add_argument(
         "--unknowns",
         action="store_true",

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from howdah.atlas.published import Published, runs_key
-from howdah.compact import compact_json
 from howdah.errors import HowdahError
+from howdah.generated import compact_json
 from howdah.measure.statistics import FEW
 from howdah.number import rounded
 from howdah.profile import Profile

@@ -27,8 +27,8 @@ from howdah.atlas.encoding import (
     without_grid,
 )
 from howdah.atlas.verdict import count
-from howdah.compact import compact_json
 from howdah.errors import HowdahError
+from howdah.generated import compact_json
 from howdah.profile import Profile
 from howdah.profile.claim import ClaimSection
 from howdah.record.claims import ClaimRow, ClaimsFile, OpenRow

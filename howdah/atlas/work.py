@@ -28,12 +28,11 @@ from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.job import Executor
-from howdah.work.judged import judged_claims
 from howdah.work.planned import Prepared
 from howdah.work.pool import pool
 from howdah.work.prepared import hold, prepare
 from howdah.work.prepared import make as make_runs
-from howdah.work.results import runs_of
+from howdah.work.results import judged_claims, runs_of
 
 
 def make(

@@ -30,8 +30,8 @@ from howdah.record.provenance import now
 from howdah.work.batch import Listener
 from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
-from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
+from howdah.work.results import judged_claims
 
 _LEAST_FREE_BYTES = 1 << 30
 

@@ -73,10 +73,9 @@ def codename() -> str | None:
     return named[1] if named and re.search(r"^ID=debian$", release, re.MULTILINE) else None
 
 
-def apt_sources(directory: Path | None = None) -> Iterator[tuple[str, list[str]]]:
+def apt_sources() -> Iterator[tuple[str, list[str]]]:
     """URI and suites of each binary source (sources.list(5), both formats)."""
-    directory = directory or _APT
-    for file in [directory / "sources.list", *sorted((directory / "sources.list.d").glob("*"))]:
+    for file in [_APT / "sources.list", *sorted((_APT / "sources.list.d").glob("*"))]:
         try:
             text = file.read_text(errors="replace")
         except OSError:

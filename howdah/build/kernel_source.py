@@ -181,9 +181,9 @@ def patch_sets(directory: Path = PATCHES) -> dict[str, PatchSet]:
     return {about.parent.name: _read(about) for about in sorted(directory.glob(f"*/{_ABOUT}"))}
 
 
-def find_patches(name: str, release: str, kernel: str, directory: Path = PATCHES) -> PatchSet:
+def find_patches(name: str, release: str, kernel: str) -> PatchSet:
     """The set called ``name`` for ``release`` of Debian's source. Raises HowdahError naming the kernels there are."""
-    known = patch_sets(directory)
+    known = patch_sets()
     found = known.get(name)
     hint = f"the kernels with patches: {', '.join(each.kernel for each in known.values())}"
     if found is None:

@@ -141,7 +141,6 @@ def load_kernel(directory: Path, **known: str) -> Kernel:
     try:
         record = {**json.loads((directory / RECORD).read_text()), **known}
         record["options_not_taken"] = tuple(record["options_not_taken"])
-        record.pop("tree", None)  # of an older howdah
         kernel = Kernel(
             directory=directory,
             image=directory / "linux",

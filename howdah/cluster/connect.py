@@ -24,8 +24,8 @@ from howdah.cluster import worker
 from howdah.cluster.held import NAME as HELD
 from howdah.cluster.place import Place, Tell
 from howdah.cluster.reach import AUTHORITY, CERTIFICATE, KEY, check_scheduler, require_tls
+from howdah.distribution import install_extra
 from howdah.errors import HowdahError
-from howdah.extra import install_extra
 from howdah.profile.source import parse_yaml, read_text
 from howdah.publish.guard import LOOPBACK, is_loopback, refusal
 

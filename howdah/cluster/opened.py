@@ -21,8 +21,8 @@ from typing import Any
 
 from howdah.build.cache import code, is_ours
 from howdah.cluster.place import DetachedError, Place, Tell
+from howdah.distribution import install_extra
 from howdah.errors import HowdahError
-from howdah.extra import install_extra
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import now
 from howdah.running import is_running

@@ -20,7 +20,7 @@ from howdah.place import written
 from howdah.record.claims import ClaimsFile, OpenRow
 from howdah.record.index import ProfileSource
 from howdah.work.experiment import find, from_here
-from howdah.work.judged import judged_claims
+from howdah.work.results import judged_claims
 
 _SIGNS = {PASS: "✓", IMPLEMENTED: "✓", FAIL: "✕", DIFFERS: "≠", DEPENDS: "≈", UNSUPPORTED: "–", INVALID: "?"}
 
@@ -38,7 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         type=Path,
-        default=None,
         metavar="FILE",
         help="judge the claims of this profile (default: those with which the experiment was run)",
     )

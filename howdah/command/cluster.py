@@ -28,17 +28,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen at (default: 127.0.0.1)"
     )
     scheduler.add_argument("--port", type=int, default=8786, metavar="N", help="0 takes a free one (default: 8786)")
-    scheduler.add_argument(
-        "--dashboard", type=int, default=None, metavar="PORT", help="serve Dask's dashboard on loopback"
-    )
+    scheduler.add_argument("--dashboard", type=int, metavar="PORT", help="serve Dask's dashboard on loopback")
     _add_tls(scheduler)
     scheduler.set_defaults(execute=_scheduler)
     worker = actions.add_parser(
         "worker", help="start a worker that makes runs for the clients of a scheduler; Ctrl-C ends it"
     )
     worker.add_argument("scheduler", help="its address: tcp://HOST:8786")
-    worker.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
-    worker.add_argument("--host", default=None, metavar="ADDRESS", help="the address at which others reach this worker")
+    worker.add_argument("--jobs", "-j", type=int, metavar="N", help="runs at once (default: one a core)")
+    worker.add_argument("--host", metavar="ADDRESS", help="the address at which others reach this worker")
     _add_tls(worker)
     worker.set_defaults(execute=_worker)
     certificates = actions.add_parser("certificates", help="make the TLS certificates of a cluster")
@@ -53,7 +51,7 @@ def attach_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--tls", type=Path, default=None, metavar="DIR", help="certificates (default: $HOWDAH_TLS)")
+    parser.add_argument("--tls", type=Path, metavar="DIR", help="certificates (default: $HOWDAH_TLS)")
 
 
 def _tls(options: argparse.Namespace) -> Path | None:

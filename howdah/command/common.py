@@ -49,7 +49,7 @@ def add_set_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup, te
 
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
-        "--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)"
+        "--jobs", "-j", type=int, metavar="N", help="runs at once (default: one a core)"
     )
 
 
@@ -57,26 +57,22 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     group = section(parser, MAKING)
     group.add_argument(
         "--scheduler",
-        default=None,
         metavar="ADDRESS",
         help="have the workers of this Dask scheduler make the runs: tcp://HOST:8786 (default: $HOWDAH_SCHEDULER)",
     )
     group.add_argument(
         "--cluster",
-        default=None,
         metavar="KIND",
         help="start workers for this command: local, local:N, ssh:hosts.txt or slurm:cluster.yaml",
     )
     group.add_argument(
         "--tls",
         type=Path,
-        default=None,
         metavar="DIR",
         help="directory of the cluster's certificates, made by 'howdah cluster certificates' (default: $HOWDAH_TLS)",
     )
     group.add_argument(
         "--store",
-        default=None,
         metavar="URL",
         help="exchange finished runs with a cluster's workers through this store: file:///DIR, s3://BUCKET",
     )
@@ -120,23 +116,19 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--confirm-runs",
         type=int,
-        default=None,
         metavar="N",
         help="make a sweep of more than 1000 runs; N must match the count in the error",
     )
     making = section(parser, MAKING)
-    making.add_argument("--engine", default=None, metavar="NAME", help="uml (default), vm, machines, host or ns2")
+    making.add_argument("--engine", metavar="NAME", help="uml (default), vm, machines, host or ns2")
     add_machines_option(parser)
-    making.add_argument(
-        "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
-    )
+    making.add_argument("--kernel", metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest")
 
 
 def add_machines_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
         "--machines",
         type=Path,
-        default=None,
         metavar="FILE",
         help="machines file of the running machines, for the machines engine",
     )

@@ -15,8 +15,7 @@ from howdah.layout import terminal_width, write_stdout
 from howdah.report.compare import compare
 from howdah.report.tidy import ResultData
 from howdah.work.experiment import find
-from howdah.work.judged import renew_claims
-from howdah.work.results import bring_up_to_date
+from howdah.work.results import bring_up_to_date, renew_claims
 
 
 class Compare(ResultData, CommandAnswer, shape="compare"):

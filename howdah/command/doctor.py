@@ -21,7 +21,7 @@ from howdah.command.common import add_json_option
 from howdah.command.shape import CommandAnswer
 from howdah.distribution import installing
 from howdah.engine import host
-from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
+from howdah.engine.engine import MISSING, NOTE, OK, EngineCheck
 from howdah.engine.ns2 import needs as ns2_needs
 from howdah.engine.uml import needs, profiler
 from howdah.engine.vm import needs as vm_needs

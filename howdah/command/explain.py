@@ -43,9 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a recording of one or more transfers")
     results = section(parser, RESULTS)
     results.add_argument("--flows", type=int, default=5, metavar="N", help="the N flows with most data (default: 5)")
-    results.add_argument(
-        "--page", type=Path, default=None, metavar="FILE", help="also write an HTML page with pictures"
-    )
+    results.add_argument("--page", type=Path, metavar="FILE", help="also write an HTML page with pictures")
     add_json_option(parser)
 
 

@@ -58,7 +58,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=[*_TABLES, *_BY_RUN, *extensions("exports", (*_TABLES, *_BY_RUN))],
-        default=None,
         help=_HELP,
     )
     parser.add_argument(
@@ -70,7 +69,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         type=Path,
-        default=None,
         metavar="DIR",
         help="directory to write to (default: ./NAME-FORMAT)",
     )

@@ -67,18 +67,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="print the figures and which of them can be drawn")
     parser.add_argument(
-        "--format", choices=FORMATS, default=None, help="format of the file (default: that of --output's name, or pdf)"
+        "--format", choices=FORMATS, help="format of the file (default: that of --output's name, or pdf)"
     )
     parser.add_argument(
         "--width", default=_COLUMN, metavar="LENGTH", help=f"width with its unit: in, cm, mm or pt (default: {_COLUMN})"
     )
-    parser.add_argument(
-        "--height", default=None, metavar="LENGTH", help="height in the same units (default: what suits the figure)"
-    )
+    parser.add_argument("--height", metavar="LENGTH", help="height in the same units (default: what suits the figure)")
     parser.add_argument(
         "--output",
         type=Path,
-        default=None,
         metavar="FILE",
         help="a file for one figure, a directory for several (default: WHAT-FIGURE.FORMAT in this directory)",
     )
@@ -87,17 +84,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--point",
-        default=None,
         metavar="TEXT",
         help="only sweep points with this value, as in the profile (1 MB) or a run's name (1mb), or with this text",
     )
-    parser.add_argument("--flow", default=None, metavar="NAME", help="draw this flow (default: the first)")
-    parser.add_argument(
-        "--repetition", type=int, default=None, metavar="N", help="draw this repetition (default: the first)"
-    )
-    parser.add_argument(
-        "--measure", default=None, metavar="METRIC", help="of the map (default: the first of the result table)"
-    )
+    parser.add_argument("--flow", metavar="NAME", help="draw this flow (default: the first)")
+    parser.add_argument("--repetition", type=int, metavar="N", help="draw this repetition (default: the first)")
+    parser.add_argument("--measure", metavar="METRIC", help="of the map (default: the first of the result table)")
     parser.add_argument("--data", action="store_true", help="also write what is drawn, as CSV beside each figure")
     parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)

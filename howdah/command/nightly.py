@@ -30,7 +30,7 @@ from howdah.nightly.commits import CommitSpan, Range, check_engine, compare_comm
 from howdah.nightly.comparison import compare_claims, compare_sheets, gone_cells, gone_claims
 from howdah.nightly.night import Night, NightFile
 from howdah.nightly.output import write_copies, write_night
-from howdah.nightly.power import PlantedRow, check_provable, power_of
+from howdah.nightly.power import Power, check_provable, power_of
 from howdah.nightly.sheet import Baseline, NightSheet
 from howdah.nightly.suite import (
     Suite,
@@ -73,16 +73,8 @@ class NightlyAccept(CommandAnswer, shape="nightly-accept"):
     runs_that_do_not_count: int
 
 
-class NightlyPower(CommandAnswer, shape="nightly-power"):
-    suite: str
-    cells: int
-    tests: int
-    measured: int
-    trials: int
-    repetitions: list[int]
-    accepted: list[bool]
-    rows: list[PlantedRow]
-    left_out: list[str]
+class NightlyPower(Power, CommandAnswer, shape="nightly-power"):
+    pass
 
 
 class Nightly(NightFile, CommandAnswer, shape="nightly"):
@@ -366,7 +358,7 @@ def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.N
     """Print the table. Raises HowdahError where no cell of the suite has a baseline, whose spread it takes."""
     power = power_of(baseline, suite, wanted)
     if options.json:
-        answer(NightlyPower(**{**vars(power), "repetitions": list(power.repetitions)}))
+        answer(NightlyPower.over(power))
     else:
         write_stdout(power.text() if terminal_width() is None else fitted(power.table()))
     return 0

@@ -7,7 +7,7 @@ import argparse
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -232,7 +232,6 @@ def section(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGr
     return next(known, None) or parser.add_argument_group(title)
 
 
-def exit_codes(codes: Iterable[int] = ()) -> str:
+def exit_codes() -> str:
     """The exit codes in words, one a line."""
-    chosen: Sequence[int] = list(codes) or list(EXIT_CODES)
-    return "\n".join(f"  {code:<4} {EXIT_CODES[code]}" for code in chosen)
+    return "\n".join(f"  {code:<4} {words}" for code, words in EXIT_CODES.items())

@@ -45,8 +45,8 @@ from howdah.record.verdict import read_verdict
 from howdah.work.batch import Events, Listener, Outcome
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, set_latest
-from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
+from howdah.work.results import judged_claims
 
 if TYPE_CHECKING:
     from howdah.record.result import Experiment

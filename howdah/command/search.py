@@ -73,7 +73,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="what chooses candidates (default: tpe)",
     )
     section(parser, RESULTS).add_argument(
-        "--corpus", type=Path, default=None, metavar="DIR", help="keep the counterexample in this directory as well"
+        "--corpus", type=Path, metavar="DIR", help="keep the counterexample in this directory as well"
     )
     parser.set_defaults(interrupted=RUNS_KEPT)
 

@@ -19,9 +19,8 @@ from howdah.command import listing
 from howdah.command.answer import SHAPE
 from howdah.command.commands import COMMANDS
 from howdah.command.shape import CommandAnswer
-from howdah.compact import compact_json
 from howdah.extension import extensions
-from howdah.generated import docs_of, keep_current
+from howdah.generated import compact_json, docs_of, keep_current
 from howdah.hooks import CommandEntry
 from howdah.plan.plan import Plan
 from howdah.record.model import FilePart

@@ -54,9 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
     add_machines_option(parser)
-    parser.add_argument(
-        "--kernel", default=None, metavar="NAME", help="kernel of both engines: debian-VERSION or debian-newest"
-    )
+    parser.add_argument("--kernel", metavar="NAME", help="kernel of both engines: debian-VERSION or debian-newest")
     add_set_option(parser, "override a field on both engines")
     parser.add_argument(
         "--plant",

@@ -9,8 +9,8 @@ import warnings
 from typing import Any, Literal
 
 from howdah.counterexample.space import COUNT, Candidate, Space, slug
+from howdah.distribution import install_extra
 from howdah.errors import HowdahError
-from howdah.extra import install_extra
 from howdah.profile.source import Scalar
 
 

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a guest ends: its exit status, the last lines of its console, and where its control files live."""
+"""How a guest ends: its exit status, the last lines of its console, where its control files live, and what the agent's
+record of its run says."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.errors import EngineUnavailableError
+from howdah.errors import EngineUnavailableError, RecordError, RunFailedError
+from howdah.record.agent import AgentFailure, AgentRecord
+from howdah.record.directory import RunDirectory, read_json
+from howdah.record.kernel_log import console_tail
+from howdah.record.model import checked
 from howdah.record.run import Confinement
 
 EXIT_FILE = "guest-exit.json"
@@ -20,6 +26,7 @@ BOUNDS = ("files", "network", "privileges")
 _SHORT = 60  # characters: a socket in the directory has a name of at most 107
 
 
+_FLOW = re.compile(r"flow \d+")
 _PLAIN = re.compile(r"[!-~]+")  # what a kernel command line carries unharmed: no space, no control character
 
 
@@ -67,3 +74,39 @@ def runtime_base() -> Path:
         "no writable directory with a short name for a guest's control files (tried $XDG_RUNTIME_DIR and /tmp)",
         hint="Set XDG_RUNTIME_DIR to a directory you can write to, without spaces in its name.",
     )
+
+
+def check_agent(directory: RunDirectory, ending: Ending, places: dict[str, str] | None = None) -> AgentRecord:
+    """The agent's record. Raises RunFailedError unless it is that of a run that went well.
+
+    ``places`` are those of the plan: an error of a flow of programs names its place in the profile.
+    """
+    how = f"signal {ending.signal}" if ending.signal else f"status {ending.exit_status}"
+    said = "\n    ".join(console_tail(directory.console))
+    hint = f"Last lines of the console:\n    {said}" if said else None
+    try:
+        file = directory.raw / "agent.json"
+        record = checked(AgentRecord, read_json(file), file)
+    except FileNotFoundError:
+        raise RunFailedError(
+            f"the agent ended ({how}) without a record of its run", where=str(directory.console), hint=hint
+        ) from None
+    except ValueError as reason:
+        why = reason.what if isinstance(reason, RecordError) else reason
+        raise RunFailedError(
+            f"the agent's record cannot be read ({why}); is the disk full?", where=str(directory.raw / "agent.json")
+        ) from None
+    if record.status != "ok":
+        error = record.error or AgentFailure()
+        operation = error.operation
+        during = f" during {json.dumps(operation)}" if operation else ""
+        flow = _FLOW.match(str(operation))
+        place = (places or {}).get(flow[0]) if flow else None
+        raise RunFailedError(
+            f"the agent stopped{during}: {error.message or how}",
+            where=place or str(directory.console),
+            hint=None if error.message else hint,
+        )
+    if ending.exit_status != 0:
+        raise RunFailedError(f"the agent ended with {how} after its run", where=str(directory.console), hint=hint)
+    return record

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an engine is: something that boots a plan's network and runs its flows. Each gives the same raw/ files."""
+"""What an engine is: something that boots a plan's network and runs its flows. Each gives the same raw/ files. And what
+it needs of this machine."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Final, Literal, Protocol
 
 from howdah.errors import EngineUnavailableError
 from howdah.plan.plan import Plan
@@ -14,6 +17,11 @@ from howdah.record.run import EngineReport
 
 BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, steps in all (0: not known)
 RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, in all
+Status = Literal["ok", "missing", "note"]
+OK: Final = "ok"
+MISSING: Final = "missing"
+NOTE: Final = "note"
+PREREQUISITES = Path(__file__).with_name("prerequisites.txt")
 
 
 @dataclass(frozen=True)
@@ -65,3 +73,50 @@ def require(lacks: list[Lack], name: str, instead: str) -> None:
         raise EngineUnavailableError(
             f"the {name} engine cannot run on this machine: {listed}", hint=f"{remedies}\n  {instead}"
         )
+
+
+@dataclass(frozen=True)
+class EngineCheck:
+    """``status`` is ``ok``, ``missing`` (the engine cannot run) or ``note`` (it can, and this is worth knowing).
+
+    ``engine`` is an engine's name or ``all``; ``found`` says what is there; ``remedy`` what to do, or None.
+    """
+
+    engine: str
+    what: str
+    status: Status
+    found: str
+    remedy: str | None = None
+
+
+def lacks_of(checks: list[EngineCheck]) -> list[Lack]:
+    return [
+        Lack(check.what, check.found, check.remedy or "see 'howdah doctor'")
+        for check in checks
+        if check.status == MISSING
+    ]
+
+
+@dataclass(frozen=True)
+class Prerequisite:
+    """A Debian package, a program or file that shows it is there, and what it is for."""
+
+    package: str
+    evidence: str
+    purpose: str
+
+    @property
+    def there(self) -> bool:
+        return (
+            Path(self.evidence).exists() if self.evidence.startswith("/") else shutil.which(self.evidence) is not None
+        )
+
+
+def prerequisites() -> list[Prerequisite]:
+    """Read prerequisites.txt."""
+    found = []
+    for line in PREREQUISITES.read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            package, evidence, purpose = line.split(None, 2)
+            found.append(Prerequisite(package, evidence, purpose))
+    return found

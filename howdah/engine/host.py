@@ -16,8 +16,18 @@ from pathlib import Path
 from howdah.build.cache import file_sha256, locked
 from howdah.distribution import installing
 from howdah.engine import share
-from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of
-from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
+from howdah.engine.engine import (
+    MISSING,
+    NOTE,
+    OK,
+    BuildProgress,
+    EngineCheck,
+    Identity,
+    Lack,
+    RunProgress,
+    lacks_of,
+    require,
+)
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.place import OWN_PYTHON
 from howdah.plan.plan import Plan

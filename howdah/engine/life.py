@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from howdah.engine.spinning import busiest, command_of
+from howdah.engine.processor import busiest, command_of
 from howdah.record.directory import read_json
 from howdah.running import stat_fields
 

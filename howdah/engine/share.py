@@ -26,7 +26,8 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.registered import FOLDER, collector_named
 
-GUEST_SHARE = "/howdah/in"  # what the guest calls share/
+GUEST_SHARE, GUEST_RAW = "/howdah/in", "/howdah/out"  # what the guest calls share/ and raw/
+_PYTHON = "/usr/bin/python3"
 AGENT = "agent"  # the kind of its entries in the cache
 _BUNDLER = Path(bundle.__file__)
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
@@ -35,6 +36,13 @@ _FILES = ("howdah/__init__.py", *PLAN_FILES)
 # Stock Mininet's wiring takes the topology itself, and the plan's operations as commands, whose words need the files.
 _MININET = ("topologies",)
 _MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py")
+
+
+def agent_command(*options: str, wiring: str = "netlink") -> tuple[str, ...]:
+    """What starts the agent in a guest."""
+    # -S: no site-packages to look for, which only Mininet needs; its modules are not in the agent's bundle.
+    start = ("-m", "howdah.agent") if wiring == "mininet" else ("-S", f"{GUEST_SHARE}/howdah/agent/start")
+    return (_PYTHON, *start, "--in", GUEST_SHARE, "--out", GUEST_RAW, *options)
 
 
 def agent_sources(wiring: str = "netlink") -> list[Path]:

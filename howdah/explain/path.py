@@ -44,20 +44,16 @@ _SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be
 class SeenPath:
     """``rate``, ``sender_interface`` in bits a second with all headers of an Ethernet frame; ``buffer`` in bytes.
 
-    ``most_queue_ns`` is the largest queue that a sample saw, ``delay_variation_ns`` how
-    much longer the delay became without one. ``losses`` counts segments that were lost; ``loss_by`` is
-    what dropped them: queue, policer, random, None where nothing tells, and ``loss_words`` why. ``loss_share`` is of
-    the segments that were sent. ``payload_share`` is that of data in a full frame.
-    ``policer`` is the bucket of one where it shows.
+    ``delay_variation_ns`` is how much longer the delay became without a queue. ``losses`` counts segments that were
+    lost; ``loss_by`` is what dropped them: queue, policer, random, None where nothing tells, and ``loss_words`` why.
+    ``payload_share`` is that of data in a full frame. ``policer`` is the bucket of one where it shows.
     """
 
     rate: Estimate
     buffer: Estimate
     sender_interface: Estimate
-    most_queue_ns: int | None
     delay_variation_ns: Estimate
     losses: int
-    loss_share: float
     loss_by: LossBy | None
     loss_words: str
     payload_share: float
@@ -121,10 +117,8 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
         rate,
         _buffer(levels, trips, found, by, per_ack, _held_bytes(course, trips, rate, frame)),
         _interface(seen, trips, frame, rate),
-        int(trips.queue_ns.max()) if trips.queue_ns.size else None,
         _variation(course, trips, rate, frame, per_ack),
         lost,
-        lost / sent,
         by,
         words if lost or thrown.words else "",
         1 / frame,

@@ -176,16 +176,22 @@ class Headers:
     options: TcpOptions
 
 
+def _over_ipv4(packets: Packets, protocol: int, header_bytes: int) -> tuple[Integers, Integers, Integers]:
+    """Which packets are Ethernet, IPv4 and a protocol, no fragments: position, place of IP's header and of the next."""
+    octets = packets.octets
+    ip = packets.places + ETHERNET_BYTES
+    rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + header_bytes)
+    rows = rows[big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
+    rows = rows[(octets[ip[rows] + 9] == protocol) & (big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
+    ip = ip[rows]
+    return rows, ip, ip + (octets[ip] & 15).astype(np.int64) * 4
+
+
 def tcp_headers(packets: Packets) -> Headers:
     """The TCP segments of a capture over Ethernet and IPv4. Without fragments, and without packets whose captured part
     ends before their TCP options do."""
     octets = packets.octets
-    ip = packets.places + ETHERNET_BYTES
-    rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + TCP_BYTES)
-    rows = rows[big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
-    rows = rows[(octets[ip[rows] + 9] == _TCP) & (big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
-    ip = ip[rows]
-    tcp = ip + (octets[ip] & 15).astype(np.int64) * 4
+    rows, ip, tcp = _over_ipv4(packets, _TCP, TCP_BYTES)
     end = packets.places[rows] + packets.lengths[rows]
     whole = tcp + TCP_BYTES <= end
     header = np.zeros(rows.size, dtype=np.int64)
@@ -209,12 +215,7 @@ def tcp_headers(packets: Packets) -> Headers:
 def udp_payload(packets: Packets, address: str, port: int) -> tuple[int, int]:
     """Datagrams that an address sent from a port, and their payload in bytes; over Ethernet and IPv4, no fragments."""
     octets = packets.octets
-    ip = packets.places + ETHERNET_BYTES
-    rows = np.flatnonzero(packets.lengths >= ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES)
-    rows = rows[big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
-    rows = rows[(octets[ip[rows] + 9] == _UDP) & (big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
-    ip = ip[rows]
-    udp = ip + (octets[ip] & 15).astype(np.int64) * 4
+    rows, ip, udp = _over_ipv4(packets, _UDP, UDP_BYTES)
     whole = udp + UDP_BYTES <= packets.places[rows] + packets.lengths[rows]
     ip, udp = ip[whole], udp[whole]
     sent = (big_endian(octets, ip + 12, 4) == int(ipaddress.IPv4Address(address))) & (

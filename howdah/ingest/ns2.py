@@ -20,7 +20,7 @@ from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.raw import open_raw, read_raw_text
-from howdah.record.schema import SLOW_START, TABLES, TCP_INFO
+from howdah.record.schema import SLOW_START, TABLES
 
 ACKS, QUEUE, INFO, FLOWS, LINKS = "acks.tr", "queue.tsv", "info.tsv", "flows.tsv", "links.tsv"
 _SRTT_BITS = 3  # T_SRTT_BITS: srtt_ is in eighths of a tick
@@ -197,15 +197,14 @@ def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
     """One row a reading and sender; what a simulated sender has no counterpart for is null."""
     assert plan.model is not None
     if plan.collect.tcp_info_us is None:
-        return TCP_INFO.empty_table()
+        return TABLES["tcp_info"].empty_table()
     mss, window = plan.path.mss_bytes, int(plan.model.window_packets)
     rows = _rows(raw, INFO)
     count = len(rows)
-    columns: dict[str, object] = {name: pa.nulls(count, TCP_INFO.field(name).type) for name in TCP_INFO.names}
     values = np.array([[float(value) for value in row] for row in rows]).reshape(count, 8)
     time, flow, cwnd, ssthresh, ack, maxseq, sent, again = values.T
     syn = np.array([_syn(plan, int(each)) for each in flow], dtype=np.int64)
-    columns |= {
+    columns = {
         "flow": _whole(flow),
         "end": texts(np.zeros(count, dtype=np.int64), ["sender"]),
         "time_ns": _whole(np.round(time * 1e9)),
@@ -218,7 +217,7 @@ def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
         "data_segs_out_packets": np.maximum(_whole(sent) - syn, 0),
         "bytes_acked_bytes": np.maximum(_whole(ack) + 1 - syn, 0) * mss,
     }
-    return store.table_of("tcp_info", columns)
+    return store.sparse_table_of("tcp_info", columns)
 
 
 def _qdisc(raw: Path, plan: Plan) -> pa.Table:

@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from howdah.ingest.capture import read_packets, udp_payload
 from howdah.ingest.qlog import Qlog, SenderState, read_qlog
-from howdah.ingest.source import Context, Made, SourceReport
+from howdah.ingest.source import Context, Made, SourceReport, add_rows
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Flow
 from howdah.plan.quic import STACKS
-from howdah.record import table as store
 from howdah.record.schema import TABLES
 
 NAME = "qlog"
@@ -58,10 +57,8 @@ def add_quic(context: Context, made: Made) -> SourceReport | None:
             rows["slow_start"] += _exit_rows(flow, qlog, shift_ns)
         made["flow"] = (_of_stream(made["flow"][0], flow, qlog, shift_ns), made["flow"][1])
     for name, more in rows.items():
-        table, source = made[name]
         if more:
-            source.counts["qlog_rows"] = len(more)
-            made[name] = (_joined(name, table, more), source)
+            add_rows(made, name, pa.Table.from_pylist(more, TABLES[name]), "qlog")
     return report
 
 
@@ -170,24 +167,9 @@ def _exit_rows(flow: Flow, qlog: Qlog, shift_ns: int) -> list[Row]:
             "cwnd_packets": _packets(left.cwnd_bytes, qlog),
             "ssthresh_packets": _packets(left.ssthresh_bytes, qlog),
             "quantity": left.lost_packets if by_loss else left.latest_rtt_us if reason == "delay" else None,
-            "threshold": None,
-            "round": None,
             "min_rtt_us": left.min_rtt_us,
         }
     ]
-
-
-def _joined(name: str, table: pa.Table, rows: list[Row]) -> pa.Table:
-    """In order of time; rows of one instant stay in their order."""
-    schema = TABLES[name]
-    complete = [{column: row.get(column) for column in schema.names} for row in rows]
-    more = store.table_of(
-        name,
-        {column: pa.array([row[column] for row in complete], schema.field(column).type) for column in schema.names},
-    )
-    whole = pa.concat_tables([table.unify_dictionaries(), more.unify_dictionaries()], promote_options="permissive")
-    order = np.argsort(whole["time_ns"].to_numpy(), kind="stable")
-    return whole.take(order)
 
 
 def _account(context: Context, flow: Flow, qlog: Qlog) -> Row:

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.ingest.capture import ACK, SYN, Headers, read_clock, read_packets, tcp_headers
-from howdah.ingest.source import Context, Integers, Made, SourceReport, nullable, texts
+from howdah.ingest.source import Context, Integers, Made, SourceReport, add_rows, nullable, texts
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Flow
 from howdah.record import table as store
-from howdah.record.schema import SACK_BLOCK, SEGMENT, TABLES
+from howdah.record.schema import SACK_BLOCK, SEGMENT
 
 ENDS = ("sender", "receiver")
 _PARTS = tuple(name for name in SEGMENT.names if name not in ("flow", "end", "sent_by"))
@@ -193,7 +193,7 @@ def _step(differences: Integers) -> Integers:
 def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
     """The numbers of a flow's segments at one end, in order, -1 without a value; ``sent_by_sender`` is 0 or 1."""
     mine = table.filter(pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], end)))
-    names = ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes")
+    names = ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes", "sack_blocks")
     found = {
         name: np.asarray(pc.fill_null(mine[name].cast(pa.int64()), -1).to_numpy(), dtype=np.int64) for name in names
     }
@@ -279,19 +279,19 @@ def add_own_stacks(context: Context, made: Made) -> None:
         if not wire["time_ns"].size:
             continue
         if context.plan.collect.tcp_probe:
-            _append(made, "tcp_probe", _probe(flow, wire))
+            add_rows(made, "tcp_probe", _probe(flow, wire), "wire")
         interval_us = context.plan.collect.tcp_info_us
         if interval_us is not None:
             record = context.agent.flow(flow.id)
             end_ns = min(record.end_ns or context.plan.duration_us * 1000, flow.stop_us * 1000)
             begin_ns = int(columns["time_ns"][data][0])
-            _append(made, "tcp_info", _info(flow, wire, interval_us * 1000, begin_ns, end_ns))
+            add_rows(made, "tcp_info", _info(flow, wire, interval_us * 1000, begin_ns, end_ns), "wire")
 
 
-def _probe(flow: Flow, wire: dict[str, Integers]) -> dict[str, object]:
+def _probe(flow: Flow, wire: dict[str, Integers]) -> pa.Table:
     """As tcp_probe has it: the state before each ACK is processed."""
     una = np.concatenate([np.zeros(1, dtype=np.int64), wire["after"][:-1]])
-    return {
+    columns = {
         "flow": np.full(una.size, flow.id),
         "time_ns": wire["time_ns"],
         "data_len_bytes": np.zeros(una.size, dtype=np.int64),
@@ -299,9 +299,10 @@ def _probe(flow: Flow, wire: dict[str, Integers]) -> dict[str, object]:
         "snd_una_bytes": una,
         "snd_wnd_bytes": wire["window"],
     }
+    return store.sparse_table_of("tcp_probe", columns)
 
 
-def _info(flow: Flow, wire: dict[str, Integers], interval_ns: int, begin_ns: int, end_ns: int) -> dict[str, object]:
+def _info(flow: Flow, wire: dict[str, Integers], interval_ns: int, begin_ns: int, end_ns: int) -> pa.Table:
     """The last state that the packets show at each reading of tcp_info, from the first data until the flow's end."""
     last_ns = max(int(wire["time_ns"][-1]), end_ns)
     times = np.arange(math.ceil(begin_ns / interval_ns), last_ns // interval_ns + 1) * interval_ns
@@ -310,7 +311,7 @@ def _info(flow: Flow, wire: dict[str, Integers], interval_ns: int, begin_ns: int
     at = np.maximum(at, 0)
     acked = np.where(known, wire["after"][at], 0)
     out = np.where(known, wire["snd_nxt"][at] - acked, 0)
-    return {
+    columns = {
         "flow": np.full(times.size, flow.id),
         "end": pa.array(["sender"] * times.size, pa.string()),
         "time_ns": times,
@@ -321,19 +322,4 @@ def _info(flow: Flow, wire: dict[str, Integers], interval_ns: int, begin_ns: int
         "bytes_acked_bytes": acked,
         "snd_wnd_bytes": np.where(known, wire["window"][at], 0),
     }
-
-
-def _append(made: Made, name: str, columns: dict[str, object]) -> None:
-    """In order of time; columns that packets do not show are null."""
-    schema = TABLES[name]
-    table, source = made[name]
-    rows = len(columns["time_ns"])  # type: ignore[arg-type]
-    arrays = {}
-    for field in schema:
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        values = columns.get(field.name)
-        arrays[field.name] = pa.nulls(rows, kind) if values is None else pa.array(values).cast(kind)
-    more = store.table_of(name, arrays)
-    whole = pa.concat_tables([table.unify_dictionaries(), more.unify_dictionaries()], promote_options="permissive")
-    source.counts["wire_rows"] = source.counts.get("wire_rows", 0) + rows
-    made[name] = (whole.take(pc.sort_indices(whole, sort_keys=[("time_ns", "ascending")])), source)
+    return store.sparse_table_of("tcp_info", columns)

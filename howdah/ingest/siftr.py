@@ -25,13 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from howdah.ingest.source import Context, SourceReport
+from howdah.ingest.source import Context, Made, SourceReport, add_rows
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.record import table as store
 from howdah.record.raw import SUFFIXES, content_name, raw_value, read_raw_bytes, read_raw_text
-from howdah.record.schema import TCP_INFO, TCP_PROBE
 
 # TCP_MAXWIN << TCP_MAX_WINSHIFT, what FreeBSD begins with: no threshold yet.
 INFINITE_SSTHRESH_BYTES = 65535 << 14
@@ -226,20 +224,16 @@ def _epoch(note: Path, report: SourceReport) -> int | None:
     return None
 
 
-def add_siftr(context: Context, made: dict[str, tuple[pa.Table, SourceReport]]) -> None:
+def add_siftr(context: Context, made: Made) -> None:
     """Add the rows of raw/siftr to the tables of a run, in the order of time; without such a directory, nothing."""
     if not (context.directory.raw / "siftr").is_dir():
         return
     report = made["tcp_info"][1]
     placed = place(context, report)
     for name, rows in (("tcp_info", tcp_info_rows(placed)), ("tcp_probe", tcp_probe_rows(placed))):
-        table, its_report = made[name]
         if rows.num_rows:
-            table = pa.concat_tables([table, rows]).unify_dictionaries().combine_chunks()
-            table = table.take(pc.sort_indices(table, sort_keys=[("time_ns", "ascending")]))
-            its_report.rows = table.num_rows
-            its_report.counts["siftr_rows"] = rows.num_rows
-        made[name] = (table, its_report)
+            add_rows(made, name, rows, "siftr")
+            made[name][1].rows = made[name][0].num_rows
 
 
 def tcp_info_rows(placed: list[Placed]) -> pa.Table:
@@ -259,7 +253,7 @@ def tcp_info_rows(placed: list[Placed]) -> pa.Table:
         "snd_wnd_bytes": [record.snd_wnd_bytes for record in records],
         "rcv_wnd_bytes": [record.rcv_wnd_bytes for record in records],
     }
-    return _table("tcp_info", TCP_INFO, columns, len(placed))
+    return store.sparse_table_of("tcp_info", columns)
 
 
 def tcp_probe_rows(placed: list[Placed]) -> pa.Table:
@@ -279,16 +273,7 @@ def tcp_probe_rows(placed: list[Placed]) -> pa.Table:
         "srtt_us": [record.srtt_us for record in records],
         "rcv_wnd_bytes": [record.rcv_wnd_bytes for record in records],
     }
-    return _table("tcp_probe", TCP_PROBE, columns, len(ours))
-
-
-def _table(name: str, schema: pa.Schema, columns: dict[str, list[object]], rows: int) -> pa.Table:
-    arrays = {}
-    for column in schema:
-        values = columns.get(column.name, [None] * rows)
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        arrays[column.name] = pa.array(values, kind)
-    return store.table_of(name, arrays)
+    return store.sparse_table_of("tcp_probe", columns)
 
 
 def _packets(size_bytes: int, record: SiftrLine) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from howdah.plan.plan import Flow, Plan
 from howdah.record.agent import AgentRecord
@@ -68,6 +69,14 @@ class Context:
 
     def node_names(self) -> list[str]:
         return [host.name for host in self.plan.hosts]
+
+
+def add_rows(made: Made, name: str, rows: pa.Table, origin: str) -> None:
+    """Add what another ``origin`` than the kernel tells to a table of the run, in the order of time."""
+    table, report = made[name]
+    report.counts[f"{origin}_rows"] = report.counts.get(f"{origin}_rows", 0) + rows.num_rows
+    whole = pa.concat_tables([table, rows]).unify_dictionaries().combine_chunks()
+    made[name] = (whole.take(pc.sort_indices(whole, sort_keys=[("time_ns", "ascending")])), report)
 
 
 def texts(codes: Integers, values: list[str]) -> pa.DictionaryArray:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from howdah.judge.check import Tolerance, none_of
 from howdah.judge.loss import allowed_losses
-from howdah.linux.accounting import CounterState, Queue
 from howdah.linux.netlink.discipline.clsact import Clsact
 from howdah.linux.netlink.discipline.howdah_hop import MiddleHop
 from howdah.linux.netlink.discipline.netem import Netem
 from howdah.plan.host_queue import host_queues
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
+from howdah.record.account import CounterState, Queue
 from howdah.record.raw import read_raw_json
 from howdah.record.verdict import ACCOUNTING, Check
 

@@ -22,8 +22,8 @@ from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING
 from howdah.plan.plan import Flow, Plan
+from howdah.record.account import TraceAccount
 from howdah.record.raw import read_raw_text
-from howdah.record.trace import TraceAccount
 from howdah.record.verdict import COLLECTION, Check
 from howdah.registered import registered
 

@@ -45,7 +45,7 @@ def burst_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> l
     if (why := hidden_by(plan)) is not None:
         return [Check("loss bursts", DURING, None, why, unit="readings")]
     table = store.read(directory, "qdisc")
-    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    forward = places_passed(plan)
     checks = []
     for place, samples in delay_lines(table, plan):
         loss = plan.path.losses(ahead=place in forward)
@@ -132,6 +132,12 @@ class LossReadings:
     last: np.ndarray
 
 
+def places_passed(plan: Plan, *, ahead: bool = True) -> set[tuple[str, str]]:
+    """Node and interface of each hop that the flows' data pass; not ``ahead``, that their ACKs pass."""
+    ends = [flow.ends if ahead else flow.ends[::-1] for flow in plan.flows]
+    return {(hop.node, hop.interface) for each in ends for hop in way(plan, *each)}
+
+
 def delay_lines(table: pa.Table, plan: Plan) -> Iterator[tuple[tuple[str, str], Samples]]:
     """Node and interface of each delay line, and its readings."""
     for queue in plan.queues:
@@ -176,8 +182,8 @@ def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Toleran
     if (why := hidden_by(plan)) is not None:
         return [Check("loss schedule", DURING, None, why, unit="packets")]
     table = store.read(directory, "qdisc")
-    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
-    reverse = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}
+    forward = places_passed(plan)
+    reverse = places_passed(plan, ahead=False)
     checks = []
     for place, samples in delay_lines(table, plan):
         ahead = place in forward

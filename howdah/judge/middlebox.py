@@ -13,6 +13,7 @@ import pyarrow as pa
 from howdah.frame import STAMPED_TCP_BYTES
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import Tolerance
+from howdah.judge.loss import places_passed
 from howdah.linux.netlink.discipline.howdah_hop import OPTIONS, MiddleHop
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import qdisc_samples
@@ -64,7 +65,7 @@ def middlebox_checks(
 
 
 def _hops(plan: Plan, state: Snapshots) -> Iterator[_Hop]:
-    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    forward = places_passed(plan)
     for node, interface in (queue.at for queue in plan.queues if queue.kind == MiddleHop.kind):
         for item in state.qdiscs(node, interface):
             if item["kind"] != MiddleHop.kind:
@@ -176,7 +177,7 @@ def _told(plan: Plan, asked: Middlebox, state: Snapshots, hops: list[_Hop]) -> C
     large = sum(hop.counted["too_large"] for hop in hops)
     expected = large if asked.answers else 0
     got = sum(state.counter(_TOLD).values())
-    back = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}
+    back = places_passed(plan, ahead=False)
     lost = sum(state.queue_drops(*place) for place in back)
     others = any(flow.datagram_bytes is not None or flow.program is not None for flow in plan.flows)
     ok = expected - lost <= got and (others or got <= expected)

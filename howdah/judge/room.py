@@ -11,14 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from howdah.judge.accounting import Snapshots
-from howdah.judge.loss import delay_lines
+from howdah.judge.loss import delay_lines, places_passed
 from howdah.linux.netlink.discipline.fq import Fq
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import Samples
 from howdah.plan.host_queue import HOST_HANDLE, PlannedQueue, host_queues, queue_words
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
-from howdah.plan.route import way
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import ACCOUNTING, DURING, Check
@@ -110,7 +109,7 @@ def delay_limit_checks(directory: RunDirectory, plan: Plan) -> list[Check]:
     if limit is None:
         return []
     table = store.read(directory, "qdisc")
-    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    forward = places_passed(plan)
     lines = [(":".join(place), samples) for place, samples in delay_lines(table, plan) if place in forward]
     end_ns, room = plan.duration_us * 1000, (limit, limit)
     return [

@@ -32,12 +32,12 @@ from howdah.judge.room import delay_limit_checks, host_queue_checks
 from howdah.judge.settings import settings_checks
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
+from howdah.record.account import TraceAccount
 from howdah.record.agent import AgentRecord
 from howdah.record.clock import CLOCK_FILE, ClockRecord
 from howdah.record.directory import RunDirectory
 from howdah.record.model import checked
 from howdah.record.raw import read_agent, read_calibration, read_raw_json
-from howdah.record.trace import TraceAccount
 from howdah.record.verdict import AFTER, BEFORE, Check, Verdict, write_verdict
 from howdah.record.wire import WIRE_FILE, WireRecord
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from howdah.agent.value import same_value
+from howdah.agent.settings import same_value
 from howdah.judge.engine import tc_not_asked
 from howdah.linux.netlink.discipline.rate import TICK_NS
 from howdah.plan.line import WIRE, WIRE_HANDLE, delay_lines

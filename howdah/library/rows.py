@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
+from howdah.distribution import install_extra
 from howdah.errors import HowdahError
-from howdah.extra import install_extra
 from howdah.library.axis import EXPERIMENT, TEXT, axis_types
 from howdah.record.digest import check
 from howdah.record.result import Run

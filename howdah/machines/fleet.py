@@ -135,9 +135,6 @@ class Fleet:
         """Of the machines' clocks; 1 for machines that are not virtual."""
         return self.state.dilation if self.state else 1
 
-    def of_role(self, role: str) -> list[Machine]:
-        return [machine for machine in self.machines.values() if machine.role == role]
-
     def close(self) -> None:
         """End the connections that are kept open."""
         for machine in self.machines.values():

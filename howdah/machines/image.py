@@ -22,9 +22,8 @@ from howdah.build.cpio import Writer
 from howdah.build.kernel_image import unpack_kernel
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import build_tools, compile_c, compiler_version
-from howdah.distribution import installing
+from howdah.distribution import install_extra, installing
 from howdah.errors import HowdahError
-from howdah.extra import install_extra
 from howdah.machines.archive import modules
 from howdah.machines.kernel import MachineKernel, first_modules
 from howdah.place import MODULES, OWN_PYTHON, PACKAGE, PLAYBOOKS, name_of

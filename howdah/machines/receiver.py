@@ -96,9 +96,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="receiver.py", description="Read TCP connections to their end.")
     parser.add_argument("--address", required=True, help="of its link to the others; it listens nowhere else")
     parser.add_argument("--port", type=int, default=5201)
-    parser.add_argument("--log", default=None, help="file for a JSON line per connection (default: standard output)")
-    parser.add_argument("--buffer-bytes", type=int, default=None, help="SO_RCVBUF; without it the system tunes it")
-    parser.add_argument("--connections", type=int, default=None, help="end after this many")
+    parser.add_argument("--log", help="file for a JSON line per connection (default: standard output)")
+    parser.add_argument("--buffer-bytes", type=int, help="SO_RCVBUF; without it the system tunes it")
+    parser.add_argument("--connections", type=int, help="end after this many")
     options = parser.parse_args(arguments)
     try:
         receiver = StreamReceiver(options.address, options.port, options.log, options.buffer_bytes)

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from howdah.ingest.segment import segments_of
 from howdah.measure.trace import Integers, Reals
 
 _SYN, _RST, _ACK = 2, 4, 16
@@ -112,12 +112,8 @@ class Conversation:
 
 def conversation(table: pa.Table, flow: int, end: str, mss_bytes: int) -> Conversation:
     """Of the table ``segment``. A segment larger than ``mss_bytes`` counts as several: a device had joined them."""
-    mine = table.filter(pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], end)))
-    columns = {
-        name: np.asarray(pc.fill_null(mine[name].cast(pa.int64()), -1).to_numpy(), dtype=np.int64)
-        for name in ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes", "sack_blocks")
-    }
-    ours = pc.equal(mine["sent_by"], "sender").to_numpy().astype(bool)
+    columns = segments_of(table, flow, end)
+    ours = columns["sent_by_sender"] > 0
     data = np.flatnonzero(ours & (columns["payload_bytes"] > 0))
     told = ~ours & (columns["flags"] & (_SYN | _RST | _ACK) == _ACK)
     acks = np.flatnonzero(told)

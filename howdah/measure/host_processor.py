@@ -27,16 +27,9 @@ def processors(directory: RunDirectory, data: Measured) -> dict[str, Samples]:
 
 
 def busy_share(found: Samples, begin_ns: int, end_ns: int) -> float | None:
-    """Time in which the processor was busy over the time, in an interval; even between two readings. None where the
-    readings do not reach over the interval, by more than one of their own distances."""
-    if len(found) < 2 or end_ns <= begin_ns or not found.has("busy_ns"):
-        return None
-    time = found.time_ns
-    gap = int(np.diff(time).max())
-    if time[0] > begin_ns + gap or time[-1] < end_ns - gap:
-        return None
-    begin, end = np.interp([begin_ns, end_ns], time, found["busy_ns"])
-    return float((end - begin) / (end_ns - begin_ns))
+    """Time in which the processor was busy over the time, in an interval."""
+    busy_ns = found.grown("busy_ns", begin_ns, end_ns)
+    return None if busy_ns is None else busy_ns / (end_ns - begin_ns)
 
 
 def saturated_s(found: Samples, end_ns: int) -> float | None:

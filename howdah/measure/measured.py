@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a run as measures and judge use them."""
+"""The tables of a run as measures and judge use them, and whose bytes count in which measure: background takes part and
+is not measured."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.linux.netlink.discipline.netem import Netem
+from howdah.measure import throughput
 from howdah.measure.capacity import FairCapacity, LinkCapacity, Stairs, Steps
 from howdah.measure.event import SlowStartEvent, events_of
-from howdah.measure.role import forward
+from howdah.measure.row import Sheet
 from howdah.measure.sampled import (
     NEVER,
     Busy,
@@ -27,13 +29,15 @@ from howdah.measure.sampled import (
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, columns_of, trace_of
 from howdah.plan.host_queue import host_queues
 from howdah.plan.operation import VethLink
-from howdah.plan.plan import Flow, Plan
+from howdah.plan.plan import BACKGROUND, MEASURED, Flow, Plan
 from howdah.plan.policer import INGRESS_HANDLE
 from howdah.plan.qdisc import ROOT_HANDLE
 from howdah.plan.route import changing_rates, way
 from howdah.record import table as store
 from howdah.record.delivery import opportunities
 from howdah.record.directory import RunDirectory
+
+_ROLES = (MEASURED, BACKGROUND)
 
 
 @dataclass(frozen=True)
@@ -199,3 +203,38 @@ def _by_flow(table: pa.Table, plan: Plan) -> tuple[Integers, list[slice]]:
     ids = np.array([flow.id for flow in plan.flows], dtype=flows.dtype)  # of another type, each search would copy all
     begins, ends = (np.searchsorted(flows, ids, side=side).tolist() for side in ("left", "right"))
     return order, [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
+
+
+def crosses(plan: Plan, flow: Flow) -> bool:
+    """Whether a flow's data goes over the bottleneck in the direction in which it is one."""
+    if flow.direction != "forward":
+        return False
+    if flow.role != BACKGROUND:
+        return True  # the plan refuses measured flows that do not
+    bottleneck = plan.calibration.bottleneck[:2]
+    return any((hop.node, hop.interface) == bottleneck for hop in way(plan, flow.sender, flow.receiver))
+
+
+def forward(plan: Plan, traces: list[FlowTrace]) -> list[FlowTrace]:
+    """The traces of the flows that share the bottleneck's capacity."""
+    return [trace for trace in traces if crosses(plan, trace.flow)]
+
+
+def background_rows(sheet: Sheet, plan: Plan, trace: FlowTrace) -> None:
+    """Goodput of a background flow in the measured window; nothing else is measured of it."""
+    begin, end = (edge * 1000 for edge in plan.measure_window_us)
+    begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
+    rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
+    why = "no ACK of this flow was traced, or it was not active in the window"
+    sheet.add(trace.flow, "background_goodput_bits_per_second", rate, why, role=BACKGROUND)
+
+
+def role_rows(sheet: Sheet, plan: Plan, crossing: list[FlowTrace], capacity: FairCapacity) -> None:
+    """Utilisation by each role, where there is background: together they are ``utilisation``."""
+    if all(flow.role != BACKGROUND for flow in plan.flows):
+        return
+    begin, end = (edge * 1000 for edge in plan.measure_window_us)
+    for role in _ROLES:
+        traces = [trace for trace in crossing if trace.flow.role == role]
+        used = throughput.utilisation(traces, capacity, begin, end)
+        sheet.add(None, f"utilisation_{role}", used, "the window is empty", role=role)

@@ -83,26 +83,6 @@ def queue_peak(
     return QueuePeak(sampled_peak_bytes(bottleneck), max(by_rtt) if by_rtt else None, tolerance)
 
 
-_FEWEST_READINGS = 2
-
-
-def sent_bytes(bottleneck: Samples, begin_ns: int, end_ns: int) -> float | None:
-    """Bytes that left the bottleneck's queue in an interval, frames as they are on the wire.
-
-    Between two readings of the queue's counter its bytes count as sent evenly. None where the readings do not reach
-    over the interval: they begin before it or at its beginning, and end with it or behind it, or a gap of their own
-    usual length short of it.
-    """
-    if not bottleneck.has("sent_bytes") or len(bottleneck) < _FEWEST_READINGS or end_ns <= begin_ns:
-        return None
-    time = bottleneck.time_ns
-    gap = int(np.diff(time).max())
-    if time[0] > begin_ns + gap or time[-1] < end_ns - gap:
-        return None
-    begin, end = np.interp([begin_ns, end_ns], time, bottleneck["sent_bytes"])
-    return float(end - begin)
-
-
 def link_utilisation(data: Measured, begin_ns: int, end_ns: int) -> float | None:
     """What the bottleneck sent in an interval over what it can send in it, frames counted on both sides.
 
@@ -110,7 +90,7 @@ def link_utilisation(data: Measured, begin_ns: int, end_ns: int) -> float | None
     HyStart paper (section 5.1), not what the receivers got.
     """
     path = data.plan.path
-    sent = sent_bytes(data.bottleneck, begin_ns, end_ns)
+    sent = data.bottleneck.grown("sent_bytes", begin_ns, end_ns)  # frames as they are on the wire
     if sent is None:
         return None
     carried = data.capacity.whole_bytes(begin_ns, end_ns)

@@ -6,9 +6,8 @@ from __future__ import annotations
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS
-from howdah.measure.measured import Measured
+from howdah.measure.measured import Measured, crosses
 from howdah.measure.overshoot import LossEpisode, startup_end
-from howdah.measure.role import crosses
 from howdah.measure.rounds import episodes
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples

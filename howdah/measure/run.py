@@ -19,14 +19,13 @@ from howdah.measure.growth import growth_end_rows
 from howdah.measure.held import Together, collect, held_rows, is_told, together_rows
 from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.limit import limit_rows
-from howdah.measure.measured import Measured, load
+from howdah.measure.measured import Measured, background_rows, forward, load, role_rows
 from howdah.measure.opening import extreme_rows, jump_rows, opening_rows, reach_rows
 from howdah.measure.own_stack import own_stack_rows, unseen
 from howdah.measure.processor import processor_rows
 from howdah.measure.queue import link_rows
 from howdah.measure.receiver import receiver_rows
 from howdah.measure.recovery import early_loss_rows, recovery_rows
-from howdah.measure.role import background_rows, forward, role_rows
 from howdah.measure.rounds import raw_rtt, sent_once
 from howdah.measure.row import GroupOf, Sheet
 from howdah.measure.sampled import Samples

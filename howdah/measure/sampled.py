@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from howdah.measure.trace import SECOND_NS, Integers, Reals
 
 MISSING = -1
+_FEWEST_READINGS = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,20 @@ class Samples:
         begin = max(int(np.searchsorted(self.time_ns, after_ns, side="right")) - 1, 0)
         end = min(int(np.searchsorted(self.time_ns, until_ns, side="left")), len(self) - 1)
         return int(self.columns[name][end] - self.columns[name][begin]) if end > begin else None
+
+    def grown(self, name: str, begin_ns: int, end_ns: int) -> float | None:
+        """Growth of a counter in an interval; between two readings it grows evenly.
+
+        None where the readings do not reach over the interval: they begin before it or at its beginning, and end with
+        it or behind it, or a gap of their own usual length short of it.
+        """
+        if not self.has(name) or len(self) < _FEWEST_READINGS or end_ns <= begin_ns:
+            return None
+        gap = int(np.diff(self.time_ns).max())
+        if self.time_ns[0] > begin_ns + gap or self.time_ns[-1] < end_ns - gap:
+            return None
+        begin, end = np.interp([begin_ns, end_ns], self.time_ns, self.columns[name])
+        return float(end - begin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,19 +35,18 @@ def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOO
     return float(begin[enough[0]] - trace.start_ns) / SECOND_NS if enough.size else None
 
 
-def blackout_s(trace: FlowTrace, capacity: FairCapacity, share: float = BLACKOUT_SHARE) -> float | None:
-    """Seconds in RTT windows with goodput below ``share`` of the path's capacity, after the flow had got going.
+def blackout_s(trace: FlowTrace, capacity: FairCapacity) -> float | None:
+    """Seconds in RTT windows with goodput below :data:`BLACKOUT_SHARE` of the capacity, after the flow had got going.
 
     None for a flow that never got going (:func:`silent_spans`).
     """
-    spans = silent_spans(trace, capacity, share)
+    spans = silent_spans(trace, capacity)
     return None if spans is None else sum(end - begin for begin, end in spans) / SECOND_NS
 
 
-def silent_spans(
-    trace: FlowTrace, capacity: FairCapacity, share: float = BLACKOUT_SHARE
-) -> list[tuple[int, int]] | None:
-    """Begin and end (ns) of each stretch of consecutive RTT windows with goodput below ``share`` of the capacity.
+def silent_spans(trace: FlowTrace, capacity: FairCapacity) -> list[tuple[int, int]] | None:
+    """Begin and end (ns) of each stretch of consecutive RTT windows with goodput below :data:`BLACKOUT_SHARE` of the
+    capacity.
 
     Windows follow one another from the first ACK to the flow's end, each as long as the RTT is at its beginning.
     Those before the first one with :data:`RAMP_SHARE` of the capacity are the ramp and no blackout. Ten packets are
@@ -68,7 +67,7 @@ def silent_spans(
         got = int(trace.acked_bytes(end)) - int(trace.acked_bytes(begin))
         full = capacity.whole_bytes(begin, end)
         reached = reached or (full > 0 and got >= RAMP_SHARE * full)
-        if reached and got < share * full:
+        if reached and got < BLACKOUT_SHARE * full:
             since = spans.pop()[0] if spans and spans[-1][1] == begin else begin
             spans.append((since, end))
         begin = end

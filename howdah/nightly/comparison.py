@@ -14,8 +14,7 @@ from howdah.nightly.change import LEAST_PAIRS, CellResult, Comparison, Outcome, 
 from howdah.nightly.sheet import CellSheet, ClaimSheet, NightSheet, Repetition, empty_sheet
 from howdah.nightly.significance import Measures, is_left_out, is_processor_time
 from howdah.nightly.suite import SuiteExperiment
-from howdah.work.judged import judged_claims
-from howdah.work.results import read_results
+from howdah.work.results import judged_claims, read_results
 
 Pair = tuple[Repetition, Repetition]  # baseline, tonight
 

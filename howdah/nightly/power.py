@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from howdah.errors import HowdahError, ProfileError
@@ -26,6 +26,7 @@ from howdah.nightly.significance import (
     pairs_to_prove,
 )
 from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of
+from howdah.record.model import FilePart
 
 REPETITIONS = (3, 5, 10, 20)
 SHARES = (0.1, 0.2, 0.5)
@@ -73,17 +74,16 @@ class PlantedRow:
         return f"{self.plant}, {100 * self.share:.0f} %" if self.share else "nothing"
 
 
-@dataclass
-class Power:
+class Power(FilePart):
     suite: str
     cells: int
     tests: int
     measured: int
     trials: int
-    repetitions: Sequence[int]
+    repetitions: list[int]
     accepted: list[bool]
-    rows: list[PlantedRow] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    rows: list[PlantedRow]
+    left_out: list[str]
 
     def text(self) -> str:
         """A table in Markdown, and what it is of."""
@@ -158,13 +158,22 @@ def power_of(
     nights = _Nights(suite, parts)
     counts = [len(_counting(part.sheet.cells[slug])) for part in parts for slug in part.slugs]
     tests = nights.unplanted(random.Random(0), max(REPETITIONS), "another, alike").primary_tests
-    accepted = [can_prove(tests, count, PRIMARY_ALPHA) for count in repetitions]
-    found = Power(suite.name, len(counts), tests, min(counts), trials, list(repetitions), accepted, left_out=left_out)
+    rows = []
     for kernel in kernels:
         columns = [nights.column(kernel, count, trials) for count in repetitions]
         for plant, share in columns[0]:
-            found.rows.append(PlantedRow(kernel, plant, share, [column[plant, share] for column in columns]))
-    return found
+            rows.append(PlantedRow(kernel, plant, share, [column[plant, share] for column in columns]))
+    return Power(
+        suite=suite.name,
+        cells=len(counts),
+        tests=tests,
+        measured=min(counts),
+        trials=trials,
+        repetitions=list(repetitions),
+        accepted=[can_prove(tests, count, PRIMARY_ALPHA) for count in repetitions],
+        rows=rows,
+        left_out=left_out,
+    )
 
 
 def _part(baseline: Baseline, series: SuiteExperiment, wanted: set[str] | None) -> _BaselinePart | None:

@@ -14,10 +14,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, WithJsonSchema, model_validator
 
-from howdah.compact import compact_json
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError, UsageError, nearest
-from howdah.generated import docs_of, keep_current
+from howdah.generated import compact_json, docs_of, keep_current
 from howdah.metric import known_metrics
 from howdah.nightly.significance import MOST_REPETITIONS, Measures, is_left_out
 from howdah.place import DOCS, PROFILES

@@ -20,10 +20,10 @@ from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Executor
-from howdah.work.judged import judged_claims
 from howdah.work.planned import Prepared
 from howdah.work.prepared import hold, prepare
 from howdah.work.prepared import make as make_runs
+from howdah.work.results import judged_claims
 
 
 @dataclass

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 from howdah.codec import OCCASIONAL, planned
 from howdah.linux.kernelfile import sysctl_path
-from howdah.linux.netlink.address import add_address
 from howdah.linux.netlink.discipline.discipline import Words
 from howdah.linux.netlink.ethtool import set_offload
-from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_queue_length, set_up
-from howdah.linux.netlink.neighbour import add_neighbour
+from howdah.linux.netlink.link import (
+    add_address,
+    add_neighbour,
+    create_veth,
+    set_gso_max_segs,
+    set_mtu,
+    set_queue_length,
+    set_up,
+)
 from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
 from howdah.plan.step import BuiltNetwork, Operation
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from howdah.compact import compact_json
-from howdah.generated import docs_of, keep_current
+from howdah.generated import compact_json, docs_of, keep_current
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
 from howdah.profile.queue import HostQueueSection, QueueSection

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from howdah.assets import UPLOT_VERSION, data
 from howdah.codec import decoded
-from howdah.compact import compact_json
+from howdah.generated import compact_json
 from howdah.place import REPORTS
 from howdah.publish.metric import LIVE_JOB, RESULTS_JOB, RUN_LABELS
 from howdah.series import drawn_series

@@ -66,7 +66,7 @@ class Exporter(ScrapeEndpoint):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--address", default="127.0.0.1", help="one address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"port (default: {DEFAULT_PORT})")
-    parser.add_argument("--node", default=None, help="name of this machine in the label node (default: its own)")
+    parser.add_argument("--node", help="name of this machine in the label node (default: its own)")
 
 
 def serve(options: argparse.Namespace) -> None:

@@ -28,6 +28,7 @@ from howdah.publish.phase import Position, position
 from howdah.record.agent import AgentRecord
 from howdah.record.directory import PARTIAL
 from howdah.record.result import Run, load_run
+from howdah.record.sample import QUEUE, RECEIVER, SENDER
 from howdah.record.schema import INFINITE_SSTHRESH
 from howdah.running import is_running
 
@@ -52,28 +53,13 @@ LIVE: tuple[PublishedMetric, ...] = (
 )
 _CATALOGUE = {metric.name: metric for metric in (*SERIES, *LIVE)}
 
-# Metric, column, factor, largest value that means something.
-_SENDER: tuple[tuple[str, str, float, int], ...] = (
-    ("howdah_flow_cwnd_packets", "cwnd_packets", 1.0, _UNLIMITED),
-    ("howdah_flow_ssthresh_packets", "ssthresh_packets", 1.0, INFINITE_SSTHRESH),
-    ("howdah_flow_srtt_seconds", "rtt_us", 1e-6, _UNLIMITED),
-    ("howdah_flow_min_rtt_seconds", "min_rtt_us", 1e-6, 0xFFFFFFFF),
-    ("howdah_flow_pacing_rate_bytes_per_second", "pacing_rate_bytes_per_second", 1.0, _UNLIMITED),
-    ("howdah_flow_acked_bytes_total", "bytes_acked_bytes", 1.0, _UNLIMITED),
-    ("howdah_flow_retransmitted_packets_total", "total_retrans_packets", 1.0, _UNLIMITED),
-)
-_RECEIVER = (("howdah_flow_received_bytes_total", "bytes_received_bytes", 1.0, _UNLIMITED),)
+# From this on a value means nothing.
+_LIMITS = {"ssthresh_packets": INFINITE_SSTHRESH, "min_rtt_us": 0xFFFFFFFF}
 _SOCKET_COLUMNS = (
-    *(column for _name, column, *_ in (*_SENDER, *_RECEIVER)),
+    *(each.column for each in (*SENDER, *RECEIVER)),
     "unacked_packets",
     "sacked_packets",
     "data_segs_in_packets",
-)
-_QUEUE = (
-    ("howdah_queue_backlog_bytes", "backlog_bytes"),
-    ("howdah_queue_backlog_packets", "backlog_packets"),
-    ("howdah_queue_sent_bytes_total", "sent_bytes"),
-    ("howdah_queue_dropped_packets_total", "drops_packets"),
 )
 _INTERFACE_COLUMNS = ("tx_bytes", "rx_bytes", "tx_dropped_packets", "rx_dropped_packets")
 
@@ -209,9 +195,10 @@ class LiveRun:
                 rtts.append(values.get("rtt_us", 0) / 1e6)
             if flow.group is not None:
                 continue
-            for metric, column, factor, limit in _SENDER if role == "sender" else _RECEIVER:
-                if column in values and values[column] < limit:
-                    yield metric, flow_labels(self.plan, flow.id) | {"role": role}, values[column] * factor
+            for each in SENDER if role == "sender" else RECEIVER:
+                if each.column in values and values[each.column] < _LIMITS.get(each.column, _UNLIMITED):
+                    labels = flow_labels(self.plan, flow.id) | {"role": role}
+                    yield each.metric, labels, values[each.column] * each.factor
             if role == "receiver" and "data_segs_in_packets" in values:
                 arrived[flow.id] = values["data_segs_in_packets"] * self.plan.path.mss_bytes
             elif role == "sender" and "bytes_acked_bytes" in values:
@@ -254,7 +241,7 @@ class LiveRun:
             yield "howdah_interface_transmitted_bytes_total", labels, sent
             yield "howdah_interface_received_bytes_total", labels, received
             yield "howdah_interface_dropped_packets_total", labels, lost + missed
-        _frames, queues = self._parsed("qdisc", qdisc.locate, tuple(column for _metric, column in _QUEUE))
+        _frames, queues = self._parsed("qdisc", qdisc.locate, tuple(each.column for each in QUEUE))
         bottleneck = self.plan.calibration.bottleneck
         for row, code in enumerate(queues.identity.tolist()):
             index, handle, _parent, kind = queues.identities[code]
@@ -262,9 +249,9 @@ class LiveRun:
             node, interface_name = nodes[number], names.get((number, int(index)), f"if{index}")
             role = "bottleneck" if (node, interface_name, handle) == bottleneck else self._roles.get(node, "router")
             labels = {"node": node, "interface": interface_name, "handle": handle, "kind": kind, "role": role}
-            for metric, column in _QUEUE:
-                if queues.known[column][row]:
-                    yield metric, labels, int(queues.columns[column][row])
+            for each in QUEUE:
+                if queues.known[each.column][row]:
+                    yield each.metric, labels, int(queues.columns[each.column][row])
 
 
 def _flows_by_address(flows: list[Flow]) -> dict[tuple[str, str, str], list[Flow]]:

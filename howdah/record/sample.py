@@ -6,7 +6,7 @@ Both ways to a figure start here: OpenMetrics for Prometheus, and the report dra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -53,6 +53,40 @@ class Series:
 
     def label(self, name: str) -> str:
         return dict(self.labels).get(name, "")
+
+
+@dataclass(frozen=True)
+class ColumnSeries:
+    """A series that is a column of a table times ``factor``; tcp_probe has those that are ``traced`` as well."""
+
+    metric: str
+    column: str
+    factor: float = 1.0
+    traced: bool = False
+
+
+SENDER = (
+    ColumnSeries("howdah_flow_cwnd_packets", "cwnd_packets", traced=True),
+    ColumnSeries("howdah_flow_ssthresh_packets", "ssthresh_packets", traced=True),
+    ColumnSeries("howdah_flow_srtt_seconds", "rtt_us", 1e-6, traced=True),
+    ColumnSeries("howdah_flow_min_rtt_seconds", "min_rtt_us", 1e-6),
+    ColumnSeries("howdah_flow_pacing_rate_bytes_per_second", "pacing_rate_bytes_per_second"),
+    ColumnSeries("howdah_flow_acked_bytes_total", "bytes_acked_bytes", traced=True),
+    ColumnSeries("howdah_flow_retransmitted_packets_total", "total_retrans_packets"),
+)
+RECEIVER = (ColumnSeries("howdah_flow_received_bytes_total", "bytes_received_bytes"),)
+QUEUE = (
+    ColumnSeries("howdah_queue_backlog_bytes", "backlog_bytes"),
+    ColumnSeries("howdah_queue_backlog_packets", "backlog_packets"),
+    ColumnSeries("howdah_queue_sent_bytes_total", "sent_bytes"),
+    ColumnSeries("howdah_queue_dropped_packets_total", "drops_packets"),
+)
+_PROCESSOR = (
+    ColumnSeries("howdah_processor_busy_seconds_total", "busy_ns", 1e-9),
+    ColumnSeries("howdah_processor_waiting_packets", "waiting_packets"),
+    ColumnSeries("howdah_processor_dropped_packets_total", "dropped_packets"),
+    ColumnSeries("howdah_processor_searched_packets_total", "searched_packets"),
+)
 
 
 def step_ms(plan: Plan) -> int:
@@ -119,6 +153,13 @@ def _present(metric: str, labels: dict[str, str], grid: Int64, values: Float64) 
     known = ~np.isnan(values)
     if known.any():
         yield Series(metric, tuple(sorted(labels.items())), grid[known], values[known])
+
+
+def _columns(
+    shown: Iterable[ColumnSeries], labels: dict[str, str], grid: Int64, part: pa.Table, at: Int64
+) -> Iterator[Series]:
+    for each in shown:
+        yield from _present(each.metric, labels, grid, column(part, each.column)[at] * each.factor)
 
 
 def _groups(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
@@ -241,27 +282,16 @@ def _held(part: pa.Table, step: int, plan: Plan) -> tuple[Int64, Int64] | None:
 
 def _tcp_info(infos: Parts, plan: Plan, step: int, probed: set[int]) -> Iterator[Series]:
     """What tcp_probe does not see; and its series too, for flows it did not record."""
-    sender = [
-        ("howdah_flow_min_rtt_seconds", "min_rtt_us", 1e-6),
-        ("howdah_flow_pacing_rate_bytes_per_second", "pacing_rate_bytes_per_second", 1.0),
-        ("howdah_flow_retransmitted_packets_total", "total_retrans_packets", 1.0),
-    ]
-    unprobed = [
-        ("howdah_flow_cwnd_packets", "cwnd_packets", 1.0),
-        ("howdah_flow_ssthresh_packets", "ssthresh_packets", 1.0),
-        ("howdah_flow_srtt_seconds", "rtt_us", 1e-6),
-        ("howdah_flow_acked_bytes_total", "bytes_acked_bytes", 1.0),
-    ]
-    receiver = [("howdah_flow_received_bytes_total", "bytes_received_bytes", 1.0)]
     for (flow, end), part in infos:
         held = _held(part, step, plan)
         if held is None:
             continue
         grid, at = held
         alone = end == "sender" and int(flow) not in probed
-        wanted = receiver if end == "receiver" else sender + (unprobed if alone else [])
-        for metric, source, factor in wanted:
-            yield from _present(metric, {"flow": flow, "role": end}, grid, column(part, source)[at] * factor)
+        # Those of its own first, as where tcp_probe was on.
+        sender = [each for each in sorted(SENDER, key=lambda each: each.traced) if alone or not each.traced]
+        wanted = RECEIVER if end == "receiver" else sender
+        yield from _columns(wanted, {"flow": flow, "role": end}, grid, part, at)
 
 
 def _queues(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
@@ -278,10 +308,7 @@ def _queues(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
         grid, at = held
         role = "bottleneck" if is_bottleneck else roles.get(node, "router")
         labels = {"node": node, "interface": interface, "handle": handle, "kind": kind, "role": role}
-        yield from _present("howdah_queue_backlog_bytes", labels, grid, column(part, "backlog_bytes")[at])
-        yield from _present("howdah_queue_backlog_packets", labels, grid, column(part, "backlog_packets")[at])
-        yield from _present("howdah_queue_sent_bytes_total", labels, grid, column(part, "sent_bytes")[at])
-        yield from _present("howdah_queue_dropped_packets_total", labels, grid, column(part, "drops_packets")[at])
+        yield from _columns(QUEUE, labels, grid, part, at)
 
 
 def _interfaces(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
@@ -304,12 +331,6 @@ def _processors(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Serie
     """Of each flow, the processors of its ends; flows of one host have the same."""
     if table is None:
         return
-    shown = [
-        ("howdah_processor_busy_seconds_total", "busy_ns", 1e-9),
-        ("howdah_processor_waiting_packets", "waiting_packets", 1.0),
-        ("howdah_processor_dropped_packets_total", "dropped_packets", 1.0),
-        ("howdah_processor_searched_packets_total", "searched_packets", 1.0),
-    ]
     for (node,), part in _groups(table, ["node"]):
         held = _held(part, step, plan)
         if held is None:
@@ -319,6 +340,4 @@ def _processors(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Serie
         ends = [(flow, "sender") for flow in flows if flow.sender == node]
         ends += [(flow, "receiver") for flow in flows if flow.receiver == node]
         for flow, role in ends:
-            for metric, source, factor in shown:
-                labels = {"flow": str(flow.id), "role": role}
-                yield from _present(metric, labels, grid, column(part, source)[at] * factor)
+            yield from _columns(_PROCESSOR, {"flow": str(flow.id), "role": role}, grid, part, at)

@@ -68,6 +68,12 @@ def table_of(name: str, columns: dict[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def sparse_table_of(name: str, columns: Mapping[str, Any]) -> pa.Table:
+    """As ``table_of``, of a source that does not know all columns: those that are missing are null."""
+    rows = len(columns["time_ns"])
+    return table_of(name, {column.name: pa.nulls(rows, column.type) for column in TABLES[name]} | dict(columns))
+
+
 def write(directory: RunDirectory, name: str, table: pa.Table, axes: Axes | None = None) -> None:
     """Write one table so that a reader sees either the old file or the whole new one.
 

@@ -29,8 +29,7 @@ from howdah.work.trust import check_trust, signed
 Progress = Callable[[str, int, int], None]
 # What a run was made on, in run.json. Tables that differ while one of these has changed need no other explanation.
 MADE_ON = ("kernel", "guest_tree", "modules", "howdah")
-
-
+Rows = dict[str, dict[str, Any]]  # of measures or of checks, by what they are called
 METRICS, VERDICT = "metrics.json", "verdict.json"
 
 
@@ -172,16 +171,20 @@ def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
 
 def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[FileDifference]:
     """Every measure whose values differ, or that only one of the two runs has."""
+    return _row_differences(METRICS, _named(before), _named(after), "value")
+
+
+def _row_differences(file: str, left: Rows, right: Rows, *first: str) -> list[FileDifference]:
+    """Rows that differ, by their names; ``first`` are the fields that come before all others."""
     found = []
-    left, right = _named(before), _named(after)
     for name in dict.fromkeys([*left, *right]):
         one, other = left.get(name), right.get(name)
         if one is None or other is None:
-            found.append(FileDifference(METRICS, f"{name}: only {'before' if one else 'now'}", one, other))
+            found.append(FileDifference(file, f"{name}: only {'before' if one else 'now'}", one, other))
         elif one != other:
-            key = next(key for key in ("value", *one, *other) if one.get(key) != other.get(key))
+            key = next(key for key in (*first, *one, *other) if one.get(key) != other.get(key))
             what = name if key == "value" else f"{name}: {key}"
-            found.append(_between(METRICS, what, one.get(key), other.get(key)))
+            found.append(_between(file, what, one.get(key), other.get(key)))
     return found
 
 
@@ -189,9 +192,9 @@ def _between(file: str, what: str, said: Any, found: Any) -> FileDifference:
     return FileDifference(file, f"{what}: {said!r} against {found!r}", said, found)
 
 
-def _named(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _named(rows: list[dict[str, Any]]) -> Rows:
     """Rows by their readable names; a number distinguishes rows of the same name."""
-    found: dict[str, dict[str, Any]] = {}
+    found: Rows = {}
     for row in rows:
         name = f"{row['metric']} of flow {row['flow']}" if row["flow"] is not None else str(row["metric"])
         if row["flow"] is None and row.get("group"):
@@ -209,16 +212,10 @@ def verdict_differences(before: Verdict, after: Verdict) -> list[FileDifference]
     found = []
     if before.verdict != after.verdict:
         found.append(_between(VERDICT, "verdict", before.verdict, after.verdict))
-    left, right = ({(check.stage, check.name): asdict(check) for check in each.checks} for each in (before, after))
-    for stage, check in dict.fromkeys([*left, *right]):
-        one, other = left.get((stage, check)), right.get((stage, check))
-        name = f"check '{check}' ({stage})"
-        if one is None or other is None:
-            found.append(FileDifference(VERDICT, f"{name}: only {'before' if one else 'now'}", one, other))
-        elif one != other:
-            key = next(key for key in ("ok", "measured", *one, *other) if one.get(key) != other.get(key))
-            found.append(_between(VERDICT, f"{name}: {key}", one.get(key), other.get(key)))
-    return found
+    left, right = (
+        {f"check '{check.name}' ({check.stage})": asdict(check) for check in each.checks} for each in (before, after)
+    )
+    return found + _row_differences(VERDICT, left, right, "ok", "measured")
 
 
 def _said(record: RunRecord, name: str) -> Any:

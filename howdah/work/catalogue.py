@@ -13,9 +13,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from howdah.compact import compact_json
 from howdah.errors import ProfileError, nearest
-from howdah.generated import keep_current
+from howdah.generated import compact_json, keep_current
 from howdah.place import PROFILES
 from howdah.plan.compile import compile_plan
 from howdah.profile import Profile, load

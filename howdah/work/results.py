@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.cache import Progress
+from howdah.claim.claims import judge_claims, judged_with
 from howdah.errors import HowdahError
 from howdah.layout import write_stderr
 from howdah.number import counted
+from howdah.record.claims import CLAIMS_NAME, ClaimsFile
 from howdah.record.digest import MismatchError, check
 from howdah.record.directory import RunDirectory, states_of
 from howdah.record.index import PENDING, ExperimentIndex, read_index
@@ -93,12 +95,12 @@ def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
                 yield run
 
 
-def check_results(path: Path, tell: Tell = say) -> None:
+def check_results(path: Path) -> None:
     """Check as ``read_results`` does, with the same errors and messages, but keep no run in memory."""
     if not (path / "experiment.json").exists():
-        read_results(path, tell)
+        read_results(path)
         return
-    for _ in read_others(path, {}, tell).pieces():
+    for _ in read_others(path, {}, say).pieces():
         pass
 
 
@@ -249,3 +251,18 @@ def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
             f"{'it' if one else 'them'} again",
             tell,
         )
+
+
+def judged_claims(path: Path, profile: Path | None = None) -> ClaimsFile | None:
+    """Judge the claims of an experiment and write claims.json; its content, or None without claims.
+
+    The claims are those of ``profile``, by default of the profile with which the experiment was run.
+    """
+    bring_up_to_date(path)
+    return judge_claims(path, profile)
+
+
+def renew_claims(path: Path) -> None:
+    """Judge an experiment's claims again where claims.json is there, so that what is shown of them is not stale."""
+    if (path / CLAIMS_NAME).exists():
+        judge_claims(path, judged_with(path))

@@ -19,9 +19,9 @@ import pytest
 from howdah.engine.ending import Ending, runtime_base
 from howdah.engine.life import descendants
 from howdah.engine.uml import divided
+from howdah.engine.uml.divided import boot_together
 from howdah.engine.uml.engine import UmlEngine
 from howdah.engine.uml.guest import Guest, Progress
-from howdah.engine.uml.together import boot_together
 from howdah.errors import RunFailedError
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory

@@ -12,8 +12,8 @@ from howdah.plan.operation import VethLink
 from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
+from howdah.record.account import TraceAccount
 from howdah.record.schema import TABLES
-from howdah.record.trace import TraceAccount
 from tests.unit.plan_factory import make_plan
 
 _LINKS = (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.atlas.published import RESULTS
-from howdah.compact import compact_json
+from howdah.generated import compact_json
 from howdah.place import DOCS
 
 _VALUES = st.recursive(

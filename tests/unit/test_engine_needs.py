@@ -17,21 +17,20 @@ from typing import Any
 
 import pytest
 
-import howdah.extra
+import howdah.distribution
 from howdah import distribution
 from howdah.build import supply
 from howdah.build.cache import Cache
 from howdah.command import doctor
-from howdah.distribution import install_command
-from howdah.engine import check, host
-from howdah.engine.check import MISSING, OK, EngineCheck, lacks_of, prerequisites
-from howdah.engine.engine import Lack, require
+from howdah.distribution import install_command, install_extra
+from howdah.engine import engine as engines
+from howdah.engine import host
+from howdah.engine.engine import MISSING, OK, EngineCheck, Lack, lacks_of, prerequisites, require
 from howdah.engine.ns2 import needs as ns2_needs
 from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
 from howdah.engine.vm import needs as vm_needs
 from howdah.errors import EngineUnavailableError
-from howdah.extra import install_extra
 from tests.unit.bundle_factory import ready_piece, write_bundle
 
 _SIZE = {"xstate_bytes": 2696}
@@ -67,7 +66,7 @@ def test_prerequisites_name_package_evidence_and_purpose(tmp_path: Path, monkeyp
     assert {"gcc", "make", "flex", "bison", "bc", "mmdebstrap", "linux-source-6.12"} <= shipped
     listing = tmp_path / "prerequisites.txt"
     listing.write_text(f"# comment\nhere  {tmp_path}  testing\ngone  {tmp_path}/gone  testing more\n")
-    monkeypatch.setattr(check, "PREREQUISITES", listing)
+    monkeypatch.setattr(engines, "PREREQUISITES", listing)
     here, gone = prerequisites()
     assert here.there
     assert not gone.there
@@ -330,12 +329,12 @@ def test_a_cache_that_cannot_be_used_is_one_of_the_checks(tmp_path: Path, monkey
 
 
 def test_pip_is_that_of_this_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(howdah.extra, "find_spec", lambda _name: object())
+    monkeypatch.setattr(howdah.distribution, "find_spec", lambda _name: object())
     monkeypatch.setattr(sys, "executable", "/opt/a place/bin/python")
     words = shlex.split(install_extra("figures"))
     assert words == ["/opt/a place/bin/python", "-m", "pip", "install", "howdah[figures]"]
 
 
 def test_without_pip_it_is_a_tool_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(howdah.extra, "find_spec", lambda _name: None)
+    monkeypatch.setattr(howdah.distribution, "find_spec", lambda _name: None)
     assert shlex.split(install_extra("search")) == ["uv", "tool", "install", "howdah[guest,search]"]

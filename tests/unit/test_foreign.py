@@ -26,8 +26,7 @@ import zstandard
 
 from howdah.command.main import main
 from howdah.command.names import algorithms_of
-from howdah.engine.agent_record import check_agent
-from howdah.engine.ending import Ending
+from howdah.engine.ending import Ending, check_agent
 from howdah.engine.life import Life
 from howdah.errors import HowdahError, RecordError, RunFailedError
 from howdah.foreign import LEAST_CONTENT_BYTES, files_below, is_plain, open_foreign, read_foreign, too_dense, visible

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build.tools import Tools
-from howdah.engine.agent_record import check_agent
-from howdah.engine.ending import Ending, runtime_base
+from howdah.engine.ending import Ending, check_agent, runtime_base
 from howdah.engine.uml import guest as guest_module
 from howdah.engine.uml.guest import Guest, boot, command_line
 from howdah.errors import EngineUnavailableError, RunFailedError

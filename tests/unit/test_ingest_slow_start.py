@@ -13,10 +13,10 @@ import pytest
 from howdah.ingest.run import ingest
 from howdah.judge.collection import collection_checks
 from howdah.record import table as store
+from howdah.record.account import TraceAccount
 from howdah.record.directory import RunDirectory
 from howdah.record.model import checked
 from howdah.record.schema import EVENTS, REASONS, name_of
-from howdah.record.trace import TraceAccount
 from tests.unit.event_factory import add_events, record
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 

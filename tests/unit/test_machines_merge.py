@@ -19,11 +19,11 @@ from howdah.ingest.run import ingest
 from howdah.judge.settings import settings_checks
 from howdah.plan.plan import Plan
 from howdah.record import table as store
+from howdah.record.account import TraceAccount, TraceFile
 from howdah.record.agent import AgentFailure, AgentRecord, FlowRecord, MemoryRecord, NodeQueues, Phase
 from howdah.record.clock import Correction
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.run import read_record
-from howdah.record.trace import TraceAccount, TraceFile
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.told_by_agent import told
 

@@ -25,7 +25,7 @@ from howdah.measure.course import (
 )
 from howdah.measure.exit import Decision, Exit, find_exit
 from howdah.measure.group import transfer_s
-from howdah.measure.queue import link_rows, link_utilisation, sent_bytes
+from howdah.measure.queue import link_rows, link_utilisation
 from howdah.measure.recovery import startup_retransmitted
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
@@ -176,11 +176,11 @@ def queue(times_ms: list[int], sent: list[int]) -> Samples:
 
 def test_what_left_the_queue_is_shared_out_between_readings() -> None:
     readings = queue([0, 100, 200, 300], [0, 1000, 4000, 4000])
-    assert sent_bytes(readings, 0, 300 * MS) == 4000
-    assert sent_bytes(readings, 50 * MS, 150 * MS) == 500 + 1500
-    assert sent_bytes(readings, 100 * MS, 100 * MS) is None
-    assert sent_bytes(readings, 0, 500 * MS) is None, "nothing is known of the last 200 ms"
-    assert sent_bytes(queue([0], [0]), 0, 100 * MS) is None
+    assert readings.grown("sent_bytes", 0, 300 * MS) == 4000
+    assert readings.grown("sent_bytes", 50 * MS, 150 * MS) == 500 + 1500
+    assert readings.grown("sent_bytes", 100 * MS, 100 * MS) is None
+    assert readings.grown("sent_bytes", 0, 500 * MS) is None, "nothing is known of the last 200 ms"
+    assert queue([0], [0]).grown("sent_bytes", 0, 100 * MS) is None
 
 
 def test_a_link_that_is_full_of_retransmissions_is_busy() -> None:

@@ -21,7 +21,7 @@ from howdah.measure.group import (
     is_large,
     traced_ends_ns,
 )
-from howdah.measure.role import background_rows, crosses, role_rows
+from howdah.measure.measured import background_rows, crosses, role_rows
 from howdah.measure.row import Sheet
 from howdah.plan.plan import Flow, Plan
 from howdah.plan.traffic import Exchange

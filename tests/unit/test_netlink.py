@@ -15,14 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.linux.netlink import diag, qdisc
-from howdah.linux.netlink.address import address_request
 from howdah.linux.netlink.discipline import made
 from howdah.linux.netlink.discipline.bfifo import Bfifo
 from howdah.linux.netlink.discipline.htb import HtbClass
 from howdah.linux.netlink.discipline.netem import Netem
-from howdah.linux.netlink.link import mac_bytes, parse_link, veth_request
+from howdah.linux.netlink.link import address_request, mac_bytes, neighbour_request, parse_link, veth_request
 from howdah.linux.netlink.message import Message, attribute, build, parse_attributes, parse_error, split
-from howdah.linux.netlink.neighbour import neighbour_request
 from howdah.linux.netlink.route import (
     RTAX_INITCWND,
     RTAX_INITRWND,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from howdah.engine.ns2.outcome import write_outcome
+from howdah.engine.ns2.engine import write_outcome
 from howdah.errors import RunFailedError
 from howdah.ingest.ns2 import read_acks, read_links
 from howdah.ingest.run import ingest, read_report

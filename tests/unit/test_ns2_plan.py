@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.ns2.network import network_data, silent_us
+from howdah.engine.ns2.engine import network_data, silent_us
 from howdah.errors import ProfileError
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan

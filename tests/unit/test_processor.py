@@ -11,8 +11,7 @@ import pytest
 
 from howdah.engine import life
 from howdah.engine.life import Life
-from howdah.engine.processor import own_processor
-from howdah.engine.spinning import busiest, parse_stack
+from howdah.engine.processor import busiest, own_processor, parse_stack
 
 
 def test_no_two_guests_have_one_processor(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
-from howdah.compact import compact_json
+from howdah.generated import compact_json
 from howdah.nightly.output import families
 from howdah.publish import scrape as finished
 from howdah.publish.blocks import SAMPLES

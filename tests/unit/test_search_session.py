@@ -23,8 +23,8 @@ from howdah.counterexample.goal import read_goal
 from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SEARCH_NAME, SearchResult, SearchSession
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Trials
+from howdah.distribution import install_extra
 from howdah.errors import HowdahError
-from howdah.extra import install_extra
 from howdah.profile import load
 from howdah.record.provenance import analysis_sha256
 from howdah.work import prepared

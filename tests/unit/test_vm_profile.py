@@ -14,7 +14,6 @@ import pytest
 
 from howdah.agent.profiling import module_sections, parse_stat
 from howdah.build.inlined import Function, SymbolTable
-from howdah.engine.vm.perf_data import read_samples
 from howdah.engine.vm.symbols import Names, image_functions, module_functions
 from howdah.engine.vm.tally import (
     INSTRUCTIONS_FILE,
@@ -22,6 +21,7 @@ from howdah.engine.vm.tally import (
     instructions_by_address,
     read_blocks,
     read_counts,
+    read_samples,
     samples_by_interval,
     write,
 )

@@ -25,7 +25,7 @@ _READERS = {
     },
     "judge_claims": {
         "howdah/claim/claims.py",
-        "howdah/work/judged.py",
+        "howdah/work/results.py",
         "howdah/command/report.py",  # once it has brought the runs up to date
     },
     "run_queue": {"howdah/work/batch.py", "howdah/work/prepared.py"},

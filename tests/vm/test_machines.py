@@ -101,7 +101,7 @@ def test_the_playbooks_set_them_up_and_a_second_run_changes_nothing(file: Path, 
 
 
 def test_modules_of_the_image_are_there_and_load(fleet: Fleet) -> None:
-    sender = fleet.of_role("sender")[0]
+    sender = next(machine for machine in fleet.machines.values() if machine.role == "sender")
     assert sender.modules_left_out == {}
     loaded = sender.check(["lsmod"])
     assert "howdah_slow_start" in loaded

@@ -9,8 +9,7 @@ from howdah.agent.calibration.buffer import BufferResult, measure_buffer
 from howdah.agent.calibration.delay import measure_delays
 from howdah.agent.calibration.policer import fill, measure_policer
 from howdah.agent.calibration.train import TrainResult, measure_rate
-from howdah.agent.loop import Loop
-from howdah.agent.silence import wait_for_silence
+from howdah.agent.loop import Loop, wait_for_silence
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 from howdah.plan.jitter import Jitter

@@ -16,13 +16,11 @@ from howdah.agent.calibration.delay import described, measure_delays
 from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
-from howdah.agent.loop import Loop
-from howdah.agent.silence import wait_for_silence
+from howdah.agent.loop import Loop, wait_for_silence
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
-from howdah.linux.netlink.address import add_address
 from howdah.linux.netlink.ethtool import set_offload
-from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
+from howdah.linux.netlink.link import add_address, create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.linux.netlink.route import add_route
 from howdah.plan.path import PROBE_EVERY_US, PROBES
 from howdah.plan.plan import CalibrationTarget, Plan

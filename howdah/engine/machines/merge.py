@@ -16,14 +16,13 @@ from typing import TypeVar, cast
 
 from howdah.codec import encoded
 from howdah.errors import RecordError, RunFailedError
-from howdah.linux.accounting import Accounting, CounterState
 from howdah.plan.plan import Plan
+from howdah.record.account import Accounting, CounterState, TraceAccount
 from howdah.record.agent import AgentRecord, FlowRecord, KernelRecord, MemoryRecord, Phase
 from howdah.record.calibration import CalibrationRecord, EchoRecord
 from howdah.record.clock import ClockRecord, Correction
 from howdah.record.directory import write_json
 from howdah.record.model import checked
-from howdah.record.trace import TraceAccount
 
 _Kind = TypeVar("_Kind")
 _Item = TypeVar("_Item")

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ``ns2`` engine: a plan becomes data for dumbbell.tcl, ns runs it, and its traces are raw/."""
+"""The ``ns2`` engine: a plan becomes data for dumbbell.tcl, ns runs it, and its traces are raw/.
+
+The data are one Tcl list a line: seconds, bits a second, bytes. agent.json, which every engine has, is made from the
+traces, too.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,19 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from howdah.build.cache import file_sha256
 from howdah.build.supervise import CommandFailedError, run_logged
-from howdah.engine.check import lacks_of
-from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, lacks_of, require
 from howdah.engine.ns2.needs import NS, checks
-from howdah.engine.ns2.network import network_data
-from howdah.engine.ns2.outcome import write_outcome
-from howdah.errors import RunFailedError
-from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory
+from howdah.errors import HowdahError, RunFailedError
+from howdah.ingest.ns2 import FlowAcks, read_acks, read_ends, read_release
+from howdah.linux.netlink.discipline.netem import Netem
+from howdah.plan.plan import Flow, Plan
+from howdah.record.directory import RunDirectory, write_json
 from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin
+from howdah.trait import Traits
 
 PROGRAM = Path(__file__).with_name("dumbbell.tcl")
 DATA = "network.txt"
@@ -26,6 +31,9 @@ DATA = "network.txt"
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL"]
 _KILLED_AFTER_S = 5
 _TIMED_OUT = (124, 137)  # timeout(1): it ended the command, it killed the command
+_SEED_RANGE = 2**31 - 2  # of ns-2's generator, which takes 1 to this
+_SPARE_US = 1_000_000
+_NONE = "none"
 
 
 class Ns2Engine:
@@ -99,3 +107,148 @@ def _described(plan: Plan) -> KernelOrigin:
         config_sha256=file_sha256(PROGRAM),
         source="a simulator: no kernel ran",
     )
+
+
+def write_outcome(directory: RunDirectory, plan: Plan) -> None:
+    """Write raw/agent.json. Raises RunFailedError where ns-2 left no trace that can be read."""
+    try:
+        acks = read_acks(directory.raw, plan)
+        ends = read_ends(directory.raw)
+        release = read_release(directory.raw)
+        flows = [_flow(plan, flow, acks[flow.id], ends[flow.id]) for flow in plan.flows]
+    except (HowdahError, OSError, ValueError, LookupError, StopIteration) as error:
+        raise RunFailedError(f"ns-2's traces cannot be read: {error}", where=str(directory.raw)) from error
+    record = {
+        "status": "ok",
+        "engine": "ns2",
+        "kernel_release": Traits(model=release).label,
+        "epoch_monotonic_ns": 0,
+        "silent_ns": silent_us(plan) * 1000,
+        "flows": flows,
+    }
+    write_json(directory.raw / "agent.json", record)
+
+
+def _flow(plan: Plan, flow: Flow, acks: FlowAcks, end: dict[str, int]) -> dict[str, Any]:
+    mss = plan.path.mss_bytes
+    wanted = None if flow.size_bytes is None else -(-flow.size_bytes // mss)
+    acked = acks.acknowledged_packets
+    whole = wanted is not None and acked >= wanted
+    received = acked * mss if flow.size_bytes is None else min(acked * mss, flow.size_bytes)
+    return {
+        "id": flow.id,
+        "start_ns": acks.start_ns,
+        "connected_ns": acks.connected_ns,
+        "end_ns": acks.time_of(wanted) if whole and wanted is not None else flow.stop_us * 1000,
+        "bytes_sent": received,
+        "bytes_received": received,
+        "complete": whole or wanted is None,
+        "segments_sent": end["sent_packets"] - acks.syn,
+        "segments_retransmitted": end["retransmitted_packets"],
+    }
+
+
+def network_data(plan: Plan) -> str:
+    """The whole file. Every number comes from the plan; words are names that profile and plan have checked."""
+    assert plan.model is not None  # an engine is given the plans that were compiled for it
+    lines = [
+        "# What this run simulates, for dumbbell.tcl; made from plan.json.",
+        _line("run", end=_seconds(plan.duration_us), silent=_seconds(silent_us(plan))),
+        _path(plan),
+        _line("collect", queue=_seconds(plan.collect.qdisc_us or 0), info=_seconds(plan.collect.tcp_info_us or 0)),
+        *_hosts(plan),
+        *(_flow_data(plan, flow) for flow in plan.flows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def silent_us(plan: Plan) -> int:
+    """When no packet is left in the network that has been quiet since the end: every queue drained, one round trip."""
+    return plan.duration_us + plan.path.holding_us + 2 * max(flow.rtt_us for flow in plan.flows) + _SPARE_US
+
+
+def _path(plan: Plan) -> str:
+    path = plan.path
+    assert plan.model is not None
+    unit = plan.model.queue
+    frame = path.frame_bytes if unit == "packets" else 1
+    return _line(
+        "path",
+        rate=path.rate_bits_per_second,
+        limit=path.buffer_bytes // frame,
+        unit=unit,
+        reverse_rate=path.reverse_rate_bits_per_second or _NONE,
+        reverse_limit=(path.reverse_buffer_bytes or 0) // frame,
+        loss=repr(path.loss_ratio),
+        seed=_seed(plan),
+    )
+
+
+def _seed(plan: Plan) -> int:
+    """That of the delay line which loses packets; it is drawn from the profile's and the repetition."""
+    for queue in plan.queues:
+        netem = queue.discipline
+        if isinstance(netem, Netem) and netem.seed is not None:
+            return netem.seed % _SEED_RANGE + 1
+    return plan.seed % _SEED_RANGE + 1
+
+
+def _hosts(plan: Plan) -> list[str]:
+    """The hosts that have flows: the delay of the way to each, and the rate of the interface of those that send."""
+    delay_us: dict[str, int] = {}
+    for flow in plan.flows:
+        delay_us |= {flow.receiver: flow.forward_delay_us, flow.sender: flow.reverse_delay_us}
+    sending = {flow.sender for flow in plan.flows}
+    rate = plan.path.sender_interface_bits_per_second or _NONE
+    return [
+        _line(
+            f"host {host.name}",
+            router="left" if host.role == "sender" else "right",
+            rate=rate if host.name in sending else _NONE,
+            delay=_seconds(delay_us[host.name]),
+        )
+        for host in plan.hosts
+        if host.name in delay_us
+    ]
+
+
+def _flow_data(plan: Plan, flow: Flow) -> str:
+    assert plan.model is not None
+    model, path = plan.model, plan.path
+    own = model.flows[str(flow.id)]
+    settings = {**model.settings, **own.settings}
+    ssthresh = settings.pop("ssthresh_", _NONE)
+    size = flow.size_bytes
+    packets = 0 if size is None else -(-size // path.mss_bytes)
+    return _line(
+        f"flow {flow.id}",
+        **{"from": flow.sender},
+        to=flow.receiver,
+        agent=own.sender,
+        sink=own.sink,
+        congestion=own.congestion_control or _NONE,
+        start=_seconds(flow.start_us),
+        stop=_seconds(flow.stop_us),
+        packets=packets,
+        rtt=_seconds(flow.rtt_us),
+        jump=int(own.jumps),
+        payload=path.mss_bytes,
+        header=path.frame_bytes - path.mss_bytes,
+        initial_window=packets if own.jumps else settings.pop("windowInit_", flow.initial_window_packets),
+        window=model.window_packets,
+        ssthresh=ssthresh,
+        settings=_pairs(settings),
+        sink_settings=_pairs(own.sink_settings),
+    )
+
+
+def _pairs(values: dict[str, str]) -> str:
+    return "{" + " ".join(f"{name} {value}" for name, value in values.items()) + "}"
+
+
+def _seconds(time_us: int) -> str:
+    return f"{time_us // 1_000_000}.{time_us % 1_000_000:06d}"
+
+
+def _line(word: str, **values: object) -> str:
+    return " ".join([word, *(f"{name} {value}" for name, value in values.items())])

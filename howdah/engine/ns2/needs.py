@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from howdah.distribution import installing
-from howdah.engine.check import MISSING, OK, EngineCheck
+from howdah.engine.engine import MISSING, OK, EngineCheck
 from howdah.profile.machine import declared
 
 NS, NS2 = "ns", "ns2"

@@ -1,29 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan on several kernels in one virtual time: one guest for each part, and their records put together."""
+"""A plan on several kernels in one virtual time: one guest for each part, and their records put together.
+
+The guests are started together, and ended together when one of them fails. One that waits for another one's clock
+sleeps, so only when no guest can go on does one of them hang.
+"""
 
 from __future__ import annotations
 
+import os
+import select
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.build.modules import Module
-from howdah.engine.agent_record import check_agent
-from howdah.engine.ending import Ending
+from howdah.engine.ending import EXIT_FILE, Ending, check_agent, runtime_base
 from howdah.engine.engine import RunProgress
 from howdah.engine.preparing import of_a_run
+from howdah.engine.processor import own_processor
+from howdah.engine.uml import memory
 from howdah.engine.uml.build import Built
-from howdah.engine.uml.loaded import modules_of
+from howdah.engine.uml.guest import POLL_S, Guest, Progress, Running, sweep
 from howdah.engine.uml.merge import merge
+from howdah.engine.uml.parameter import modules_of
 from howdah.engine.uml.part import cut
 from howdah.engine.uml.staged import described, staged_guest
-from howdah.engine.uml.together import boot_together
 from howdah.engine.uml.wire import shared_memory
 from howdah.errors import RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.agent import AgentRecord
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json
 from howdah.record.run import EngineOrigin, EngineReport, ModuleOrigin, TreeOrigin
 
 
@@ -133,3 +141,74 @@ def _report(parts: list[KernelPart], endings: Mapping[str, Ending], records: Map
         modules=modules,
         confinement=bounds.described() if bounds else None,
     )
+
+
+def boot_together(guests: Mapping[str, Guest], progress: Progress) -> dict[str, Ending]:
+    """Run all to their ends, which are returned by name; progress is that of the first.
+
+    Where the program of one fails, all are ended, and only the end of that one is returned. Raises RunFailedError with
+    the name of the guest whose kernel failed first and what is known of it.
+    """
+    base = runtime_base()
+    sweep(base, *memory.directories())
+    running: dict[str, Running] = {}
+    try:
+        with ExitStack() as processors:
+            for name, guest in guests.items():
+                running[name] = Running(guest, base, processors.enter_context(own_processor(base)))
+            try:
+                failed = _watch(running, progress)
+            finally:
+                _stop(running)
+        progress(*next(iter(running.values())).life.position())
+        return {name: _named(name, item) for name, item in running.items() if failed in (None, name)}
+    finally:
+        _stop(running)
+
+
+def _stop(running: Mapping[str, Running]) -> None:
+    for item in running.values():
+        item.stop()
+
+
+def _watch(running: Mapping[str, Running], progress: Progress) -> str | None:
+    """Until all have ended well, or one has not, whose name is returned."""
+    descriptors = {item.descriptor(): name for name, item in running.items()}
+    first = next(iter(running.values()))
+    try:
+        waiting = dict(descriptors)
+        while waiting:
+            ended, _, _ = select.select(list(waiting), [], [], POLL_S)
+            for descriptor in ended:
+                name = waiting.pop(descriptor)
+                if not _ended_well(running[name]):
+                    return name
+            progress(*first.life.position())
+            troubles = {name: running[name].life.trouble() for name in waiting.values()}
+            if troubles and all(troubles.values()):
+                # One that sleeps waits for one that computes.
+                name = max(troubles, key=lambda name: running[name].life.computes)
+                raise _with_name(name, running[name].failure(str(troubles[name])))
+        return None
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _ended_well(item: Running) -> bool:
+    try:
+        value = read_json(item.guest.raw / EXIT_FILE)
+        return bool(value["exit"] == 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _named(name: str, item: Running) -> Ending:
+    try:
+        return item.ending()
+    except RunFailedError as error:
+        raise _with_name(name, error) from error
+
+
+def _with_name(name: str, error: RunFailedError) -> RunFailedError:
+    return RunFailedError(f"{name}: {error.what}", where=error.where, hint=error.hint)

@@ -11,8 +11,7 @@ from howdah.build.guest_tree import further_packages
 from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
-from howdah.engine.agent_record import check_agent
-from howdah.engine.ending import Ending
+from howdah.engine.ending import Ending, check_agent
 from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
 from howdah.engine.engine_bundle import EngineBundle, sent_bundle
 from howdah.engine.preparing import Preparation, of_a_run, while_running
@@ -20,8 +19,8 @@ from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.divided import choose_parts, run_parts
 from howdah.engine.uml.guest import boot
-from howdah.engine.uml.loaded import modules_of
 from howdah.engine.uml.needs import lacks
+from howdah.engine.uml.parameter import modules_of
 from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.errors import HowdahError, RunFailedError

@@ -24,10 +24,10 @@ from howdah.engine.machines.merge import (
     read_part,
     sum_of,
 )
-from howdah.linux.accounting import Accounting, CounterState, NodeCounters, Queue
 from howdah.plan.line import WIRE_HANDLE
 from howdah.plan.plan import Plan
 from howdah.plan.qdisc import ROOT_HANDLE
+from howdah.record.account import Accounting, CounterState, NodeCounters, Queue
 from howdah.record.agent import AgentRecord
 from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT, ClockRecord, Correction, MachineClock
 from howdah.record.directory import write_json

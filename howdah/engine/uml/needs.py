@@ -24,9 +24,8 @@ from howdah.build.tools import tools_recipe
 from howdah.build.uml_kernel import given_kernel, kernel_key
 from howdah.default import DEFAULT_KERNEL
 from howdah.distribution import install_command
-from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, Prerequisite, lacks_of, prerequisites
 from howdah.engine.ending import runtime_base
-from howdah.engine.engine import Lack
+from howdah.engine.engine import MISSING, NOTE, OK, EngineCheck, Lack, Prerequisite, lacks_of, prerequisites
 from howdah.engine.uml import memory
 from howdah.errors import HowdahError
 from howdah.place import OWN_PYTHON

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the modules of a run have the parameters it sets: the kernel ignores a name it does not know.
+"""The modules that the kernel of a guest loads, and whether they have the parameters that the run sets: the kernel
+ignores a name it does not know.
 
 A value that a parameter of built-in code does not take ends a kernel at its boot: it reads no further word of its
 command line, and finds no program to run.
@@ -14,7 +15,9 @@ from pathlib import Path
 from howdah.agent.module import parameters_of
 from howdah.build.modules import Module
 from howdah.build.uml_kernel import Kernel
+from howdah.engine.uml.build import Built
 from howdah.errors import ParameterError
+from howdah.plan.module import TRAFFIC_MODULE
 from howdah.plan.plan import Plan
 
 _BUILTIN = "modules.builtin.modinfo"
@@ -93,3 +96,17 @@ def _expected(kind: str, value: str) -> str | None:
 
 def _error(plan: Plan, module: str, name: str, known: list[str]) -> ParameterError:
     return ParameterError.unknown(module, name, known, plan.parameter_places.get(f"{module}.{name}"))
+
+
+def modules_of(plan: Plan, required: Iterable[str] | None, built: Built) -> list[Module]:
+    """The ``required`` ones and what they need, each behind what it depends on.
+
+    Code of the user's may crash, and howdah_traffic names the calls that led there (modules/traffic/traffic_crash.c).
+    So it is loaded beside a user's module or kernel, where it builds, even if another program makes the traffic.
+    Raises HowdahError for one that did not build, and ParameterError.
+    """
+    brought = bool(plan.modules) or any("/" in kernel for kernel in plan.kernels)
+    beside = [TRAFFIC_MODULE] if brought else []
+    modules = built.module_set.choose(required, plan.kernels_algorithms, beside)
+    check_parameters(plan, modules, built.kernel)
+    return modules

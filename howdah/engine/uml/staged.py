@@ -7,17 +7,13 @@ from collections.abc import Sequence
 
 from howdah.build.modules import Module
 from howdah.build.stack import BuiltStack
-from howdah.engine.share import stage, stage_collectors, stage_programs
+from howdah.engine.share import agent_command, stage, stage_collectors, stage_programs
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.guest import Guest
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.run import KernelOrigin
 
-_PYTHON = "/usr/bin/python3"
-# -S: no site-packages to look for, which only Mininet needs; its modules are not in the agent's bundle.
-_AGENT = {"netlink": ("-S", "/howdah/in/howdah/agent/start"), "mininet": ("-m", "howdah.agent")}
-_ARGUMENTS = ("--in", "/howdah/in", "--out", "/howdah/out")
 STANDS_STILL_AFTER_S = 30.0  # of processor time
 # Of processor time, what a packet takes at the very most: a stack that takes each by itself takes a tenth of it, a QUIC
 # stack in Python some thousandths of a second at both ends. A stack that sends may look through all that is out at each
@@ -49,7 +45,7 @@ def staged_guest(
         share=directory.share,
         raw=directory.raw,
         console=directory.console,
-        command=(_PYTHON, *_AGENT[wiring], *_ARGUMENTS, "--wiring", wiring),
+        command=agent_command("--wiring", wiring, wiring=wiring),
         memory_bytes=plan.guest_memory_bytes,
         wall_clock_limit_s=plan.wall_clock_limit_s,
         clock_limit_s=(plan.epoch_us + plan.end_us) // 10**6 + _CLOCK_SLACK_S,

@@ -16,11 +16,10 @@ from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.stock_kernel import StockKernel, provide_kernel
 from howdah.build.tools import FIRST, Tools, build_tools, compile_c, compiler_version, library
-from howdah.engine.agent_record import check_agent
-from howdah.engine.check import lacks_of
-from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, require
+from howdah.engine.ending import check_agent
+from howdah.engine.engine import BuildProgress, Identity, Lack, RunProgress, lacks_of, require
 from howdah.engine.preparing import Preparation, of_a_run, while_running
-from howdah.engine.share import build_agent, stage, stage_collectors
+from howdah.engine.share import agent_command, build_agent, stage, stage_collectors
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
@@ -34,16 +33,6 @@ from howdah.record.run import EngineOrigin, EngineReport, KernelOrigin, TreeOrig
 from howdah.scratch import scratch
 
 _HERE = Path(__file__).parent
-_COMMAND = (
-    "/usr/bin/python3",
-    "-S",
-    "/howdah/in/howdah/agent/start",
-    "--in",
-    "/howdah/in",
-    "--out",
-    "/howdah/out",
-    "--progress-port",
-)
 _CLOCK_SLACK_S = 600
 _TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
 _DELIVERY_BYTES = 1 << 30
@@ -159,7 +148,7 @@ class VmEngine:
             machine = QemuMachine(
                 kernel=built.kernel.image,
                 first=(built.packed, built.kernel.modules_archive, own),
-                command=_COMMAND,
+                command=agent_command("--progress-port"),
                 memory_bytes=plan.guest_memory_bytes + _TREE_BYTES + recorded_bytes(plan),
                 delivery_bytes=_DELIVERY_BYTES + recorded_bytes(plan),
                 raw=directory.raw,

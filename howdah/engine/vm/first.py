@@ -3,22 +3,27 @@
 
 The kernel unpacks it on the emulated processor at every boot, so a machine whose plan needs nothing else gets the
 programs the agent starts, the libraries they load, and Python's own. ``modprobe`` is left to init, which makes it when
-the kernel is there: the kernel would start it for each of dozens of optional parts while it boots.
+the kernel is there: the kernel would start it for each of dozens of optional parts while it boots. Which libraries a
+program loads, the tree's own loader says.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.cpio import Writer
 from howdah.build.guest_tree import MOUNT_POINTS, GuestTree
-from howdah.engine.vm.library import LIBRARIES, list_libraries, listed_files
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+_LOADER = "lib64/ld-linux-x86-64.so.2"
+_LISTED = re.compile(r"=> (?P<file>/\S+)")
 _LAYOUT = "2"  # part of every key: raise it when the files of an entry change
 _PROGRAMS = (
     "usr/bin/python3.13",
@@ -132,3 +137,14 @@ def _libraries(root: Path, programs: list[str]) -> set[str]:
         if file.is_symlink():
             waiting.append(file.parent / file.readlink())
     return {name.replace("lib64/", "usr/lib64/", 1) if name.startswith("lib64/") else name for name in found}
+
+
+def list_libraries(root: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Ask the loader; ``program`` is relative to the tree."""
+    command = [str(root / _LOADER), "--library-path", str(root / LIBRARIES), "--list", str(root / program)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def listed_files(answer: subprocess.CompletedProcess[str]) -> list[Path]:
+    """The files that an answer of the loader names."""
+    return [Path(match["file"]) for match in _LISTED.finditer(answer.stdout)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from howdah.build.accelerator import KVM, QEMU, tried
 from howdah.build.cache import Cache
 from howdah.distribution import installing
-from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
+from howdah.engine.engine import MISSING, NOTE, OK, EngineCheck
 
 _ENGINE = "vm"
 _KMOD = "depmod"

@@ -23,9 +23,8 @@ from howdah.build.guest_tree import GuestTree, build_tree
 from howdah.build.stock_kernel import StockKernel
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import compiler_version
-from howdah.engine.vm.library import LIBRARIES, list_libraries, listed_files
+from howdah.engine.vm.first import LIBRARIES, list_libraries, listed_files
 from howdah.engine.vm.machine import QemuMachine, Speed
-from howdah.engine.vm.perf_data import read_samples
 from howdah.engine.vm.symbols import Names, kernel_symbols, module_functions
 from howdah.engine.vm.tally import (
     ACCOUNT_FILE,
@@ -35,6 +34,7 @@ from howdah.engine.vm.tally import (
     instructions_by_address,
     read_blocks,
     read_counts,
+    read_samples,
     samples_by_interval,
     write,
 )

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network interfaces: veth pairs across namespaces, state, MTU, GSO limits, counters (RTM_*LINK)."""
+"""Network interfaces: veth pairs across namespaces, state, MTU, GSO limits, counters (RTM_*LINK); their addresses
+(RTM_NEWADDR); and permanent neighbours, so that no address resolution happens during a run (RTM_NEWNEIGH)."""
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 import struct
 
 from howdah.codec import planned
 from howdah.linux.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
+    NLM_F_REPLACE,
     Message,
     NetlinkSocket,
     attribute,
@@ -21,6 +25,8 @@ from howdah.linux.netlink.message import (
 RTM_NEWLINK = 16
 RTM_DELLINK = 17
 RTM_GETLINK = 18
+RTM_NEWNEIGH = 28
+RTM_NEWADDR = 20
 
 _IFLA_ADDRESS = 1
 _IFLA_LINK = 5
@@ -37,6 +43,16 @@ _IFLA_INFO_KIND = 1
 _IFLA_INFO_DATA = 2
 _VETH_INFO_PEER = 1
 _VLAN_ID = 1
+
+_IFA_ADDRESS = 1
+_IFA_LOCAL = 2
+_IFA_BROADCAST = 4
+_ADDRESS_HEADER = struct.Struct("=BBBBI")  # struct ifaddrmsg
+
+_NDA_DST = 1
+_NDA_LLADDR = 2
+_NUD_PERMANENT = 0x80
+_NEIGHBOUR_HEADER = struct.Struct("=BxxxiHBB")  # struct ndmsg
 
 _IFF_UP = 0x1
 _IFF_RUNNING = 0x40
@@ -199,3 +215,34 @@ def index_of(netlink: NetlinkSocket, interface: str) -> int:
     """The interface's index. Raises NetlinkError (ENODEV) when no interface has this name."""
     answers = netlink.request(RTM_GETLINK, interface_header() + text(IFLA_IFNAME, interface))
     return parse_link(answers[0]).index
+
+
+def address_request(index: int, address: str) -> bytes:
+    """``address`` reads ``10.1.0.1/24``. The broadcast address is the network's last one."""
+    value = ipaddress.ip_interface(address)
+    family = socket.AF_INET if value.version == 4 else socket.AF_INET6
+    has_broadcast = value.version == 4 and value.network.prefixlen < 31
+    return (
+        _ADDRESS_HEADER.pack(family, value.network.prefixlen, 0, 0, index)
+        + attribute(_IFA_LOCAL, value.ip.packed)
+        + attribute(_IFA_ADDRESS, value.ip.packed)
+        + (attribute(_IFA_BROADCAST, value.network.broadcast_address.packed) if has_broadcast else b"")
+    )
+
+
+def add_address(netlink: NetlinkSocket, index: int, address: str) -> None:
+    netlink.request(RTM_NEWADDR, address_request(index, address), NLM_F_CREATE | NLM_F_EXCL)
+
+
+def neighbour_request(index: int, address: str, mac: str) -> bytes:
+    value = ipaddress.ip_address(address)
+    family = socket.AF_INET if value.version == 4 else socket.AF_INET6
+    return (
+        _NEIGHBOUR_HEADER.pack(family, index, _NUD_PERMANENT, 0, 0)
+        + attribute(_NDA_DST, value.packed)
+        + attribute(_NDA_LLADDR, mac_bytes(mac))
+    )
+
+
+def add_neighbour(netlink: NetlinkSocket, index: int, address: str, mac: str) -> None:
+    netlink.request(RTM_NEWNEIGH, neighbour_request(index, address, mac), NLM_F_CREATE | NLM_F_REPLACE)

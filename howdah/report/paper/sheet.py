@@ -16,8 +16,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from howdah.distribution import install_extra
 from howdah.errors import HowdahError, UsageError, explain
-from howdah.extra import install_extra
 from howdah.record.directory import write_whole
 from howdah.report.plot.scale import Scale, ticks
 
