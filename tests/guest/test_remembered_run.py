@@ -43,7 +43,7 @@ def test_whatever_decides_a_run_is_in_its_key(monkeypatch: pytest.MonkeyPatch) -
     }
     for name, change in (("agent", (provenance, "agent_sha256")), ("launcher", (module, "launcher_sha256"))):
         with monkeypatch.context() as patch:
-            patch.setattr(*change, lambda: "another")
+            patch.setattr(*change, lambda *_: "another")
             keys[name] = _key(monkeypatch)
     assert len(set(keys.values())) == len(keys) == 5 + len(IDENTITY)
     assert _key(monkeypatch) == keys["as it is"]
