@@ -25,8 +25,7 @@ from tests.cluster_processes import Processes, wait_for
 from tests.faults.processes import left_after, processes_of
 from tests.faults.sandbox import PROFILE
 
-# The runs of this machine, with which those of workers are compared, may be remembered.
-pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
+pytestmark = pytest.mark.guest
 pytest.importorskip("distributed", reason="Dask is not installed")
 _WITHIN_S = 300.0
 
