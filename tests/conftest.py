@@ -155,6 +155,17 @@ def _seconds_by_file(terminalreporter: pytest.TerminalReporter) -> tuple[dict[st
     return found, processor
 
 
+@pytest.fixture(scope="module")
+def remembered_guests() -> Iterator[None]:
+    """Guests of commands that the tests of a module call are remembered (tests/guest/remembering.py)."""
+    from howdah.work import prepared
+    from tests.guest.remembering import WORKER
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared, "WORKER", WORKER)
+        yield
+
+
 @pytest.fixture
 def python() -> str:
     """The interpreter of the tests' own environment."""

@@ -28,7 +28,7 @@ from tests.explain.damage import HARMLESS, Packet, pcap, read
 from tests.explain.drawn import kind_of, profile
 from tests.explain.recovery import RIGHT, WRONG, Truth, explained, outcomes, recorded
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
 # One of each: HyStart, a loss, a receive window, BBR, HyStart just before a loss, a policer. Others follow in order.
 _FIRST = (10, 11, 12, 7, 1070, 5002)
 _RUNS = int(os.environ.get("HOWDAH_RECOVERY_RUNS") or len(_FIRST))

@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,48 +25,60 @@ from tests.nightly_factory import sheet
 
 _SPARSE_BYTES = 1 << 40
 _ALIASES = "".join(f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9) if at else 'x'}]\n" for at in range(30))
-YAML_BOMBS = {
-    "aliases": _ALIASES,
-    "an alias of itself": "a: &a [*a]\n",
-    "merged aliases": "a: &a {b: 1}\nc: {<<: [*a, *a]}\n",
-    "deep lists": "a: " + "[" * 500_000,
-    "deep mappings": "".join(f"{' ' * at}a:\n" for at in range(2000)),
-    "deep flow mappings": "{a: " * 300_000,
-    "deep dashes": "- " * 300_000,
-    "a huge scalar": f"name: {'x' * 50_000_000}\n",
-    "a huge folded scalar": "name: >\n" + " word\n" * 3_000_000,
-    "a huge number": f"howdah: {'9' * 1_000_000}\n",
-    "a huge float": f"howdah: 1e{'9' * 100_000}\n",
-    "a huge key": f"{'k' * 2_000_000}: 1\n",
-    "many keys": "".join(f"k{at}: 1\n" for at in range(400_000)),
-    "many documents": "---\na: 1\n" * 300_000,
-    "many comments": "# c\n" * 3_000_000,
-    "many directives": "%TAG ! x\n" * 200_000,
-    "many anchors": "".join(f"- &a{at} x\n" for at in range(200_000)),
-    "a tag of Python": "!!python/object/apply:os.system [': > {canary}']\n",
-    "a tag in a value": "howdah: !!python/name:os.system\nname: !!python/object/new:os.system [': > {canary}']\n",
-    "odd tags": "a: !!binary aGk=\nb: !!timestamp 2001-01-01\nc: !!set {{x}}\nd: !<tag:x> y\ne: !!omap [a: 1]\n",
-    "escapes": 'name: "\\e[2J\\e]0;x\\a\\x9b31m"\n"\\e[2K": 1\n\u202ekey: 1\n',
-    "NUL": "name: a\0b\n",
-    "UTF-16": "howdah: 1\n".encode("utf-16").decode("latin-1"),
-    "one line": "a" * 9_000_000,
-    "returns": "a: 1\r" * 1_000_000,
-    "tabs": "\t" * 1_000_000,
-}
-JSON_BOMBS = {
-    "deep lists": "[" * 500_000,
-    "deep objects": '{"a":' * 300_000,
-    "many values": "[" + "0," * 20_000_000 + "0]",
-    "many empty lists": '{"traces": [' + "[]," * 6_000_000 + "[]]}",
-    "a huge number": f'{{"format": {"9" * 1_000_000}}}',
-    "a huge float": '{"format": 1e999, "traces": NaN}',
-    "a huge text": '{"format": "' + "x" * 50_000_000 + '"}',
-    "a lone surrogate": '{"format": "\\ud800", "\\udfff": 1}',
-    "twice a name": '{"format": 1, "format": 2}',
-    "escapes": '{"format": "\\u001b[2J\\u009b31m"}',
-    "records of nothing": "\x1e" * 3_000_000,
-    "records that are none": '\x1e1\n\x1e"name"\n\x1e[["name"]]\n\x1e{"name": []}\n\x1e{"name": "recovery:x"}\n',
-}
+
+
+@cache
+def yaml_bombs() -> dict[str, str]:
+    """By name; they take half a second and a quarter of a gigabyte: who only imports this makes none."""
+    return {
+        "aliases": _ALIASES,
+        "an alias of itself": "a: &a [*a]\n",
+        "merged aliases": "a: &a {b: 1}\nc: {<<: [*a, *a]}\n",
+        "deep lists": "a: " + "[" * 500_000,
+        "deep mappings": "".join(f"{' ' * at}a:\n" for at in range(2000)),
+        "deep flow mappings": "{a: " * 300_000,
+        "deep dashes": "- " * 300_000,
+        "a huge scalar": f"name: {'x' * 50_000_000}\n",
+        "a huge folded scalar": "name: >\n" + " word\n" * 3_000_000,
+        "a huge number": f"howdah: {'9' * 1_000_000}\n",
+        "a huge float": f"howdah: 1e{'9' * 100_000}\n",
+        "a huge key": f"{'k' * 2_000_000}: 1\n",
+        "many keys": "".join(f"k{at}: 1\n" for at in range(400_000)),
+        "many documents": "---\na: 1\n" * 300_000,
+        "many comments": "# c\n" * 3_000_000,
+        "many directives": "%TAG ! x\n" * 200_000,
+        "many anchors": "".join(f"- &a{at} x\n" for at in range(200_000)),
+        "a tag of Python": "!!python/object/apply:os.system [': > {canary}']\n",
+        "a tag in a value": "howdah: !!python/name:os.system\nname: !!python/object/new:os.system [': > {canary}']\n",
+        "odd tags": "a: !!binary aGk=\nb: !!timestamp 2001-01-01\nc: !!set {{x}}\nd: !<tag:x> y\ne: !!omap [a: 1]\n",
+        "escapes": 'name: "\\e[2J\\e]0;x\\a\\x9b31m"\n"\\e[2K": 1\n\u202ekey: 1\n',
+        "NUL": "name: a\0b\n",
+        "UTF-16": "howdah: 1\n".encode("utf-16").decode("latin-1"),
+        "one line": "a" * 9_000_000,
+        "returns": "a: 1\r" * 1_000_000,
+        "tabs": "\t" * 1_000_000,
+    }
+
+
+@cache
+def json_bombs() -> dict[str, str]:
+    """By name."""
+    return {
+        "deep lists": "[" * 500_000,
+        "deep objects": '{"a":' * 300_000,
+        "many values": "[" + "0," * 20_000_000 + "0]",
+        "many empty lists": '{"traces": [' + "[]," * 6_000_000 + "[]]}",
+        "a huge number": f'{{"format": {"9" * 1_000_000}}}',
+        "a huge float": '{"format": 1e999, "traces": NaN}',
+        "a huge text": '{"format": "' + "x" * 50_000_000 + '"}',
+        "a lone surrogate": '{"format": "\\ud800", "\\udfff": 1}',
+        "twice a name": '{"format": 1, "format": 2}',
+        "escapes": '{"format": "\\u001b[2J\\u009b31m"}',
+        "records of nothing": "\x1e" * 3_000_000,
+        "records that are none": '\x1e1\n\x1e"name"\n\x1e[["name"]]\n\x1e{"name": []}\n\x1e{"name": "recovery:x"}\n',
+    }
+
+
 _ODD_FILES = ("pipe", "/dev/zero", "/dev/full", "directory", "circle", "sparse", "missing", "/proc/self/mem", "socket")
 _JSON = ("baseline", "qlog")
 
@@ -114,7 +127,7 @@ class Texts(LimitedTrials):
             name = chance.choice(_ODD_FILES)
             self._put(file, name)
         elif draw < 0.5:
-            bombs = JSON_BOMBS if kind in _JSON else YAML_BOMBS
+            bombs = json_bombs() if kind in _JSON else yaml_bombs()
             name = chance.choice(list(bombs))
             bomb = bombs[name].replace("{canary}", str(self.canary))
             where = chance.choice(["alone", "below", "above"])

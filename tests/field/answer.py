@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from howdah.build.cache import content_key, locked
 from howdah.record import table as store
 from howdah.record.connections import read_connections
 from howdah.record.directory import RunDirectory, read_json
+from tests.guest.remembering import COMMAND
 
 _WHOLE = ".whole"
 _NUMBER = re.compile(r"(?<![\w.])([−-]?\d+)(\.\d+)?(?: ([A-Za-z%/]+))?")
@@ -151,7 +151,7 @@ def _run(mine: Path, profile: str, files: dict[str, str], arguments: tuple[str, 
     for name, content in {"question.yaml": profile, **files}.items():
         (mine / name).parent.mkdir(parents=True, exist_ok=True)
         (mine / name).write_text(content, encoding="utf-8")
-    command = [sys.executable, "-m", "howdah.command.main", "run", str(mine / "question.yaml"), "--no-report"]
+    command = [*COMMAND, "run", str(mine / "question.yaml"), "--no-report"]
     command += ["--jobs", "1", "--runs", str(mine / "runs"), *arguments]
     quiet = {**os.environ, "COLUMNS": "200"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=quiet)

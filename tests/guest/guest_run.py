@@ -31,6 +31,7 @@ from howdah.profile import load
 from howdah.record.directory import RunDirectory
 from howdah.record.metrics import read_metrics
 from howdah.record.verdict import Check, Verdict
+from tests.guest.remembering import COMMAND
 
 ROOT = Path(__file__).parents[2]
 QUICK = ROOT / "profiles" / "quick.yaml"
@@ -125,8 +126,9 @@ def measures(directory: RunDirectory, *flows: int | None) -> dict[str, Any]:
     return {row.metric: row.value for row in read_metrics(directory).rows if row.flow in (flows or (1,))}
 
 
-def howdah(*arguments: object, **more: Any) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own; ``more`` is for subprocess.run."""
-    command = [sys.executable, "-m", "howdah.command.main", *map(str, arguments)]
+def howdah(*arguments: object, remembered: bool = False, **more: Any) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, whose guests may be remembered; ``more`` is for subprocess.run."""
+    program = COMMAND if remembered else (sys.executable, "-m", "howdah.command.main")
+    command = [*program, *map(str, arguments)]
     quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace"}
     return subprocess.run(command, text=True, check=False, **{**quiet, **more})

@@ -13,12 +13,14 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import zstandard
 
 from howdah.build.cache import Cache, content_key
 from howdah.engine.uml.engine import UmlEngine
+from howdah.engine.vm.engine import VmEngine
 from howdah.place import file_of
 from howdah.plan.plan import Plan
 from howdah.record.closure import remembered_sha256
@@ -26,26 +28,35 @@ from howdah.record.directory import RunDirectory
 from howdah.record.provenance import run_key
 
 KIND = "guest-run"
+REPORT = "report.json"  # of the engine, where a command made the run
 MOST_BYTES = 512 << 20  # of all that is remembered; what was asked for last stays
 _ARCHIVE = "run.tar.zst"
 _COMPARED = "compared"  # empty: when it was touched, a new run was equal
-_SOURCES = (
-    "howdah/build",
-    "howdah/engine/uml",
-)  # the shim, what starts guests, and the kernel's options lie beside their modules
+_SOURCES = ("howdah/build", "howdah/engine/{}")  # the shim and the kernel's options lie beside their modules
 _LEVEL = 1  # a trace shrinks to a thirteenth of its size, and less with ten times the work (docs/performance.md)
 
 
-def key_of(engine: UmlEngine, plan: Plan) -> str:
-    """Of the raw files that the engine would write; it is prepared for the plan."""
+def key_of(engine: UmlEngine | VmEngine, plan: Plan) -> str:
+    """Of the raw files that the engine would write; it is prepared for the plan.
+
+    A profile's own modules are known by their contents: a test has them in another directory each time.
+    """
     identity = engine.prepare([plan], lambda _what, _done, _of: None)
-    return content_key(run_key(plan.to_json(), identity), engine.wiring, launcher_sha256())
+    anywhere = replace(plan, modules=[Path(file).name for file in plan.modules])
+    wiring = engine.wiring if isinstance(engine, UmlEngine) else ""
+    return content_key(run_key(anywhere.to_json(), identity), wiring, launcher_sha256(engine.name))
 
 
-def launcher_sha256() -> str:
+def launcher_sha256(engine: str = UmlEngine.name) -> str:
     """Version of the code that builds what guests are made of, and starts them."""
-    files = [path for below in _SOURCES for path in sorted(file_of(below).rglob("*")) if path.is_file()]
-    return remembered_sha256(["howdah.engine.uml.engine"], data=[path for path in files if path.suffix != ".pyc"])
+    below = [file_of(place.format(engine)) for place in _SOURCES]
+    files = [path for each in below for path in sorted(each.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
+    return remembered_sha256([f"howdah.engine.{engine}.engine"], data=files)
+
+
+def may_be_remembered(plan: Plan) -> bool:
+    """Whether its next run is equal: processor time is that of one moment, where a processor is not simulated."""
+    return plan.traits.virtual_clock and (plan.traits.finite_processor or not plan.collect.cpu)
 
 
 @contextmanager
@@ -76,7 +87,10 @@ def recall(key: str, path: Path) -> bool:
 
 
 def unchecked() -> Iterator[tuple[str, Plan]]:
-    """Keys and plans of remembered runs; first those that were never compared, or not for the longest time."""
+    """Keys and plans of remembered runs that can be made again.
+
+    First come those that were never compared, or not for the longest time.
+    """
 
     def compared(entry: Path) -> float:
         try:
@@ -92,7 +106,8 @@ def unchecked() -> Iterator[tuple[str, Plan]]:
                     plan = Plan.from_json(content.read().decode())
                 except (ValueError, TypeError):  # other code of howdah, with the same cache, writes other plans
                     continue
-                yield entry.name, plan
+                if plan.engine == UmlEngine.name and not plan.modules:  # whose files were those of a test
+                    yield entry.name, plan
 
 
 def was_equal(key: str) -> None:
@@ -101,7 +116,7 @@ def was_equal(key: str) -> None:
 
 
 def remember(key: str, directory: RunDirectory) -> None:
-    """Keep the plan, if there is one, and the raw files of a run that is valid."""
+    """Keep the plan and the engine's report, if there are any, and the raw files of a run that is valid."""
 
     def write(entry: Path, _log: Path) -> None:
         with (
@@ -109,7 +124,7 @@ def remember(key: str, directory: RunDirectory) -> None:
             zstandard.ZstdCompressor(level=_LEVEL).stream_writer(file) as content,
             tarfile.open(fileobj=content, mode="w|") as archive,
         ):
-            for part in (directory.plan, directory.raw):
+            for part in (directory.plan, directory.path / REPORT, directory.raw):
                 if part.exists():
                     archive.add(part, part.name)
 

@@ -17,7 +17,7 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.verdict import Check, Verdict, read_verdict
 from tests.guest.guest_run import analysed, checks_of, failures, run
-from tests.guest.remembered_run import key_of, recall, remember
+from tests.guest.remembered_run import key_of, may_be_remembered, recall, remember
 
 _WHOLE = ".whole"  # of a run that every stage has been through: others were interrupted
 _places: list[Path] = []
@@ -69,6 +69,5 @@ def valid_run(
 
 
 def _is_asked_for_again(plan: Plan) -> bool:
-    """Processor time is that of one moment. Modules and programs of a test's own have another path each time."""
-    own = plan.modules or any(flow.program for flow in plan.flows)
-    return not own and not plan.collect.cpu
+    """Programs of a test's own have another path each time."""
+    return may_be_remembered(plan) and not any(flow.program for flow in plan.flows)

@@ -15,15 +15,18 @@ from pathlib import Path
 import pytest
 
 import howdah
-from howdah.build.cache import cache_root
+from howdah.build.cache import Cache, content_key
 from howdah.cluster.store import results_sha256
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.bundling import make_bundle
 from howdah.place import PROJECT
+from howdah.record.closure import remembered_sha256
 from howdah.record.directory import RunDirectory
 from howdah.work.batch import RunEvent
+from tests import remembered
 from tests.guest.bare_root import run_in_bare_root
 from tests.guest.guest_run import require_engine
+from tests.guest.remembered_run import launcher_sha256
 from tests.wheel import build, install
 
 _EPOCH = "1764288000"
@@ -55,22 +58,32 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_builds_of_the_wheel_have_the_same_bytes(
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In two directories. For the second, modules, tools and agent are compiled anew, and all is packed anew."""
+    """In two directories. For the second, modules, tools and agent are compiled anew, and all is packed anew.
+
+    Not again where the same code has made the same wheel: it has all that the second is made of.
+    """
     monkeypatch.setenv("SOURCE_DATE_EPOCH", _EPOCH)
     monkeypatch.setenv("HOWDAH_BUNDLE", "none")
-    built, cache = cache_root(), tmp_path / "cache"
-    cache.mkdir()
-    for kind in ("kernel", "tree"):
-        (cache / kind).symlink_to(built / kind)
-    monkeypatch.setenv("HOWDAH_CACHE", str(cache))
-    (tmp_path / "a-longer-name").mkdir()
-    second = _guest_wheel(tmp_path / "a-longer-name")
-    assert list((cache / "module").iterdir())
-    assert list((cache / "tool").iterdir())
-    assert list((cache / "agent").iterdir())
-    assert first.name == second.name
-    assert _contents(first) == _contents(second), "these are what differs"
-    assert first.read_bytes() == second.read_bytes()
+    built = Cache()
+
+    def check() -> None:
+        cache = tmp_path / "cache"
+        cache.mkdir()
+        for kind in ("kernel", "tree"):
+            (cache / kind).symlink_to(built.root / kind)
+        monkeypatch.setenv("HOWDAH_CACHE", str(cache))
+        (tmp_path / "a-longer-name").mkdir()
+        second = _guest_wheel(tmp_path / "a-longer-name")
+        assert list((cache / "module").iterdir())
+        assert list((cache / "tool").iterdir())
+        assert list((cache / "agent").iterdir())
+        assert first.name == second.name
+        assert _contents(first) == _contents(second), "these are what differs"
+        assert first.read_bytes() == second.read_bytes()
+
+    code = remembered_sha256(["howdah.engine.uml.bundling"])
+    key = content_key(first.read_bytes(), code, launcher_sha256(), Path(__file__).read_bytes())
+    remembered.once("equal-wheels", key, check, says=first.name, cache=built)
 
 
 def _contents(wheel: Path) -> dict[str, str]:

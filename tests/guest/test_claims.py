@@ -62,7 +62,7 @@ def test_claims_of_real_runs(tmp_path: Path) -> None:
     profile = tmp_path / "claimed.yaml"
     profile.write_text(PROFILE, encoding="utf-8")
     runs = tmp_path / "runs"
-    quick = howdah("run", profile, "--quick", "--runs", runs, "--jobs", 1, "--no-report", "--json")
+    quick = howdah("run", profile, "--quick", "--runs", runs, "--jobs", 1, "--no-report", "--json", remembered=True)
     assert quick.returncode == 6, quick.stderr
     first = _claims(quick.stdout)
     assert {name: claim["verdict"] for name, claim in first.items()} == {
@@ -75,7 +75,7 @@ def test_claims_of_real_runs(tmp_path: Path) -> None:
     made = {entry.name for entry in (runs / "claimed").iterdir() if (entry / "run.json").exists()}
     assert len(made) == 4 + 2
 
-    full = howdah("run", profile, "--runs", runs, "--jobs", 1, "--no-report")
+    full = howdah("run", profile, "--runs", runs, "--jobs", 1, "--no-report", remembered=True)
     assert full.returncode == 6, full.stderr
     assert "claims: 3 pass, 1 fail, 1 differs" in full.stdout
     there = {entry.name for entry in (runs / "claimed").iterdir() if (entry / "run.json").exists()}

@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
+from howdah.build.cache import Cache, content_key
 from howdah.build.kernel_source import find_source
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
-from tests.guest.guest_run import ROOT, failures, ignore, plan_of, run
+from tests.guest.guest_run import ROOT, failures, plan_of
+from tests.guest.shared_run import shared_run
 from tests.guest.test_own_module import MODULE
 
 pytestmark = pytest.mark.guest
@@ -33,13 +35,18 @@ EXIT = ("exit_time_s", "exit_cwnd_packets", "exit_cause")
 
 @pytest.fixture(scope="module")
 def source(engine: UmlEngine) -> str:
-    """tcp_bbr.c of the kernel that runs."""
+    """tcp_bbr.c of the kernel that runs. It is kept: to look for it in the archive takes as long as all these runs."""
     assert engine.lacks() == []
     found = find_source(DEFAULT_KERNEL)
     if found.tree is not None:
         return (found.tree / "net/ipv4/tcp_bbr.c").read_text()
-    command = ["tar", "-xJOf", str(found.archive), "--wildcards", "--occurrence=1", "*/net/ipv4/tcp_bbr.c"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def take_out(entry: Path, _log: Path) -> None:
+        command = ["tar", "-xJOf", str(found.archive), "--wildcards", "--occurrence=1", "*/net/ipv4/tcp_bbr.c"]
+        said = subprocess.run(command, capture_output=True, check=True).stdout
+        (entry / "tcp_bbr.c").write_bytes(said)
+
+    return (Cache().build("kernel-file", content_key(found.key, "tcp_bbr.c"), take_out) / "tcp_bbr.c").read_text()
 
 
 def _plan(place: Path, text: str, **files: str) -> Plan:
@@ -51,9 +58,8 @@ def _plan(place: Path, text: str, **files: str) -> Plan:
     return plan_of(profile=place / "own.yaml")
 
 
-def _measured(engine: UmlEngine, plan: Plan, place: Path) -> dict[str, Any]:
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, place / "run")
+def _measured(engine: UmlEngine, plan: Plan) -> dict[str, Any]:
+    directory, verdict = shared_run(engine, plan)
     assert failures(verdict) == {}
     rows = json.loads(directory.metrics.read_text())["rows"]
     return {row["metric"]: row for row in rows if row["flow"] == 1}
@@ -67,7 +73,7 @@ def _values(rows: dict[str, Any], *names: str) -> list[Any]:
 def original(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """Where the kernel's own leaves."""
     place = tmp_path_factory.mktemp("bbr")
-    rows = _measured(engine, _plan(place, "algorithm: bbr\n"), place)
+    rows = _measured(engine, _plan(place, "algorithm: bbr\n"))
     assert rows["startup_gain"]["value"] == pytest.approx(739 / 256), "bbr_high_gain of tcp_bbr.c"
     found = _values(rows, *EXIT)
     assert found[2] == "bbr-drain"
@@ -95,7 +101,7 @@ def test_bbr_is_bbr_under_any_name(
         assert words in text
         text = text.replace(words, "")
     entry = f"algorithms: {{x: {{kernel: {name}, module: tcp_{name}{like}}}}}\nalgorithm: x\n"
-    rows = _measured(engine, _plan(tmp_path, entry, **{f"tcp_{name}": text}), tmp_path)
+    rows = _measured(engine, _plan(tmp_path, entry, **{f"tcp_{name}": text}))
     assert _values(rows, *EXIT) == original
 
 
@@ -108,7 +114,7 @@ def test_a_bbr_that_never_sets_ssthresh_leaves_when_its_pacing_falls(
     for words in without:
         assert words in text
         text = text.replace(words, "")
-    rows = _measured(engine, _plan(tmp_path, "algorithm: never\n", tcp_never=text), tmp_path)
+    rows = _measured(engine, _plan(tmp_path, "algorithm: never\n", tcp_never=text))
     assert rows["startup_left"]["value"] == 1
     assert rows["exit_cause"]["value"] == "bbr-drain"
     assert 0 <= rows["exit_time_s"]["value"] - original[0] <= 0.1 + doubt_s
@@ -125,7 +131,7 @@ def test_bbr_leaves_its_start_up_through_probe_rtt(engine: UmlEngine, tmp_path: 
     changed = profile.read_text().replace(PATH, "path: {rate: 12 Mbit/s, rtt: 600 ms, buffer: 1 bdp, loss: 1 %}\n")
     profile.write_text(f"{changed}duration: 16 s\n")
     plan = plan_of(profile=profile)
-    rows = _measured(engine, plan, tmp_path)
+    rows = _measured(engine, plan)
     assert rows["startup_left"]["value"] == 1
     assert rows["exit_cause"]["value"] in ("probe-rtt", "bbr-drain")
     # BBR_MIN_RTT_WIN_SEC after the handshake gave it its first RTT.
@@ -135,7 +141,7 @@ def test_bbr_leaves_its_start_up_through_probe_rtt(engine: UmlEngine, tmp_path: 
 
 
 def test_of_a_fixed_window_no_exit_is_said(engine: UmlEngine, tmp_path: Path) -> None:
-    rows = _measured(engine, _plan(tmp_path, "algorithm: still\n", tcp_still=MODULE.replace("NAME", "still")), tmp_path)
+    rows = _measured(engine, _plan(tmp_path, "algorithm: still\n", tcp_still=MODULE.replace("NAME", "still")))
     assert _values(rows, "startup_left", *EXIT) == [None] * 4
     assert rows["exit_time_s"]["why"].startswith("end of start-up unknown: ssthresh stayed infinite")
     assert "startup_gain" not in rows
@@ -145,7 +151,7 @@ def test_of_a_fixed_window_no_exit_is_said(engine: UmlEngine, tmp_path: Path) ->
 def test_of_a_control_that_keeps_to_a_rate_no_exit_is_said(engine: UmlEngine, tmp_path: Path) -> None:
     """8 Mbit/s of data: what a round trip carries of it is in flight, and its first ten packets leave unpaced."""
     text = (ROOT / "tests/guest/tcp_rated.c").read_text()
-    rows = _measured(engine, _plan(tmp_path, "algorithm: rated\n", tcp_rated=text), tmp_path)
+    rows = _measured(engine, _plan(tmp_path, "algorithm: rated\n", tcp_rated=text))
     assert _values(rows, "startup_left", *EXIT) == [None] * 4
     assert "slow start" not in rows["exit_time_s"]["why"]
     assert "startup_gain" not in rows
@@ -155,7 +161,7 @@ def test_of_a_control_that_keeps_to_a_rate_no_exit_is_said(engine: UmlEngine, tm
 @pytest.mark.parametrize("algorithm", ["cubic", "reno", "vegas", "westwood"])
 def test_the_kernels_others_leave_by_their_threshold(engine: UmlEngine, tmp_path: Path, algorithm: str) -> None:
     """tcp_info has the same threshold as the trace: finite after the exit and infinite before it."""
-    rows = _measured(engine, _plan(tmp_path, f"algorithm: {algorithm}\n"), tmp_path)
+    rows = _measured(engine, _plan(tmp_path, f"algorithm: {algorithm}\n"))
     assert rows["startup_left"]["value"] == 1
     assert "startup_gain" not in rows
     assert rows["exit_cause"]["value"] in ("ack-train", "delay", "loss", "queue-estimate")
@@ -164,10 +170,7 @@ def test_the_kernels_others_leave_by_their_threshold(engine: UmlEngine, tmp_path
 
 def test_a_slow_start_that_its_receive_window_holds_is_still_one(engine: UmlEngine, tmp_path: Path) -> None:
     text = "algorithm: cubic\nhost: {tcp_rmem: 4096 65536 65536}\n"
-    place = tmp_path
-    plan = _plan(place, text)
-    engine.prepare([plan], ignore)
-    directory, _ = run(engine, plan, place / "run")
+    directory, _ = shared_run(engine, _plan(tmp_path, text))
     rows = {row["metric"]: row for row in json.loads(directory.metrics.read_text())["rows"] if row["flow"] == 1}
     assert rows["startup_left"]["value"] == 0
     assert "did not leave slow start" in rows["exit_time_s"]["why"]

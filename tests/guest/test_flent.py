@@ -19,7 +19,7 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.result import load_run
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
 
 
 @pytest.fixture(scope="module")

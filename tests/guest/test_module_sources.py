@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from howdah.build import modules
-from howdah.build.cache import Cache
+from howdah.build.cache import Cache, content_key
 from howdah.build.module_sources import Extras
 from howdah.build.modules import ModuleSet, provide_modules
+from howdah.build.tools import compiler_version, linker_version
 from howdah.engine.uml.build import Built
 from howdah.profile.ready import registered_by
+from tests import remembered
 from tests.guest.guest_kit import build_or_skip
 from tests.guest.guest_run import ignore
+from tests.guest.remembered_run import launcher_sha256
 
 pytestmark = pytest.mark.guest
 
@@ -38,6 +44,19 @@ module_init(start);
 module_exit(stop);
 MODULE_LICENSE("GPL");
 """
+
+
+def once(test: Callable[..., None]) -> Callable[..., None]:
+    """Not again while all that decides what it finds is the same: a module takes a compiler two seconds."""
+
+    @functools.wraps(test)
+    def compiled(built: Built, tmp_path: Path, **given: Any) -> None:
+        made_with = (built.kernel.key, built.kernel.image_sha256, built.tools.key, compiler_version(), linker_version())
+        tested = (test.__name__, repr(sorted(given.items())), Path(__file__).read_bytes())
+        key = content_key(launcher_sha256(), *made_with, *tested)
+        remembered.once("module-sources", key, lambda: test(built, tmp_path, **given), says=test.__name__)
+
+    return compiled
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +85,7 @@ def _provide(built: Built, tmp_path: Path, *wanted: Path, extras: Extras | None 
     return provide_modules(built.kernel, [str(path) for path in wanted], ignore, Cache(tmp_path / "cache"), more)
 
 
+@once
 def test_headers_are_found_wherever_they_are(built: Built, tmp_path: Path) -> None:
     """Beside it, above it, above a header that is above it; in a directory whose name make cannot say."""
     place = tmp_path / "mein Ordner/größe"
@@ -81,6 +101,7 @@ def test_headers_are_found_wherever_they_are(built: Built, tmp_path: Path) -> No
     assert registered_by(found.built["tcp_mine"].file) == ["mine"]
 
 
+@once
 def test_an_error_is_told_where_the_person_has_the_file(built: Built, tmp_path: Path) -> None:
     source = _write(tmp_path / "deep/down/tcp_mine.c", includes='#include "../../up.h"')
     (tmp_path / "up.h").write_text("struct up {\n\tu32 a\n\tu32 b;\n};\n")
@@ -90,6 +111,7 @@ def test_an_error_is_told_where_the_person_has_the_file(built: Built, tmp_path: 
     assert _provide(built, tmp_path, source).failed["tcp_mine"].where == f"{source}:6"
 
 
+@once
 def test_include_define_and_sources(built: Built, tmp_path: Path) -> None:
     body = "(void)FROM_AFAR; BUILD_BUG_ON(GAIN != 7); other();"
     source = _write(tmp_path / "src/main.c", includes="#include <afar.h>\nvoid other(void);", body=body)
@@ -111,6 +133,7 @@ def test_include_define_and_sources(built: Built, tmp_path: Path) -> None:
     )
 
 
+@once
 def test_a_directory_makes_its_own_header_and_reaches_above_itself(built: Built, tmp_path: Path) -> None:
     place = tmp_path / "mine"
     _write(
@@ -130,6 +153,7 @@ def test_a_directory_makes_its_own_header_and_reaches_above_itself(built: Built,
     assert not (place / "version.h").exists(), "what a person has stays as it is"
 
 
+@once
 def test_a_header_that_nothing_makes_is_told(built: Built, tmp_path: Path) -> None:
     place = tmp_path / "mine"
     source = _write(place / "tcp_mine.c", includes='#include "version.h"')
@@ -138,6 +162,7 @@ def test_a_header_that_nothing_makes_is_told(built: Built, tmp_path: Path) -> No
     assert (error.where, "version.h: No such file" in error.what) == (f"{source}:3", True)
 
 
+@once
 def test_floating_point_is_refused_at_its_line(built: Built, tmp_path: Path) -> None:
     body = "double g = 1.25 * tcp_snd_cwnd(tcp_sk(sk)); if (g > 100.0) tcp_sk(sk)->snd_ssthresh = (u32)g;"
     source = _write(tmp_path / "tcp_mine.c", body=body)
@@ -147,6 +172,7 @@ def test_floating_point_is_refused_at_its_line(built: Built, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("words", "fits"), [(13, True), (14, False)])
+@once
 def test_a_private_struct_fits_or_is_told(built: Built, tmp_path: Path, words: int, fits: bool) -> None:
     """ICSK_CA_PRIV_SIZE is 13 words, include/net/inet_connection_sock.h."""
     body = "struct own *own = inet_csk_ca(sk); own->a[0] += acked;"
@@ -175,6 +201,7 @@ def test_a_private_struct_fits_or_is_told(built: Built, tmp_path: Path, words: i
         ),
     ],
 )
+@once
 def test_what_the_kernel_has_changed_since_is_named(
     built: Built, tmp_path: Path, includes: str, ops: str, words: str
 ) -> None:
@@ -184,6 +211,7 @@ def test_what_the_kernel_has_changed_since_is_named(
         raise error
 
 
+@once
 def test_a_name_without_an_end_is_told(built: Built, tmp_path: Path) -> None:
     """A macro hides it from who reads the source."""
     source = _write(tmp_path / "tcp_mine.c", includes='#define PASTE(a) "sixteen_chars_a" #a', name='" PASTE(b) "')
@@ -192,6 +220,7 @@ def test_a_name_without_an_end_is_told(built: Built, tmp_path: Path) -> None:
     assert "at most 15" in error.what
 
 
+@once
 def test_ready_ones_are_told_first_and_fail_alone(built: Built, tmp_path: Path) -> None:
     good = _write(tmp_path / "tcp_good.c", name="good")
     ready = _provide(built, tmp_path, good).built["tcp_good"].file
@@ -211,6 +240,7 @@ def test_ready_ones_are_told_first_and_fail_alone(built: Built, tmp_path: Path) 
     assert ["not built" in line for line in said[:3]] == [True, True, False]
 
 
+@once
 def test_the_kernels_own_controls_that_are_modules_are_there_and_used_by_name(built: Built, tmp_path: Path) -> None:
     found = _provide(built, tmp_path)
     assert {"tcp_bic", "tcp_yeah"} <= {*found.of_kernel}

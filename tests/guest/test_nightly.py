@@ -17,7 +17,7 @@ from tests.boards import answer, served, unanswered
 from tests.ktap_reader import read_ktap
 from tests.prometheus_fixture import prometheus_or_skip
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
 
 PROFILE = """\
 howdah: 1

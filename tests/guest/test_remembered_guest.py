@@ -76,7 +76,7 @@ def test_all_that_it_is_made_of_is_in_its_key(built: Built, tmp_path: Path, monk
         part = dataclasses.replace(getattr(built, name), **other)
         keys[name] = key_of(dataclasses.replace(built, **{name: part}), guest)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "launcher_sha256", lambda: "another")
+        patch.setattr(module, "launcher_sha256", lambda *_: "another")
         keys["launcher"] = key_of(built, guest)
     (guest.share / "modules").mkdir()
     (guest.share / "modules" / "ss_one.ko").write_bytes(b"one")

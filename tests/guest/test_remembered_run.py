@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,29 @@ import pytest
 
 from howdah.build.cache import Cache
 from howdah.engine.uml.engine import UmlEngine
+from howdah.engine.vm.engine import VmEngine
 from howdah.place import PACKAGE
+from howdah.plan.plan import Plan
 from howdah.record import provenance
 from howdah.record.closure import closure
 from howdah.record.directory import RunDirectory
+from howdah.record.run import EngineReport, KernelOrigin, RunRecord
+from howdah.record.verdict import ENGINE, Check, write_verdict
+from howdah.trait import traits
+from howdah.work import stage
 from tests.guest import remembered_run as module
 from tests.guest.guest_run import plan_of
-from tests.guest.remembered_run import KIND, forget, key_of, recall, remember, unchecked, was_equal
+from tests.guest.remembered_run import (
+    KIND,
+    forget,
+    key_of,
+    may_be_remembered,
+    recall,
+    remember,
+    unchecked,
+    was_equal,
+)
+from tests.guest.remembering import begin
 
 IDENTITY = {"engine": "uml", "kernel debian-6.12": "0123", "module ss_limited debian-6.12": "4567", "tools": "89ab"}
 
@@ -43,10 +60,63 @@ def test_whatever_decides_a_run_is_in_its_key(monkeypatch: pytest.MonkeyPatch) -
     }
     for name, change in (("agent", (provenance, "agent_sha256")), ("launcher", (module, "launcher_sha256"))):
         with monkeypatch.context() as patch:
-            patch.setattr(*change, lambda: "another")
+            patch.setattr(*change, lambda *_: "another")
             keys[name] = _key(monkeypatch)
     assert len(set(keys.values())) == len(keys) == 5 + len(IDENTITY)
     assert _key(monkeypatch) == keys["as it is"]
+
+
+def test_modules_of_a_test_are_known_by_what_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = UmlEngine()
+
+    def key(file: str, content: str) -> str:
+        monkeypatch.setattr(engine, "prepare", lambda _plans, _progress: {**IDENTITY, "module mine": content})
+        return key_of(engine, replace(plan_of(), modules=[file]))
+
+    assert key("/one/mine.c", "01") == key("/other/mine.c", "01")
+    assert len({key("/one/mine.c", "01"), key("/one/mine.c", "02"), key("/one/others.c", "01")}) == 3
+
+
+@pytest.mark.parametrize(("ok", "boots"), [(True, 1), (False, 2)], ids=["valid", "invalid"])
+def test_the_guest_of_a_command_leaves_what_it_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ok: bool, boots: int
+) -> None:
+    """And its engine's report; one whose run is invalid is booted again."""
+    monkeypatch.setattr(UmlEngine, "prepare", lambda *_: IDENTITY)
+    monkeypatch.setattr(stage, "analyse", lambda run, *_: write_verdict(run, [Check("ended", ENGINE, ok, "", "")]))
+    booted: list[str] = []
+
+    def boot(_engine: UmlEngine, run: RunDirectory, _plan: Plan, _progress: object) -> EngineReport:
+        booted.append(run.path.name)
+        (run.raw / "agent.json").write_text("{}", encoding="utf-8")
+        return EngineReport(kernel=KernelOrigin(release="6.12.1"))
+
+    monkeypatch.setattr(UmlEngine, "run", boot)
+    monkeypatch.setattr(VmEngine, "run", VmEngine.run)  # put back afterwards
+    begin()
+    for name in ("first", "second"):
+        run = RunDirectory(tmp_path / name)
+        run.raw.mkdir(parents=True)
+        run.plan.write_text(plan_of().to_json(), encoding="utf-8")
+        report = UmlEngine().run(run, plan_of(), lambda *_: None)
+        assert report.plain() == {"kernel": {"release": "6.12.1"}}
+        stage.analyse(run, plan_of(), RunRecord(status="running"), lambda *_: None)
+        assert sorted(_content(run.path)) == ["plan.json", "raw/agent.json", "verdict.json"]
+    assert len(booted) == boots
+
+
+@pytest.mark.parametrize(
+    ("overrides", "engine", "may"),
+    [
+        ([], "uml", True),
+        (["collect.cpu=true"], "uml", False),
+        (["collect.cpu=true"], "vm", True),
+        ([], "machines", False),
+    ],
+)
+def test_what_is_of_one_moment_is_not_remembered(overrides: list[str], engine: str, may: bool) -> None:
+    plan = plan_of(*overrides)
+    assert may_be_remembered(replace(plan, engine=engine, traits=traits(engine))) is may
 
 
 def test_what_starts_guests_is_known_by_all_its_files(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from howdah.counterexample.space import words
 from howdah.counterexample.trial import Tried
 from tests.sought import trials_of
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
 
 DRAWING = "bbr"  # of the controls below the one that draws by chance
 CONTROLS = "[cubic, bbr, reno, vegas, hystart-plus-plus]"

@@ -15,7 +15,7 @@ from howdah.command.main import main
 from howdah.profile import load
 from tests.guest.test_kernel_said import MODULE
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
 
 # A tenth of a BDP holds four packets of a burst of ten: what the first window brings at twice the rate overflows it.
 PROFILE = """\

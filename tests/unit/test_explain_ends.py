@@ -8,6 +8,7 @@ within every interval that is given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -170,13 +171,32 @@ CASES = {
         Ends(paced=True, buffer_bytes=60_000, total_bytes=1_500_000), ("queue",), ("loss", "bbr-drain")
     ),
 }
-PLAYED: dict[str, Play] = {}
+SHOWN: dict[tuple[str, str], Explained] = {}
+
+
+@cache
+def played(name: str) -> Play:
+    return Play(CASES[name].ends)
+
+
+@cache
+def written(every_ms: int, piece_bytes: int) -> Play:
+    """By an application that has a piece every so often."""
+    total = 400 * piece_bytes if every_ms == 50 else 1500 * piece_bytes
+    return Play(Ends(buffer_bytes=_DEEP, total_bytes=total, writes=lambda now: now // (every_ms * MS) * piece_bytes))
+
+
+def explained(play: Play, at: str, tmp_path: Path) -> Explained:
+    (tmp_path / "it").write_bytes(pcap(play.near if at == "sender" else play.far))
+    (flow,) = read_files([tmp_path / "it"], 1).flows
+    return flow
 
 
 def shown(name: str, at: str, tmp_path: Path) -> Explained:
-    played = PLAYED.setdefault(name, Play(CASES[name].ends))
-    (tmp_path / "it").write_bytes(pcap(played.near if at == "sender" else played.far))
-    return read_files([tmp_path / "it"], 1).flows[0]
+    """What is said of a case, once for all tests; they only read it."""
+    if (name, at) not in SHOWN:
+        SHOWN[name, at] = explained(played(name), at, tmp_path)
+    return SHOWN[name, at]
 
 
 @pytest.mark.parametrize("at", ["sender", "receiver"])
@@ -251,10 +271,7 @@ def test_an_application_that_writes_piece_by_piece_does_not_pace_and_left_nothin
 ) -> None:
     """Segments leave without an ACK, as those of a sender that paces, and what is in flight falls where what had waited
     is gone: no detector of HyStart ended that."""
-    total = 400 * piece_bytes if every_ms == 50 else 1500 * piece_bytes
-    played = Play(Ends(buffer_bytes=_DEEP, total_bytes=total, writes=lambda now: now // (every_ms * MS) * piece_bytes))
-    (tmp_path / "it").write_bytes(pcap(played.near if at == "sender" else played.far))
-    (flow,) = read_files([tmp_path / "it"], 1).flows
+    flow = explained(written(every_ms, piece_bytes), at, tmp_path)
     assert flow.exit is None and flow.limit == "application" and not flow.paced
     assert flow.holding is not None and flow.held_back_by == HeldBy.APPLICATION
     assert HeldBy.PACING not in flow.holding.seconds and flow.algorithm[0] != "bbr"

@@ -104,7 +104,7 @@ def _is_part(value: Any, whole: Any) -> bool:
         return [*value] == names and all(_is_part(value[name], whole[name]) for name in names)
     if isinstance(value, list):
         return len(value) == len(whole) and all(map(_is_part, value, whole))
-    return json.dumps(value) == json.dumps(whole)
+    return type(value) is type(whole) and value == whole
 
 
 def _wrong_steps(plan: Plan) -> Iterator[object]:
@@ -122,15 +122,20 @@ def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> Non
     profile = load(file)
     assert profile.name == file.stem, "a profile is found by its name"
     assert profile.description
-    runs = [cell.run for cell in profile.cells()]
+    cells = profile.cells()
+    runs = [cell.run for cell in cells]
     assert len(set(runs)) == len(runs)
-    # Repetitions differ by their perturbation alone; of the atlas' thousands, one of each point is planned.
-    once = file.parent.name == "atlas"
-    plans = [compile_plan(cell) for cell in profile.cells() if not (once and cell.repetition)]
+    # Repetitions differ by their perturbation alone: the first of each point is planned, and the last of all.
+    plans = [compile_plan(cell) for cell in cells if not cell.repetition or cell is cells[-1]]
+    seen: set[tuple[str, object]] = set()
     for plan in plans:
-        assert Plan.from_json(plan.to_json()) == plan
-        assert render(plan)
         assert plan.duration_us <= 120_000_000 or file.parent.name == "atlas"  # papers wait as long as they wait
+        # What is written and shown follows each value, whatever the others are.
+        values = {("algorithm", plan.algorithm), *plan.axes.items()}
+        if not values <= seen:
+            assert Plan.from_json(plan.to_json()) == plan
+            assert render(plan)
+        seen |= values
     for plan in (plans[0], plans[-1]):
         bare = dataclasses.replace(plan, operations=[], timeline=[])  # which say themselves how they are written
         assert _is_part(encoded(bare), dataclasses.asdict(bare)), "runs are known by these bytes"

@@ -12,7 +12,7 @@ from howdah.command.main import main
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 
-pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800), pytest.mark.usefixtures("qemu")]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800), pytest.mark.usefixtures("qemu", "remembered_guests")]
 
 OPPORTUNITY_BYTES, MBIT_S = 1504, 1e6
 # Seconds from which on so many Mbit/s pass; the round ends as long after the last as that is after the one before.

@@ -13,7 +13,7 @@ from howdah.command.main import main
 from howdah.place import file_of
 from tests.guest.test_own_module import MODULE, PROFILE
 
-pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu")]
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu", "remembered_guests")]
 
 EXAMPLES = file_of("docs/examples")
 NAMES = ("cubic", "bbr")

@@ -13,7 +13,7 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import measures
 
-pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu")]
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("qemu", "remembered_guests")]
 
 PROFILE = """\
 howdah: 1
