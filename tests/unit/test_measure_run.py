@@ -152,7 +152,7 @@ def test_the_shortest_rtts_are_those_of_the_same_time(
     """A sender that goes on behind its time, as iperf3 does: RTTs of 60 ms, and of 40 ms from 1 s on."""
     plan = plan_of_recording()
     flow = dataclasses.replace(plan.flows[0], start_us=0, stop_us=600_000)
-    times = [0, 60, 120, 180, 1000, 1040, 1080, 1120]
+    times = [0.0, 60, 120, 180, 1000, 1040, 1080, 1120]
     segments = list(range(0, 10 * len(times), 10))
     trace = make_trace(times, segments, [each + 10 for each in segments], flow=flow, stop_ms=600)
     sheet = Sheet({})
