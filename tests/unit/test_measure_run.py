@@ -177,6 +177,15 @@ def test_marks_are_those_of_the_run_alone(run: RunDirectory) -> None:
     assert "bottleneck_marks_packets" not in measured(run, plan)
 
 
+@pytest.mark.parametrize(("role", "fair"), [("measured", 0.5), ("background", None)])
+def test_fairness_is_that_of_the_measured_flows(run: RunDirectory, role: str, fair: float | None) -> None:
+    """The second flow moves nothing: two that are compared share as badly as can be; background is not compared."""
+    plan = plan_of_recording()
+    other = dataclasses.replace(plan.flows[0], id=2, source_port=9, name="other", role=role)
+    row = measured(run, dataclasses.replace(plan, flows=[plan.flows[0], other])).get("jain_index")
+    assert (row and row["value"]) == fair
+
+
 def test_a_transfer_takes_the_time_after_its_handshake(run: RunDirectory) -> None:
     plan = plan_of_recording()
     sized = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=600_000)])
