@@ -93,7 +93,7 @@ def build_stack(stack: Stack, progress: Progress, cache: Cache) -> BuiltStack:
     tools = build_tools(cache)
     versions = _versions(stack, _sandbox(stack, cache.path(KIND, f"{_ASKED}-{os.getpid()}"), tools.launch))
     parts: list[str | bytes] = [_LAYOUT, stack.file.read_bytes(), *versions.values()]
-    for file in _sources(stack.directory):
+    for file in sources_in(stack.directory):
         parts += [str(file.relative_to(stack.directory)), file.read_bytes()]
     libraries = _libraries(stack)
     parts += [f"{name} {file_sha256(file)}" for name, file in libraries.items()]
@@ -137,7 +137,8 @@ def _versions(stack: Stack, sandbox: Sandbox | None) -> dict[str, str]:
     return found
 
 
-def _sources(directory: Path) -> Iterable[Path]:
+def sources_in(directory: Path) -> Iterable[Path]:
+    """All that is read of a stack's directory, in order."""
     for file in sorted(directory.rglob("*")):
         parts = file.relative_to(directory).parts
         if file.is_file() and parts[0] not in _LEFT_OUT and not any(part.startswith(".") for part in parts):
@@ -184,7 +185,7 @@ def _build(
 ) -> None:
     work = directory / ".work"
     source = work / "source"
-    for file in _sources(stack.directory):
+    for file in sources_in(stack.directory):
         if sandbox:
             sandbox.require_file(file)
         place = source / file.relative_to(stack.directory)

@@ -176,8 +176,13 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> N
     why = "every byte that an ACK can be matched with may have been sent twice" if good.any() else why
     sheet.add(flow, "max_rtt_us", most, why)
     # tcpi_min_rtt is a windowed minimum (tcp_min_rtt_wlen) in whole microseconds: compare with its least value.
-    # After the end of the run the path is what it was before it: a schedule no longer holds, and nothing is traced.
-    kernel = info.least("min_rtt_us", trace.stop_ns)
+    # A sender may go on after its time, as iperf3 does, and is traced until it stops. After the last record the path
+    # is what it was before the run: a schedule no longer holds. What came after the last reading, none of them has.
+    until_ns = max(trace.stop_ns, int(trace.time_ns[-1])) if len(trace) else trace.stop_ns
+    read_ns = info.time_ns[info.time_ns <= until_ns]
+    kernel = info.least("min_rtt_us", until_ns)
+    good &= trace.time_ns <= (read_ns[-1] if read_ns.size else until_ns)
+    least = int(rtt[good].min()) / 1000 if good.any() else None
     if least is not None and kernel is not None:
         # An ambiguous sample comes from time stamps, which count milliseconds; a packet that overtakes is acknowledged
         # selectively, which the kernel measures and sequence numbers do not show.

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import zstandard
+from markupsafe import escape
 
 from howdah.build.cache import cache_root
 from howdah.errors import HowdahError
@@ -30,6 +31,7 @@ from howdah.record.directory import RunDirectory, read_json
 from howdah.record.index import DRAWN_NAME, read_index
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
 from howdah.record.run import read_record
+from howdah.report.template import script_json
 
 # What every Linux has by these names, and what guests see.
 _COMMON = (
@@ -53,7 +55,10 @@ _BEGIN = rb"(?<![\w./-])"
 
 
 class Paths:
-    """Replaces paths of this machine in bytes: the runs' directory, the cache, howdah itself, the home, and others."""
+    """Replaces paths of this machine in bytes: the runs' directory, the cache, howdah itself, the home, and others.
+
+    Records are JSON and the report is HTML, which write ``ü``, ``"`` and ``&`` in their own ways.
+    """
 
     def __init__(self, runs: Path, others: Iterable[str] = ()) -> None:
         named = {str(Path(other)): f"ELSEWHERE/{Path(other).name}" for other in others}
@@ -62,12 +67,18 @@ class Paths:
         named |= {str(PROJECT): "HOWDAH", str(cache_root()): "CACHE", str(runs): "RUNS", str(runs.resolve()): "RUNS"}
         # $HOME may be "1": a relative path is a word like any other.
         named = {path: name for path, name in named.items() if path.startswith("/") and path != "/"}
-        self._names = {os.fsencode(path): name.encode() for path, name in named.items()}
+        self._names = {form: name.encode() for path, name in named.items() for form in _written(path)}
         longest_first = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile(_BEGIN + rb"(?:" + rb"|".join(map(re.escape, longest_first)) + rb")" + _END)
 
     def replaced(self, content: bytes) -> bytes:
         return self._pattern.sub(lambda match: self._names[match[0]], content)
+
+
+def _written(path: str) -> set[bytes]:
+    """A path as it is, in JSON with and without letters beyond ASCII, and in HTML and its scripts."""
+    json_texts = [json.dumps(path, ensure_ascii=plain)[1:-1] for plain in (True, False)]
+    return {os.fsencode(form) for form in (path, *json_texts, str(escape(path)), str(script_json(path))[1:-1])}
 
 
 def paths_in(value: Any) -> Iterator[str]:

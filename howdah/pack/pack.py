@@ -228,7 +228,7 @@ def check_page(path: Path, reports: list[Report]) -> None:
         page = read_foreign(path / PAGE)
         is_theirs = any(page_of(list(way)).encode() == page for way in ways)
     except (HowdahError, OSError, ValueError) as error:
-        mine.findings.append(Discrepancy(PAGE, f"it cannot be made again: {error}"))
+        mine.findings.append(Discrepancy(PAGE, f"it cannot be made again: {getattr(error, 'what', error)}"))
         return
     mine.checked.append(f"{PAGE} against the runs")
     if not is_theirs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howdah.errors import HowdahError, RecordError
+from howdah.plan.plan import Plan
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory, writing_name
 from howdah.record.metrics import MetricRow
@@ -149,9 +150,9 @@ def write_connections(directory: RunDirectory, found: Connections) -> None:
         raise HowdahError(f"cannot write the measures of connections: {error}", where=str(path)) from error
 
 
-def read_connections(directory: RunDirectory, record: RunRecord | None = None) -> Connections:
+def read_connections(directory: RunDirectory, record: RunRecord | None = None, plan: Plan | None = None) -> Connections:
     """Those of a run. Raises MismatchError when the file is not the one that run.json recorded, RecordError when it is
-    damaged."""
+    damaged, or has flows or groups that the plan does not have."""
     path = directory.connections
     if record is not None:
         check(directory, record, [path])
@@ -167,4 +168,21 @@ def read_connections(directory: RunDirectory, record: RunRecord | None = None) -
     except DAMAGED as error:
         what = f"the measures of connections cannot be read: {error}"
         raise RecordError(what, where=str(path), hint=_HINT) from error
-    return Connections(table.replace_schema_metadata(None))
+    found = Connections(table.replace_schema_metadata(None))
+    if plan is not None:
+        _check(found, plan, str(path))
+    return found
+
+
+def _check(found: Connections, plan: Plan, where: str) -> None:
+    """Every row is of a connection that the plan has."""
+    known: dict[str, Set[object]] = {
+        "flow": {flow.id for flow in plan.flows},
+        "group": {flow.group for flow in plan.flows} - {None},
+    }
+    for column, names in known.items():
+        for name in found.table[column].unique().to_pylist():
+            if name not in names:
+                raise RecordError(f"{column}: the plan has no {column} {name!r}", where=where, hint=_HINT)
+    if found.table["metric"].null_count:
+        raise RecordError("metric: a row is of no measure", where=where, hint=_HINT)

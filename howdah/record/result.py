@@ -94,9 +94,9 @@ class Run:
     def connections(self) -> Connections:
         """The measures of each connection of its groups, which ``metrics`` does not have; read whenever asked for.
 
-        Raises MismatchError when the file is not the one that run.json recorded.
+        Raises MismatchError when the file is not the one that run.json recorded, RecordError when it is damaged.
         """
-        return read_connections(self.directory, self.provenance)
+        return read_connections(self.directory, self.provenance, self.plan)
 
     @property
     def started_s(self) -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -18,7 +19,6 @@ from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.number import duration, significant
 from howdah.place import REPORTS
-from howdah.plan.plan import Plan
 from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.table import point_text
@@ -41,7 +41,7 @@ from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_
 from howdah.report.results import is_many, sample, with_main_measures
 from howdah.report.section import answer, declared_figures, said_runs, shown_claims, without_data
 from howdah.report.source import Source, Summary
-from howdah.report.subject import subjects
+from howdah.report.subject import CHECKING, subjects
 from howdah.report.table import table
 from howdah.report.template import script_json, templates_of
 from howdah.report.transfer import completion_table
@@ -109,7 +109,6 @@ def render(
     many = is_many(experiments)
     summed = with_main_measures(experiments) if many else experiments
     summaries: list[Summary] = [source.summary(experiment) for experiment in summed]
-    plan = planned[0].plan if planned else None
     drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else []
     drawn = sample(ordinary) if many else ordinary
     across = axes(drawn, variants)
@@ -121,7 +120,7 @@ def render(
     return _template().render(
         title=title,
         description=description,
-        headline=_headline(shown, variants, plan),
+        headline=_headline(shown, variants),
         verdicts=_verdicts(runs),
         pending=[name for experiment in experiments for name in experiment.pending],
         drawings=drawings,
@@ -181,24 +180,32 @@ def write(page: str, target: Path) -> Path:
     return target
 
 
-def _headline(runs: list[Run], variants: Variants, plan: Plan | None) -> str:
-    if plan is None:
+def _headline(runs: list[Run], variants: Variants) -> str:
+    plans = [run.plan for run in runs if run.plan]
+    if not plans:
         return "No run has a plan: there is nothing to draw."
-    counts = Counter((run.point, variants.key(run)) for run in runs).values()
-    repetitions = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    points = len({run.point for run in runs})
+    swept = [run for run in runs if CHECKING not in run.axes] or runs
+    counts = Counter((run.point, variants.key(run)) for run in swept).values()
+    points = len({run.point for run in swept})
     noun = "algorithms" if all(each.label == each.algorithm for each in variants.all) else "variants"
     parts = [f"{len(variants.all)} {noun}" if len(variants.all) > 1 else variants.all[0].label]
     if points > 1:
         parts.append(f"{points} sweep points")
     each = " each" if len(counts) > 1 else ""
-    parts.append(f"{repetitions} repetitions{each}" if max(counts) > 1 else f"one repetition{each}")
-    flows = f"{len(plan.flows)} flows" if len(plan.flows) > 1 else "one flow"
-    kernels = sorted({run.kernel for run in runs})
+    parts.append(f"{_ends(counts)} repetitions{each}" if max(counts) > 1 else f"one repetition{each}")
+    flows = [len(plan.flows) for plan in plans]
+    times = _ends((plan.duration_us for plan in plans), duration)
+    engines, kernels = sorted({plan.engine for plan in plans}), sorted({run.kernel for run in runs})
     return (
-        f"{', '.join(parts)}; {flows} for {duration(plan.duration_us)}; engine {plan.engine}, "
-        f"kernel {', '.join(kernels[:3])}{' …' if len(kernels) > 3 else ''}"
+        f"{', '.join(parts)}; {f'{_ends(flows)} flows' if max(flows) > 1 else 'one flow'} for {times}; "
+        f"engine {', '.join(engines)}, kernel {', '.join(kernels[:3])}{' …' if len(kernels) > 3 else ''}"
     )
+
+
+def _ends(values: Iterable[int], words: Callable[[int], str] = str) -> str:
+    """``2 s``, or ``2 s to 8 s`` where they differ."""
+    found = sorted(set(values))
+    return words(found[0]) if len(found) == 1 else f"{words(found[0])} to {words(found[-1])}"
 
 
 def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:

@@ -272,7 +272,8 @@ def _range(said: list[Subject], name: str, verb: str, *, placed: bool = True) ->
         return ""
     low, high = (each.of.quantity(name, spread=False) for each in (known[0], known[-1]))
     if low == high:
-        return f"{verb} {'nothing' if all(each.of.is_nothing(LOST) for each in known) else low}"
+        where = f" ({known[0].place})" if placed and len(known) == 1 < len(said) else ""
+        return f"{verb} {'nothing' if all(each.of.is_nothing(name) for each in known) else low}{where}"
     if not placed:
         return f"{verb} {significant(known[0].of.median(name) or 0.0, DIGITS)} to {high}"
     return f"{verb} {low} ({known[0].place}) to {high} ({known[-1].place})"

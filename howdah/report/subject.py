@@ -19,8 +19,8 @@ from howdah.report.plot.swept import field_name, with_value
 from howdah.report.repeated import Repeated
 from howdah.report.table import Block, Table, TableRow
 
-_TRAFFIC = "traffic"  # axis of the runs that check the traffic generator
-_OWN = (_TRAFFIC, "control", "unknown")
+CHECKING = "traffic"  # axis of the runs that check the traffic generator
+_OWN = (CHECKING, "control", "unknown")
 _OF_THE_PLACE = {"size", "connections", "requests", "request", "think", "start", "stop", "rtt", "duration", "every"}
 _BBR = "bbr"
 _PATHS = "paths/"  # where the ready-made ones are
@@ -63,7 +63,7 @@ def subjects(table: Table) -> list[Subject]:
     """Those of the runs that count, in the order of the table; without the runs that check the traffic generator,
     unless there are no others."""
     blocks = [block for _, of_point in table.points for block in of_point if block.count and block.rows]
-    blocks = [block for block in blocks if _TRAFFIC not in block.axes] or blocks
+    blocks = [block for block in blocks if CHECKING not in block.axes] or blocks
     swept = _swept(blocks)
     contrast = None
     if len({block.variant.key for block in blocks}) == 1:

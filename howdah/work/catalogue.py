@@ -160,6 +160,8 @@ def find_profile(name: str) -> Path:
         if given.is_dir() or not close:
             return given
         raise ProfileError(f"there is no file {name}", hint=f"Did you mean {beside.get(close, close)}?")
+    if (whole := given.with_name(f"{given.name}.yaml") if given.name else given).is_file():
+        raise ProfileError(f"there is no profile '{name}'", hint=f"Did you mean {whole}?")
     below = {str(file.relative_to(PROFILES).with_suffix("")) for file in shipped.values()}
     if "/" in name and not (close := nearest(name, below)):
         return given

@@ -37,6 +37,8 @@ from howdah.record.run import read_record, write_record
 from howdah.record.verdict import read_verdict
 from howdah.work.trust import signed
 
+_MOST_NAMED = 5
+
 
 @dataclass
 class PlannedRun:
@@ -291,7 +293,8 @@ def find(runs: Path, name: str) -> Path:
     if len(matches) == 1:
         return _as_given(matches[0].parent)
     if matches:
-        names = ", ".join(f"{match.parts[-3]}/{match.parent.name}" for match in matches[:5])
+        names = ", ".join(f"{match.parts[-3]}/{match.parent.name}" for match in matches[:_MOST_NAMED])
+        names += f" and {len(matches) - _MOST_NAMED} more" if len(matches) > _MOST_NAMED else ""
         raise HowdahError(f"'{name}' means more than one run: {names}", hint="Name one of them.")
     if (given := Path(name)).is_dir() and name != "latest":
         raise HowdahError(

@@ -8,7 +8,7 @@ missing, write the index. Claims of earlier runs are removed first, so an interr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -211,20 +211,23 @@ def _divided(waiting: Waiting) -> tuple[Waiting, Waiting]:
     cells = waiting.prepared.cells
     looked = waiting.places.tolist() if cells.whole else list(cells.chosen)
     engines = {name: find_engine(name) for name in waiting.prepared.engines}
-    staying = [place for place in looked if not _travels(cells[place].plan, engines)]
+    staying = {place: why for place in looked if (why := _why_it_stays(cells[place].plan, engines)) is not None}
     if staying and not cells.whole:
         raise HowdahError(
-            "some runs of this sweep can only be made on this machine",
+            f"some runs of this sweep can only be made on this machine: {next(iter(staying.values()))}",
             hint="Make a profile of them of their own, or leave out --scheduler and --cluster.",
         )
-    stays = np.isin(waiting.places, staying)
+    stays = np.isin(waiting.places, list(staying))
     return waiting.at(waiting.places[~stays]), waiting.at(waiting.places[stays])
 
 
-def _travels(plan: Plan, engines: Mapping[str, Engine]) -> bool:
+def _why_it_stays(plan: Plan, engines: Mapping[str, Engine]) -> str | None:
+    """The reason why no other machine can make the run; None where one can."""
     engine = engines[plan.engine]
-    if isinstance(engine, Portable):
-        with suppress(HowdahError):
-            engine.check_portable(plan)
-            return True
-    return False
+    if not isinstance(engine, Portable):
+        return f"the engine {plan.engine} makes {plan.run} here"
+    try:
+        engine.check_portable(plan)
+    except HowdahError as error:
+        return error.what
+    return None

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from howdah.build.cache import code
 from howdah.build.kernel_source import read_tree
+from howdah.build.stack import sources_in
 from howdah.codec import encoded
 from howdah.errors import HowdahError, RecordError, explain
-from howdah.foreign import files_below, open_foreign
+from howdah.foreign import files_below, kind_of, open_foreign
 from howdah.place import file_of, state_place
 from howdah.plan.named import BUILT, CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
 from howdah.plan.plan import Plan
+from howdah.profile.stack import read_stack
 from howdah.record.provenance import sha256_text
 from howdah.record.run import RunRecord
 
@@ -114,19 +116,32 @@ def _digest(named: Named, plan: Plan, plan_json: str) -> str | None:
     if named.kind == PROGRAM:
         programs = [flow.program for flow in plan.flows if flow.title == named.name]
         return sha256_text(json.dumps(encoded(programs), sort_keys=True))
-    path = file_of(named.name) if named.kind == STACK else Path(named.name).expanduser()
     try:
+        if named.kind == STACK:
+            return _of_stack(file_of(named.name))
+        path = Path(named.name).expanduser()
         if path.is_dir():
             return read_tree(path).sha256 if named.kind == KERNEL else _of_directory(path)
-        return _of_file(path) if named.kind != STACK else _of_directory(path.parent)
+        return _of_file(path)
     except (OSError, HowdahError):
         return None
 
 
 def _of_directory(directory: Path) -> str:
+    return _of_files(directory, (directory / name for name, _kind in sorted(files_below(directory))))
+
+
+def _of_stack(file: Path) -> str:
+    """Of its YAML and of its sources, wherever they are; not of what else lies beside them. Raises HowdahError."""
+    directory = read_stack(file).directory
+    return _of_files(directory, [file, *sources_in(directory)])
+
+
+def _of_files(directory: Path, files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for name, kind in sorted(files_below(directory)):
-        digest.update(f"{name}\0{kind or _of_file(directory / name)}\n".encode(errors="surrogateescape"))
+    for file in files:
+        name = os.path.relpath(file, directory)
+        digest.update(f"{name}\0{kind_of(file) or _of_file(file)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

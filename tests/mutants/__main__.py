@@ -34,7 +34,7 @@ KILLERS = {
     "measure": ("measure*", "cpu", "host_processor", "http", "metric_table", "ns2_ingest", "qlog", "vm_profile"),
     "plan": (
         *("plan*", "path*", "flow_number", "machines_slice", "ns2_plan", "perturbation", "profile*", "stack"),
-        *("topology", "turn", "variation", "vm_p*"),
+        *("topology", "variation", "vm_p*"),
     ),
 }
 FIRST = {

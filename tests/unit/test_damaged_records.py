@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from howdah.command.main import main
 from howdah.errors import HowdahError, RecordError
 from howdah.publish.openmetrics import families
 from howdah.record import table
+from howdah.record.connections import Connections, RowsOfConnections, write_connections
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
 from howdah.record.result import load_run
@@ -105,6 +107,35 @@ def test_a_flow_of_a_table_that_the_plan_does_not_have_is_named(good: RunDirecto
     table.write(run, "tcp_info", infos.set_column(place, "flow", strange))
     with pytest.raises(HowdahError, match="flow 7, which the plan of 'damaged' does not have"):
         families([load_run(run.path, "damaged")])
+
+
+@pytest.mark.parametrize(
+    ("flow", "wrong", "what"),
+    [
+        (7, {}, "flow: the plan has no flow 7"),
+        (1, {"group": "theirs"}, "group: the plan has no group 'theirs'"),
+        (1, {"group": None}, "group: the plan has no group None"),
+        (1, {"metric": None}, "metric: a row is of no measure"),
+    ],
+)
+def test_a_connection_that_the_plan_does_not_have_is_named(
+    flow: int, wrong: dict[str, str | None], what: str, good: RunDirectory, tmp_path: Path
+) -> None:
+    """Whoever asks for the measures of connections takes their flows and groups from the plan."""
+    run = RunDirectory(shutil.copytree(good.path, tmp_path / "run"))
+    plan = read_json(run.plan)
+    plan["flows"][0]["group"] = "web"
+    write_json(run.plan, plan)
+    words = {"group": "web", "metric": "completion_time_s", "unit": "s", "algorithm": None, "receiver": None}
+    for number, changes in ((1, {}), (flow, wrong)):
+        rows = RowsOfConnections()
+        rows.add(number, 0.5, **{**words, "why": None, **changes})
+        write_connections(run, Connections(rows.table()))
+        found = load_run(run.path, "damaged")
+        if number == 1 and not changes:
+            assert found.connections().flows == [1]
+    with pytest.raises(RecordError, match=re.escape(f"connections.parquet: {what}")):
+        found.connections()
 
 
 _NO_PAIRS: tuple[list[list[int]], ...] = ([[]], [[1]], [[1, 2, 3]])

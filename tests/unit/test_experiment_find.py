@@ -82,6 +82,15 @@ def test_a_name_that_means_nothing_is_said(runs: Path, name: str) -> None:
 def test_a_name_that_means_several_names_them(runs: Path) -> None:
     with pytest.raises(HowdahError, match=r"more than one run: one/cubic-r0-aaaaaaaa, two/cubic-r0-cccccccc"):
         find(runs, "cubic-r0")
+    for number in range(5):
+        (runs / "one" / f"reno-r{number}").mkdir()
+        (runs / "one" / f"reno-r{number}" / "plan.json").touch()
+    with pytest.raises(HowdahError, match=r"one/reno-r3, one/reno-r4\n"):
+        find(runs, "one/reno")
+    (runs / "one" / "reno-r5").mkdir()
+    (runs / "one" / "reno-r5" / "plan.json").touch()
+    with pytest.raises(HowdahError, match=r"one/reno-r4 and 1 more"):
+        find(runs, "one/reno")
 
 
 def test_a_run_of_an_experiment_elsewhere_is_named_by_its_path(

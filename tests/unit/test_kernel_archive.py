@@ -14,7 +14,7 @@ from howdah.build import archive, kernel_package
 from howdah.build import source_package as package
 from howdah.build.archive import Archive, Offer, best_offers, read_suites, release_order, source_lines
 from howdah.build.cache import Cache
-from howdah.build.kernel_package import provide_image
+from howdah.build.kernel_package import best, newest, offers, provide_image
 from howdah.build.kernel_source import find_source, provide_source
 from howdah.build.source_package import UnsupportedKernelError
 from howdah.build.stock_kernel import modules_by_name, with_needed
@@ -228,6 +228,83 @@ def test_modules_need_the_newest_kernel_whose_headers_run_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: set[str], for_modules: bool, package: str
 ) -> None:
     assert _taken(tmp_path, monkeypatch, usable, for_modules=for_modules) == package
+
+
+@pytest.fixture
+def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Archive, list[tuple[str, ...]]]:
+    """An archive on a machine of bookworm, and what apt is asked."""
+    asked: list[tuple[str, ...]] = []
+    there = {
+        "linux-image-6.12.9+deb12-amd64": ("6.12.9-1~deb12u1", "bookworm-security"),
+        "linux-image-6.12.10+deb12-amd64": ("6.12.10-1~deb12u1", "bookworm-security"),
+        "linux-image-6.12.11+deb13-amd64": ("6.12.11-1", "trixie-security"),
+        "linux-image-6.12.11+deb13-cloud-amd64": ("6.12.11-1", "trixie-security"),
+        "linux-image-6.1.0-40-amd64": ("6.1.150-1", "bookworm"),
+        "linux-headers-6.12.10+deb12-amd64": ("6.12.10-1~deb12u1", "bookworm-security"),
+    }
+
+    def ask(_archive: Archive, *words: str) -> str:
+        asked.append(words)
+        if words[0] == "pkgnames":
+            return "\n".join(name for name in there if name.startswith(words[1]))
+        lines = (f"{name} | {there[name][0]} | http://d.example/debian {there[name][1]}/main amd64 Packages"
+                 for name in words[1:])  # fmt: skip
+        return "\n".join(lines)
+
+    monkeypatch.setattr(Archive, "ask", ask)
+    monkeypatch.setattr(kernel_package, "codename", lambda: "bookworm")
+    made = Archive(Cache(tmp_path / "cache"))
+    made.root.mkdir(parents=True)
+    return made, asked
+
+
+def _versions(archive: Archive, release: str, *, all_suites: bool) -> set[str]:
+    return {each.version for each in offers(archive, "linux-image", release, all_suites=all_suites)}
+
+
+def test_images_of_a_release_are_those_of_its_names_and_usable_suites(
+    listed: tuple[Archive, list[tuple[str, ...]]],
+) -> None:
+    made, _asked = listed
+    assert _versions(made, "6.12", all_suites=True) == set(), "the index was never read"
+    made.set_age(0)
+    own = {"6.12.9-1~deb12u1", "6.12.10-1~deb12u1"}
+    assert _versions(made, "6.12", all_suites=False) == own
+    assert _versions(made, "6.12", all_suites=True) == {*own, "6.12.11-1"}, "no image of a cloud"
+    assert _versions(made, "6.1", all_suites=True) == {"6.1.150-1"}, "6.12 is no 6.1"
+    assert _versions(made, "newest", all_suites=False) == {*own, "6.1.150-1"}
+    assert newest(offers(made, "linux-image", "6.12", all_suites=False)).version == "6.12.10-1~deb12u1"
+
+
+def test_apt_is_asked_once_for_each_state_of_its_index(listed: tuple[Archive, list[tuple[str, ...]]]) -> None:
+    made, asked = listed
+    made.set_age(10)
+    for _ in range(2):
+        assert _versions(made, "6.1", all_suites=True)
+    assert [words[0] for words in asked] == ["pkgnames", "madison"]
+    made.set_age(0)
+    assert _versions(made, "6.1", all_suites=True)
+    assert len(asked) == 4, "the index was brought up to date"
+    for _ in range(2):
+        assert not _versions(made, "5.10", all_suites=True)
+    assert [words[0] for words in asked[4:]] == ["pkgnames"] * 2, "what is not there today may be there soon"
+
+
+def test_an_index_without_the_package_is_brought_up_to_date(
+    listed: tuple[Archive, list[tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made, _asked = listed
+
+    def update(archive: Archive, _log: Path) -> list[str]:
+        archive.set_age(0)
+        return ["Could not resolve 'd.example'"]
+
+    monkeypatch.setattr(Archive, "update", update)
+    cache = Cache(tmp_path / "cache")
+    assert best(made, "linux-image", "6.12", cache, all_suites=False).package == "linux-image-6.12.10+deb12-amd64"
+    with pytest.raises(HowdahError, match=r"no suite offers linux-image of 5\.10") as caught:
+        best(made, "linux-image", "5.10", cache, all_suites=False)
+    assert "Could not resolve" in str(caught.value), "what apt said"
 
 
 def _modules(directory: Path, **depends: str) -> Path:

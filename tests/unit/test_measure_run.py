@@ -15,13 +15,14 @@ import pytest
 from howdah.ingest.run import ingest
 from howdah.measure.outside import compare, iperf3_retransmitted, ss_retransmitted
 from howdah.measure.row import Sheet
-from howdah.measure.run import measure
+from howdah.measure.run import _rtt_rows, measure
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from tests.unit.plan_factory import make_plan
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
+from tests.unit.trace_factory import make_info, make_trace
 
 RATE = 10_000_000  # what the recording's bottleneck was
 BUFFER = 20_000
@@ -136,6 +137,29 @@ def test_sources_that_disagree_are_reported(run: RunDirectory) -> None:
     assert "more retransmissions than the host" in checks["retransmitted_packets"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("read_ms", "kernel_us", "agree"),
+    [
+        ((100, 500, 1100), (60_000, 60_000, 40_000), True),  # the queue drains behind the flow's time, and both see it
+        ((100, 500, 1100), (60_000, 60_000, 60_000), False),
+        ((100, 500, 1300), (60_000, 60_000, 20_000), True),  # behind the last record the path is another one
+        ((100, 500), (60_000, 60_000), True),  # nobody asked the kernel again when the queue had drained
+    ],
+)
+def test_the_shortest_rtts_are_those_of_the_same_time(
+    read_ms: tuple[float, ...], kernel_us: tuple[int, ...], agree: bool
+) -> None:
+    """A sender that goes on behind its time, as iperf3 does: RTTs of 60 ms, and of 40 ms from 1 s on."""
+    plan = plan_of_recording()
+    flow = dataclasses.replace(plan.flows[0], start_us=0, stop_us=600_000)
+    times = [0.0, 60, 120, 180, 1000, 1040, 1080, 1120]
+    segments = list(range(0, 10 * len(times), 10))
+    trace = make_trace(times, segments, [each + 10 for each in segments], flow=flow, stop_ms=600)
+    sheet = Sheet({})
+    _rtt_rows(sheet, trace, make_info(list(read_ms), min_rtt_us=list(kernel_us)), early_us=0)
+    assert [check.agree for check in sheet.cross_checks] == [agree]
+
+
 def test_marks_are_those_of_the_run_alone(run: RunDirectory) -> None:
     """The queue had marked 5 packets before the first reading; each reading after it finds two more."""
     plan = plan_of_recording()
@@ -151,6 +175,15 @@ def test_marks_are_those_of_the_run_alone(run: RunDirectory) -> None:
     places = [place for place, reading in enumerate(readings) if reading == bottleneck]
     assert rows["bottleneck_marks_packets"] == 2 * (places[-1] - places[0])
     assert "bottleneck_marks_packets" not in measured(run, plan)
+
+
+@pytest.mark.parametrize(("role", "fair"), [("measured", 0.5), ("background", None)])
+def test_fairness_is_that_of_the_measured_flows(run: RunDirectory, role: str, fair: float | None) -> None:
+    """The second flow moves nothing: two that are compared share as badly as can be; background is not compared."""
+    plan = plan_of_recording()
+    other = dataclasses.replace(plan.flows[0], id=2, source_port=9, name="other", role=role)
+    row = measured(run, dataclasses.replace(plan, flows=[plan.flows[0], other])).get("jain_index")
+    assert (row and row["value"]) == fair
 
 
 def test_a_transfer_takes_the_time_after_its_handshake(run: RunDirectory) -> None:

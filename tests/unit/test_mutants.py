@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.mutants import outcome
+from tests.mutants.__main__ import KILLERS, LEFT_OUT, ROOT
 from tests.mutants.outcome import Change, Outcome, read_equivalent, wilson
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_wilson_by_hand() -> None:
@@ -38,3 +35,12 @@ def test_what_counts_as_equivalent_is_still_a_line_of_the_code() -> None:
         code = " ".join((ROOT / change.file).read_text().split())
         assert " ".join(change.was.split()) in code, f"{change.file} has this line no more"
         assert len(why) > 10
+
+
+def test_the_tests_that_meet_mutants_are_there() -> None:
+    """A file that was renamed or merged away would meet no mutant, and nobody would see it."""
+    subjects = {subject for listed in KILLERS.values() for subject in listed}
+    assert [each for each in subjects if not list(ROOT.glob(f"tests/unit/test_{each}.py"))] == []
+    for name in LEFT_OUT:
+        file, _, test = name.partition("::")
+        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8")

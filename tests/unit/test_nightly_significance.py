@@ -21,10 +21,15 @@ from howdah.nightly.sheet import Baseline
 from howdah.nightly.significance import (
     EFFECTS,
     PRIMARY,
+    PRIMARY_ALPHA,
+    can_prove,
+    comparisons_provable,
     effect_of,
     holm,
     least_p,
     paired_p,
+    pairs_to_decide,
+    pairs_to_prove,
     share_p,
     student_two_sided,
     worse,
@@ -77,6 +82,17 @@ def test_a_change_below_the_margin_is_none_however_sure() -> None:
     assert paired_p([2.0, 2.0, 2.0], 2.0, 100) == 1
     assert paired_p([2.0, 2.0, 2.0], 1.0, 100) == least_p(3)
     assert paired_p([5.0], 0.0, 100) == 1
+
+
+def test_nothing_to_compare_and_nothing_that_scatters_have_an_answer() -> None:
+    """0 comparisons, 0 spread, 0 pairs: as one comparison, certain from the fewest pairs on, and never."""
+    pairs = pairs_to_prove(1, PRIMARY_ALPHA)
+    for count in (pairs - 1, pairs):
+        assert can_prove(0, count, PRIMARY_ALPHA) is can_prove(1, count, PRIMARY_ALPHA) is (count == pairs)
+    assert pairs_to_decide(1.0, 0.0, 1, PRIMARY_ALPHA) == pairs
+    assert comparisons_provable(pairs - 1, PRIMARY_ALPHA) == 0
+    assert comparisons_provable(pairs, PRIMARY_ALPHA) >= 1
+    assert share_p(0, 0, 0) == 1
 
 
 def _nights(noise: str, nights: int, cells: int, pairs: int, rng: random.Random) -> float:
@@ -219,3 +235,8 @@ def test_it_takes_a_baseline_in_which_something_can_be_planted(
     baseline.accept(sheet(NAME, lambda slug, n: changed(slug, n, retransmitted_packets__1=3.0)))
     assert _power(tmp_path, baseline)[0] == 1
     assert "have retransmitted_packets, large enough" in capsys.readouterr().err
+    # A share of nothing is nothing: where the path was idle, no loss of utilisation can be planted.
+    idle = {"retransmitted_packets@1": 100.0, "utilisation": 0.0}
+    baseline.accept(sheet(NAME, lambda slug, n: {**usual(slug, n), **idle}))
+    assert _power(tmp_path, baseline)[0] == 1
+    assert "have utilisation, large enough" in capsys.readouterr().err

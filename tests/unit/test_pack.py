@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from markupsafe import escape
 
 import howdah
 from howdah.command.main import main
@@ -32,6 +33,7 @@ from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.raw import compress_raw
 from howdah.record.run import RunRecord, read_record
+from howdah.report.template import script_json
 from tests.unit.pack_factory import RUN, archive, index_of, member, whole_pack
 from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
@@ -342,6 +344,22 @@ def test_paths_are_replaced_at_their_ends_only(tmp_path: Path, monkeypatch: pyte
         "/home/somebody/linux",
         "/root/mine.yaml",
     }
+
+
+@pytest.mark.parametrize("name", ["jürgen", 'a "b"', "r & d", "it's", "<x>", "back\\slash", "日本"])
+def test_paths_are_replaced_however_a_file_writes_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records escape what is beyond ASCII, pages what is HTML's: one name each, or a page is not that of its runs."""
+    monkeypatch.setenv("HOME", f"/home/{name}")
+    monkeypatch.setenv("HOWDAH_CACHE", "/cache")
+    path = f"/home/{name}/linux"
+    for text in (
+        path,
+        json.dumps({"source": path}),
+        json.dumps({"source": path}, ensure_ascii=False),
+        str(escape(path)),
+        str(script_json({"source": path})),
+    ):
+        assert Paths(Path("/runs")).replaced(text.encode()) == re.sub("/.*(?=/linux)", "HOME", text).encode()
 
 
 def _entries(*more: PackedFile) -> tuple[PackIndex, list[PackedFile]]:

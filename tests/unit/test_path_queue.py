@@ -376,3 +376,17 @@ def test_the_way_back_has_any_queue_and_cake_filters_its_acks(tmp_path: Path) ->
     )
     with pytest.raises(ProfileError, match="give reverse_rate"):
         make_one(tmp_path, "", ["path.reverse_queue=codel"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place"),
+    [
+        (["path.rate=10 kbit/s", "path.buffer=1 GB"], "path.buffer"),
+        (["path.reverse_rate=10 kbit/s", "path.reverse_buffer=1 GB"], "path.reverse_buffer"),
+    ],
+)
+def test_a_queue_of_either_way_that_takes_hours_to_drain_is_refused(
+    tmp_path: Path, overrides: list[str], place: str
+) -> None:
+    """Every run would wait for it."""
+    assert error(tmp_path, "", overrides).what.startswith(f"{place} takes ")

@@ -219,6 +219,13 @@ def test_datagrams_at_a_constant_rate(tmp_path: Path) -> None:
     assert plan.flows[2].bursts == [[1_500_000, 3_500_000]]
 
 
+def test_a_datagram_fills_the_mtu_and_is_no_larger(tmp_path: Path) -> None:
+    extra = _UDP + "udp: {rate: 4 Mbit/s, packet: %d B}}\n"
+    assert make_one(tmp_path, extra % 1500).flows[1].datagram_bytes == 1472
+    with pytest.raises(ProfileError, match="a packet of 1501 bytes is larger than the path's MTU, 1500"):
+        make_one(tmp_path, extra % 1501)
+
+
 def test_on_and_off_times(tmp_path: Path) -> None:
     extra = _UDP + "udp: {rate: 4 Mbit/s, on_off: {on: 300 ms, off: 600 ms}}}\n"
     first = make_one(tmp_path, extra).flows[1]

@@ -67,6 +67,12 @@ def test_files_beside_the_profile_are_part_of_the_plan_and_copied(tmp_path: Path
     with pytest.raises(RunFailedError, match="has changed since the run was planned"):
         stage_programs(directory, plan)
     assert not staged.exists(), "not a byte of another content is written"
+    staged.write_text("print(1)\n")
+    with pytest.raises(RunFailedError, match="has changed since the run was planned"):
+        stage_programs(directory, plan)  # of a run that was ended while it was written, say
+    (tmp_path / "mine.py").write_text("print()\n")
+    stage_programs(directory, plan)
+    assert staged.read_text() == "print()\n", "a file of that name is not the file"
 
 
 def test_a_quic_stack_has_its_packages_and_its_sender_is_captured(tmp_path: Path) -> None:

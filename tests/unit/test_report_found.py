@@ -163,6 +163,29 @@ def test_a_sweep_is_told_by_its_ranges(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("exits", "said"),
+    [
+        ((1.15, 1.15), "left slow start at 1.15 BDP"),
+        ((1.15, "none"), "left slow start at 1.15 BDP (bottleneck rate 10000000), has no exit at 1 of them"),
+        (("none", 1.15), "left slow start at 1.15 BDP (bottleneck rate 20000000), has no exit at 1 of them"),
+    ],
+)
+def test_what_one_point_of_a_sweep_has_is_told_of_it(tmp_path: Path, exits: tuple[object, ...], said: str) -> None:
+    """Also where nothing was lost: that is no word on the exits."""
+    rates = (10**7, 2 * 10**7)
+    axes = tuple({"path.rate": rate} for rate in rates)
+    scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1, axes=axes)
+
+    def numbers(row: dict[str, Any]) -> object:
+        found = exits[rates.index(row["axes"]["path.rate"])]
+        others = dict.fromkeys(("exit_time_s", "exit_cwnd_packets", "exit_cause"), "none" if found == "none" else None)
+        return {**others, EXIT: found, LOST: 0}.get(row["metric"])
+
+    text = words(made(tmp_path, scenario, numbers))[0]
+    assert text == f"Over 2 sweep points cubic {said} and retransmitted nothing."
+
+
 def test_the_check_of_the_generator_is_no_sweep_point(tmp_path: Path) -> None:
     scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1, axes=({}, {"traffic": "iperf3"}))
     (text,) = words(made(tmp_path, scenario, of(cubic=CUBIC)))

@@ -237,6 +237,18 @@ def test_an_experiment_in_which_nothing_ran_still_makes_a_page(tmp_path: Path) -
     assert "there is nothing to draw" in Page(text).text
 
 
+def test_the_headline_tells_what_all_runs_have(tmp_path: Path) -> None:
+    """A case may have its own duration, flows and engine; the run that checks the generator is no point of a sweep."""
+    axes = ({"case": "near"}, {"case": "far"}, {"case": "near", "traffic": "iperf3"})
+    directory = make_experiment(tmp_path, small(algorithms=("reno",), repetitions=1, axes=axes))
+    text = Page(report(directory, prometheus="off").read_text(encoding="utf-8")).text
+    assert "reno, 2 sweep points, one repetition each; 2 flows for 3 s; engine synthetic, kernel" in text
+    for run in directory.glob("reno-far-*"):
+        rewrite_plan(run, duration_us=8_000_000, engine="vm")
+    text = Page(report(directory, prometheus="off").read_text(encoding="utf-8")).text
+    assert "reno, 2 sweep points, one repetition each; 2 flows for 3 s to 8 s; engine synthetic, vm, kernel" in text
+
+
 def test_a_single_run_can_be_reported(tmp_path: Path) -> None:
     _, directory = made(tmp_path, small())
     run = next(directory.glob("reno-r0-*"))

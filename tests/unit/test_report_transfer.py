@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from howdah.measure.statistics import quantile
 from howdah.plan.traffic import Exchange
 from howdah.profile import load as load_profile
 from howdah.record.connections import Connections, RowsOfConnections, write_connections
+from howdah.record.metrics import MetricRow
 from howdah.record.result import Experiment, Run, load_experiment
 from howdah.report.page import render
 from howdah.report.source import TableSource
@@ -55,21 +57,26 @@ def test_what_so_few_values_do_not_say_is_not_said() -> None:
     assert thousand.high is None, "the largest of a thousand does not bound it"
 
 
-def _experiment(place: Path, *listed: str) -> Experiment:
-    """One run, whose plan has the group; a connection takes a second and a hundredth of its number."""
+def _experiment(place: Path, *listed: str, groups: Sequence[str | None] = ("web",)) -> Experiment:
+    """One run, whose plan has the groups in turn; a connection takes a second and a hundredth of its number."""
     profile = place / "transfers.yaml"
     profile.write_text(PROFILE.replace("LISTED", ", ".join(f"{{size: {size}}}" for size in listed)), encoding="utf-8")
     plan = next(iter(compile_plans(load_profile(profile))))
+    plan = replace(plan, flows=[replace(flow, group=groups[flow.id % len(groups)]) for flow in plan.flows])
     experiment = load_experiment(make_experiment(place / "runs", Scenario(name="transfers", algorithms=("cubic",))))
 
     def with_times(run: Run) -> Run:
-        rows = RowsOfConnections()
-        words = {"group": "web", "metric": "completion_time_s", "unit": "s", "algorithm": plan.algorithm}
+        rows, single = RowsOfConnections(), []
+        metric, unit, algorithm = "completion_time_s", "s", plan.algorithm
         for flow in plan.flows:
             value = None if flow.id == plan.flows[-1].id else 1 + flow.id / 100
-            rows.add(flow.id, value, receiver=None, why=None, **words)
+            if flow.group is None:
+                single.append(MetricRow(flow.id, metric, value, unit, algorithm=algorithm))
+            else:
+                words = {"group": flow.group, "receiver": None, "why": None}
+                rows.add(flow.id, value, metric=metric, unit=unit, algorithm=algorithm, **words)
         write_connections(run.directory, Connections(rows.table()))
-        return replace(run, plan=plan, metrics=[])
+        return replace(run, plan=plan, metrics=single)
 
     return replace(experiment, runs=[with_times(run) for run in experiment.runs[:1]])
 
@@ -85,12 +92,10 @@ def test_few_sizes_are_a_class_each_and_all_stands_below(tmp_path: Path) -> None
 
 def test_several_groups_are_also_told_together(tmp_path: Path) -> None:
     """A mix of paths and receivers has percentiles of its own; a flow of no group is not in it."""
-    made = _experiment(tmp_path, "10 kB", "1 MB")
-    (run,) = made.runs
-    assert run.plan is not None
-    names = {flow.id: ["near", "far", None][flow.id % 3] for flow in run.plan.flows}
-    flows = [replace(flow, group=names[flow.id]) for flow in run.plan.flows]
-    found = size_classes([replace(made, runs=[replace(run, plan=replace(run.plan, flows=flows))])])
+    made = _experiment(tmp_path, "10 kB", "1 MB", groups=("near", "far", None))
+    plan = made.runs[0].plan
+    assert plan is not None
+    found = size_classes([made])
     groups = list(dict.fromkeys(each.group for each in found))
     assert groups[-1] == "all groups"
     assert {"near", "far"} < set(groups)
@@ -99,7 +104,7 @@ def test_several_groups_are_also_told_together(tmp_path: Path) -> None:
     for size in mix:
         parts = [each for each in found if each.group in ("near", "far") and each.words == size.words]
         assert size.times_s == sorted(time for each in parts for time in each.times_s)
-    assert mix[-1].count == sum(name is not None for name in names.values())
+    assert mix[-1].count == sum(flow.group is not None for flow in plan.flows)
 
 
 def test_points_and_algorithms_have_the_order_of_the_runs(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def test_a_plan_of_howdahs_own_names_nothing() -> None:
     assert signed(_RECORD, make_plan(), make_plan().to_json()).made_here is None
 
 
-_SMALL = ROOT / "tests" / "extension"  # of a stack, all that lies beside its file is read
+_SMALL = ROOT / "tests" / "extension"
 _NAMING = {
     "kernel": dataclasses.replace(make_plan(), kernel="linux"),
     "kernel of a part": dataclasses.replace(make_plan(), machine_kernels={"receiver": "./linux"}),
@@ -245,15 +246,53 @@ def test_what_was_allowed_is_still_a_strangers(tmp_path: Path, monkeypatch: pyte
     assert check_trust(make_plan(), make_plan().to_json(), _RECORD, trust=False) is False
 
 
+def _stack(file: Path, directory: str) -> Path:
+    """The YAML of a stack whose sources are in that directory, relative to it."""
+    sources = file.parent / directory
+    sources.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    (sources / "main.c").write_text("int main(void) { return 0; }\n")
+    file.write_text(f"summary: a test\ndirectory: {directory}\nbuild: [[make]]\nprogram: s\n")
+    return file
+
+
+def test_of_a_stack_its_yaml_and_sources_are_allowed_and_nothing_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies beside the YAML may be a whole disk, and the sources may lie elsewhere."""
+    _confines(None, monkeypatch)
+    (tmp_path / "downloads").mkdir()
+    os.mkfifo(tmp_path / "downloads" / "pipe")
+    file = _stack(tmp_path / "downloads" / "s.yaml", "../sources")
+    plan = _flow(receiver_stack=dataclasses.replace(make_stack("s"), file=str(file)))
+    text = plan.to_json()
+    assert check_trust(plan, text, _RECORD, trust=True) is True
+    (file.parent / "beside").write_text("of somebody else")
+    (tmp_path / "sources" / "build").mkdir()
+    (tmp_path / "sources" / "build" / "s").write_text("what is not read")
+    assert check_trust(plan, text, _RECORD, trust=False) is True
+    changes: list[tuple[Path, str]] = [
+        (tmp_path / "sources" / "main.c", "int main(void) { return 1; }\n"),
+        (tmp_path / "sources" / "more.c", "\n"),
+        (file, file.read_text() + "hint: none\n"),
+    ]
+    for changed, content in changes:
+        changed.write_text(content)
+        with pytest.raises(UntrustedError, match="this plan is not one that you made here"):
+            check_trust(plan, text, _RECORD, trust=False)
+        assert check_trust(plan, text, _RECORD, trust=True) is True
+    file.write_text("root:x:0:0\n")
+    with pytest.raises(UntrustedError, match="this plan names what is not on this machine"):
+        check_trust(plan, text, _RECORD, trust=True)
+
+
 @pytest.mark.parametrize("what", ["module", "kernel", "stack"])
 def test_what_no_sandbox_can_be_had_for_is_asked_for_each_time(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _confines("files: Function not implemented", monkeypatch)
     module = _module(tmp_path)
-    stack = tmp_path / "s" / "s.yaml"
-    stack.parent.mkdir()
-    stack.write_text("summary: a test\n")
+    stack = _stack(tmp_path / "s" / "s.yaml", ".")
     plan = {
         "module": dataclasses.replace(make_plan(), modules=[str(module)]),
         "kernel": dataclasses.replace(make_plan(), kernel=str(module / "x.c")),

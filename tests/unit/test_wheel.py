@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -195,6 +196,18 @@ def test_a_file_that_is_not_there_is_like_a_shipped_profile_only_where_it_is_muc
     with pytest.raises(ProfileError) as caught:
         find_profile(str(other))
     assert caught.value.hint == f"Did you mean {tmp_path / 'sunk.yaml'}?"
+
+
+def test_a_name_without_its_ending_means_the_file_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("below").mkdir()
+    for name in ("wide", "below/wide", f"{tmp_path}/wide"):
+        Path(f"{name}.yaml").touch()
+        with pytest.raises(ProfileError, match=f"there is no profile '{name}'") as caught:
+            find_profile(name)
+        assert caught.value.hint == f"Did you mean {name}.yaml?"
+    with pytest.raises(ProfileError, match=re.escape("there is no profile '.'")):
+        find_profile(".")
 
 
 def test_doctor_looks_at_every_engine(elsewhere: Path) -> None:

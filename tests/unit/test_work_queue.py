@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache, cache_root
-from howdah.errors import ProfileError
+from howdah.errors import HowdahError, ProfileError
 from howdah.profile import Profile, load
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.index import IndexedRun
@@ -24,7 +24,7 @@ from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.planned import Prepared, Runs
-from howdah.work.prepared import looked_at
+from howdah.work.prepared import looked_at, make
 from howdah.work.queue import RunQueue
 from howdah.work.sweep_memory import SweepMemory, useless_memories
 
@@ -142,7 +142,7 @@ class _Sweep:
     """A sweep whose engine is ready, and what is there of it."""
 
     def __init__(self, experiment: ExperimentDirectory, profile: Profile, kernel: str = "a") -> None:
-        cells = Runs(compile_plans(profile), {"uml": {"kernel": kernel}})
+        cells = Runs(compile_plans(profile), {"uml": {"kernel": kernel}, "vm": {"kernel": kernel}})
         memory = SweepMemory(experiment.path)
         self.prepared = Prepared(experiment, profile, cells, True, cells.places, memory)
 
@@ -359,6 +359,25 @@ def test_an_interrupted_sweep_goes_on_where_it_was(experiment: ExperimentDirecto
     outcomes = sweep.make(second)
     assert sum(outcome.reused for outcome in outcomes) + sweep.queue.past.reused == 10
     assert len({*first.made, *second.made}) == len(first.made) + len(second.made) == FEW
+
+
+@pytest.mark.parametrize(
+    ("extra", "why"),
+    [
+        ("collect: {cpu: true}\n", "5mbit-10ms-r0 measures processor time, which is that of one machine"),
+        ("engine: vm\n", "the engine vm makes 5mbit-10ms-r0 here"),
+    ],
+)
+def test_a_larger_sweep_that_other_machines_cannot_make_is_refused_with_the_reason(
+    experiment: ExperimentDirectory, tmp_path: Path, extra: str, why: str
+) -> None:
+    (tmp_path / "wide.yaml").write_text(PROFILE + extra)
+    sweep = _Sweep(experiment, load(tmp_path / "wide.yaml", confirmed_runs=RUNS))
+    place = _Place()
+    with pytest.raises(HowdahError, match=f"can only be made on this machine: {why}") as caught:
+        make([sweep.prepared], 1, False, lambda *_: None, tell=lambda _text: None, executor=place)
+    assert "leave out --scheduler and --cluster" in (caught.value.hint or "")
+    assert place.made == []
 
 
 def test_a_point_that_is_wrong_is_told_before_a_sweep_that_is_planned_whole(tmp_path: Path) -> None:
