@@ -301,7 +301,7 @@ def secret() -> bytes:
     with suppress(FileNotFoundError):
         return file.read_bytes()
     file.parent.mkdir(parents=True, exist_ok=True)
-    made = file.with_name(f"secret-{os.getpid()}")
+    made = file.with_name(f"secret-{secrets.token_hex(4)}")
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as opened:
         opened.write(secrets.token_bytes(32))

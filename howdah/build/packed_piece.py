@@ -6,12 +6,14 @@ Unlike a pack of runs (howdah/pack/archive.py) it has links and programs: a gues
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from io import BufferedIOBase
 from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -98,17 +100,18 @@ def _add(archive: tarfile.TarFile, name: str, place: Path) -> None:
             archive.addfile(member, opened)
 
 
-def unpack_piece(file: Path, packed_piece: PackedPiece, into: Path) -> None:
-    """Unpack the file into a new directory. Raises HowdahError if it is not the packed piece."""
-    found = file_sha256(file)
+def unpack_piece(file: BufferedIOBase, packed_piece: PackedPiece, into: Path) -> None:
+    """Unpack the open file into a new directory. Raises HowdahError if it is not the packed piece."""
+    file.seek(0)
+    found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != packed_piece.sha256:
         raise HowdahError(
             f"what was received as {packed_piece.name} has the hash {found[:12]}, not {packed_piece.sha256[:12]}"
         )
+    file.seek(0)
     unpacking = _Unpacking(packed_piece.name, into)
     with (
-        file.open("rb") as opened,
-        zstandard.ZstdDecompressor().stream_reader(opened, closefd=False) as plain,
+        zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", file), closefd=False) as plain,
         tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|", bufsize=_STREAM_BYTES) as archive,
     ):
         for member in archive:

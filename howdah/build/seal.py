@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -140,6 +141,6 @@ def _state(found: list[_Found]) -> str:
 
 def _write(entry: Path, head: dict[str, object], contents: str) -> None:
     place = seal_of(entry)
-    partial = place.with_name(f"{place.name}-{os.getpid()}")
+    partial = place.with_name(f"{place.name}-{secrets.token_hex(4)}")  # threads that find an entry renew it at once
     partial.write_text(f"{json.dumps(head)}\n{contents}\n", encoding="utf-8", errors="surrogateescape")
     partial.replace(place)

@@ -113,8 +113,8 @@ def provide(bundle: BundleFile, ready: Ready, cache: Cache, waiting: Callable[[]
     )
 
     def unpack(directory: Path, _log: Path) -> None:
-        with bundle.extracted(ready.file, directory) as file:
-            unpack_piece(file, PackedPiece(f"{ready.kind}/{ready.key}", ready.sha256, ready.size), directory)
+        with bundle.extracted(ready.file, directory) as file, file.open("rb") as opened:
+            unpack_piece(opened, PackedPiece(f"{ready.kind}/{ready.key}", ready.sha256, ready.size), directory)
 
     room = ready.size + ready.unpacked + _RESERVE_BYTES
     return cache.build(ready.kind, ready.key, unpack, needs_bytes=room, waiting=waiting)

@@ -6,7 +6,9 @@ from __future__ import annotations
 import errno
 import queue
 import sys
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -86,6 +88,7 @@ class ClusterExecutor:
         self._given: dict[str, _Given] = {}
         self._told: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._workers: Workers | None = None
+        self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._bundles: dict[str, str] = {}
         self._asked: set[str] | None = set()  # keys that will be given; None: any
         self._unfetched: dict[str, Delivery] = {}
@@ -129,7 +132,7 @@ class ClusterExecutor:
         self._publisher.in_store = stored if self._asked is None else stored & self._asked
         self.client.subscribe_topic(worker.EVENTS, self._event)
         load = Load(bundles, self._cache)
-        self._workers = Workers(self.client, load, lambda what, about: self._told.put((what, about)))
+        self._workers = Workers(self.client, load, lambda what, about: self._told.put((what, about)), self._sending)
 
     # Giving
 

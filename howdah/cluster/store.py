@@ -11,6 +11,7 @@ share/ is in the cache of both sides, so it is named and not sent.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
@@ -18,9 +19,11 @@ import re
 import secrets
 import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from io import BufferedRandom
 from pathlib import Path
 
 from howdah.build.cache import UNFETCHED, Cache
@@ -82,25 +85,18 @@ class Store:
             raise HowdahError(f"{packed_piece.name} is not here")
         return found
 
-    def incoming(self, sha256: str) -> Path:
-        """Where a packed piece is written while it is received."""
-        place = self.cache.root / "incoming"
-        place.mkdir(parents=True, exist_ok=True)
-        for other in place.iterdir():
-            if is_abandoned(other):
-                other.unlink(missing_ok=True)
-        return place / f"{_checked(sha256)}-{os.getpid()}"
+    def incoming(self) -> BufferedRandom:
+        """A file without a name on the disk of the cache, for a packed piece while it is received."""
+        self.cache.root.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryFile(dir=self.cache.root)
 
-    def take(self, packed_piece: PackedPiece, file: Path) -> None:
+    def take(self, packed_piece: PackedPiece, file: BufferedRandom) -> None:
         """Check, unpack and keep a received packed piece. Raises HowdahError if its content is wrong."""
 
         def build(directory: Path, _log: Path) -> None:
             unpack_piece(file, packed_piece, directory / packed_piece.name.rpartition("/")[2])
 
-        try:
-            self.cache.build(_SENT, _checked(packed_piece.sha256), build, needs_bytes=4 * packed_piece.size)
-        finally:
-            file.unlink(missing_ok=True)
+        self.cache.build(_SENT, _checked(packed_piece.sha256), build, needs_bytes=4 * packed_piece.size)
 
     def lacks(self, packed_pieces: Sequence[PackedPiece]) -> list[PackedPiece]:
         return [packed_piece for packed_piece in packed_pieces if not self.has(packed_piece.sha256)]
@@ -164,9 +160,7 @@ class Store:
         partial.mkdir(parents=True)
         pack.rename(partial / _PACK)
         write_whole(partial / _RESULT, made.to_json())
-        if final.exists():
-            shutil.rmtree(final)
-        partial.rename(final)
+        _replace(final, partial)
         with self.made.open("a", encoding="utf-8") as log:
             if not made.failed:
                 log.write(f"{now()} {made.key} {made.results_sha256} {made.wall_s}\n")
@@ -181,6 +175,20 @@ class Store:
         place = self.cache.root / UNFETCHED / _checked(key)
         (place / _RESULT).unlink(missing_ok=True)  # first: without it there is no result
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _replace(final: Path, partial: Path) -> None:
+    """Give a directory its name. Another worker that shares this store may do so with the same run at any moment."""
+    while True:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(final)
+        try:
+            partial.rename(final)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            return
 
 
 def _read(file: Path) -> MadeRun | None:

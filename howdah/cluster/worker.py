@@ -16,7 +16,8 @@ import signal
 import socket
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from distributed.worker import get_worker
 
 from howdah import __version__
 from howdah.build.packed_piece import PackedPiece
+from howdah.cluster.incoming import Incoming
 from howdah.cluster.message import About, Delivery, Failure, MadeRun, Order, RunProgress, Unready, WantedBundle
 from howdah.cluster.store import SharedStore, Store, pack_run, results_sha256
 from howdah.codec import encoded
@@ -43,6 +45,7 @@ EVENTS = "howdah"  # Dask's topic of what the workers tell
 TASK = "howdah"  # what Dask's keys of runs begin with: it takes them as of one kind
 _SAY_EVERY_S = 1.0
 _LOOK_EVERY_S = 0.2
+_incoming = Incoming()
 _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in several threads at once
 
 
@@ -95,19 +98,9 @@ async def _told(function: Any, *arguments: Any) -> Any:
         return {"error": explain(error), "where": place_of(error), "hint": None}
 
 
-async def take_chunk(packed_piece: PackedPiece, offset: int, chunk: bytes) -> Any:
-    """Take a part of a packed piece from the client; the last one completes it."""
-
-    def write() -> None:
-        store = Store()
-        file = store.incoming(packed_piece.sha256)
-        with file.open("r+b" if offset else "wb") as opened:
-            opened.seek(offset)
-            opened.write(chunk)
-        if offset + len(chunk) >= packed_piece.size:
-            store.take(packed_piece, file)
-
-    return await _told(write)
+async def take_chunk(packed_piece: PackedPiece, transfer: str, offset: int, chunk: bytes) -> Any:
+    """Take a part of a packed piece from the client, and say at which offset it goes on; the last one completes it."""
+    return await _told(lambda: _incoming.take(Store(), packed_piece, transfer, offset, chunk))
 
 
 async def take_bundle(bundle: WantedBundle) -> Any:
@@ -126,8 +119,6 @@ def drop_runs(keys: list[str]) -> None:
     store = Store()
     for key in keys:
         store.drop(key)
-        with _lock:
-            _turns.pop(key, None)
 
 
 # Runs
@@ -135,7 +126,7 @@ def drop_runs(keys: list[str]) -> None:
 _lock = threading.Lock()
 _makers: dict[str, Makers] = {}
 _making: dict[str, Making] = {}
-_turns: dict[str, threading.Lock] = {}  # of a key: who asks for a run that is being made waits for it
+_turns: dict[str, _Turn] = {}  # of a key: who asks for a run that is being made waits for it
 
 
 def abandon(keys: list[str] | None) -> int:
@@ -146,6 +137,30 @@ def abandon(keys: list[str] | None) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(making.process.pid, signal.SIGKILL)  # the thread that waits for it hears of its end
     return len(chosen)
+
+
+@dataclass
+class _Turn:
+    """``users`` have it or wait for it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+
+
+@contextlib.contextmanager
+def _turn(key: str) -> Iterator[None]:
+    """Two threads that make one run would have one directory. A turn stays until nobody waits for it any more."""
+    with _lock:
+        turn = _turns.setdefault(key, _Turn())
+        turn.users += 1
+    try:
+        with turn.lock:
+            yield
+    finally:
+        with _lock:
+            turn.users -= 1
+            if not turn.users:
+                del _turns[key]
 
 
 class MadeError(Exception):
@@ -175,9 +190,7 @@ def make_run(order: Order) -> Failure | Unready:
         bundle = store.bundle(order.bundle)
         if bundle is None:
             return Unready(order.key, worker.address)
-        with _lock:
-            turn = _turns.setdefault(order.key, threading.Lock())
-        with turn:
+        with _turn(order.key):
             found: MadeRun | Failure | None = None if order.again else store.find(order.key)
             if not isinstance(found, MadeRun) or found.keep_data != order.keep_data or found.failed:
                 found = _made(store, bundle, order, worker)

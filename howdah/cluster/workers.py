@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import platform
+import secrets
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -102,18 +102,23 @@ class Member:
 
 
 class Workers:
-    """Members by address. ``heard`` is called from other threads: ``ready``, ``refused`` and ``unfetched``."""
+    """Members by address. ``heard`` is called from other threads until it is closed: ``ready``, ``refused`` and
+    ``unfetched``.
 
-    def __init__(self, client: Client, load: Load, heard: Heard) -> None:
+    ``sending`` has a lock for each store of workers. The batches of a command share it: what one still sends to a store
+    when it ends, the next one waits for, and does not send again.
+    """
+
+    def __init__(self, client: Client, load: Load, heard: Heard, sending: Mapping[str, threading.Lock]) -> None:
         self.client = client
         self._load = load
         self._store = Store(load.cache).name
-        self._heard = heard
+        self._tell = heard
         self.sent_bytes = 0  # from here; what workers send each other is not counted
         self._members: dict[str, Member] = {}
         self._stores: dict[str, str] = {}
         self._lock = threading.Lock()
-        self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._sending = sending
         self._ended = threading.Event()
         self._own = {"agent": agent_sha256(), "analysis": analysis_sha256()}  # not in threads: Python 3.11's parser
         self._thread = threading.Thread(target=self._look, name="howdah workers", daemon=True)
@@ -121,6 +126,10 @@ class Workers:
 
     def close(self) -> None:
         self._ended.set()
+
+    def _heard(self, what: str, about: Any) -> None:
+        if not self._ended.is_set():
+            self._tell(what, about)
 
     @property
     def members(self) -> list[Member]:
@@ -212,9 +221,8 @@ class Workers:
             self._heard("refused", member)
             return
         except Exception as error:  # noqa: BLE001 - a thread that ends unheard would leave the worker in doubt
-            if not self._ended.is_set():
-                member.refused = f"{type(error).__name__}: {error}"
-                self._heard("refused", member)
+            member.refused = f"{type(error).__name__}: {error}"
+            self._heard("refused", member)
             return
         for made in unfetched:  # before the worker is given anything to do
             self._heard("unfetched", Delivery(made, member.address, member.host))
@@ -253,11 +261,13 @@ class Workers:
         return lacks
 
     def _send(self, member: Member, packed_piece: PackedPiece, file: Path) -> None:
+        transfer = secrets.token_hex(16)
+        offset = 0
         with file.open("rb") as opened:
-            offset = 0
-            while chunk := opened.read(worker.CHUNK_BYTES):
-                call(self.client, member.address, worker.take_chunk, packed_piece, offset, chunk)
-                offset += len(chunk)
+            while offset < packed_piece.size:
+                opened.seek(offset)
+                chunk = opened.read(worker.CHUNK_BYTES)
+                offset = call(self.client, member.address, worker.take_chunk, packed_piece, transfer, offset, chunk)
                 with self._lock:
                     self.sent_bytes += len(chunk)
 

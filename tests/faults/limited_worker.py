@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
+from howdah.unloaded import collect_rarely
 
 MOST_PLANS = 8
 
@@ -205,6 +206,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
+    collect_rarely()  # as each command does
     memory_bytes = int(sys.argv[1])
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

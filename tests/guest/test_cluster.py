@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs on a worker that has Python and howdah alone: they are those of this machine, and none outlives a worker.
 
-All connections are encrypted: between scheduler, worker and client.
+All connections are encrypted: between scheduler, worker and client. Runs of this machine alone are remembered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.cluster_processes import Processes, wait_for
 from tests.faults.processes import left_after, processes_of
 from tests.faults.sandbox import PROFILE
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
 pytest.importorskip("distributed", reason="Dask is not installed")
 _WITHIN_S = 300.0
 

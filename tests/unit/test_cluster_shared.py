@@ -3,19 +3,24 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
+from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.message import Delivery, MadeRun
 from howdah.cluster.place import Place, read_place
 from howdah.cluster.store import SharedStore, Store
 from howdah.errors import HowdahError
+from tests.cluster_processes import wait_for
 
 KEY = "ab" * 32
 
@@ -101,6 +106,56 @@ def test_a_worker_that_cannot_put_it_there_says_why_and_keeps_it(
     assert found.not_stored is None
     assert SharedStore(f"file://{tmp_path}/shared").read(_made()) == b"run"
     assert own.pack_of(KEY).exists(), "until the client has it"
+
+
+def test_one_thread_makes_a_run_also_where_it_is_dropped_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command may have fetched it while this one waited for it."""
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+    inside: list[int] = []
+
+    def make() -> None:
+        with worker._turn(KEY):
+            inside.append(len(inside))
+
+    with worker._turn(KEY):
+        waiting = Thread(target=make)
+        waiting.start()
+        wait_for(lambda: worker._turns[KEY].users == 2)
+        worker.drop_runs([KEY])
+        late = Thread(target=make)
+        late.start()
+        wait_for(lambda: worker._turns[KEY].users == 3)
+        assert inside == []
+    for each in (waiting, late):
+        each.join()
+    assert inside == [0, 1]
+    assert worker._turns == {}
+
+
+def test_two_workers_of_one_cache_put_the_same_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, other = Store(Cache(tmp_path / "cache")), Store(Cache(tmp_path / "cache"))
+    packs = [tmp_path / "one", tmp_path / "two"]
+    for pack in packs:
+        pack.write_bytes(pack.name.encode())
+    final = store.pack_of(KEY).parent
+    real = shutil.rmtree
+
+    def remove(place: Path, *, ignore_errors: bool = False) -> None:
+        """The other one puts its own just after this one has found the place free."""
+        real(place, ignore_errors=ignore_errors)
+        if place == final and len(packs) == 2:
+            monkeypatch.setattr(os, "getpid", lambda: 2)
+            other.put(_made(2), packs.pop())
+
+    final.mkdir(parents=True)
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    store.put(_made(1), packs[0])
+    assert packs == [tmp_path / "one"]
+    assert store.find(KEY) == _made(1)
+    assert store.pack_of(KEY).read_bytes() == b"one"
+    assert sorted(each.name for each in final.parent.iterdir()) == [".made", KEY]
 
 
 def test_a_store_that_is_none_is_told() -> None:

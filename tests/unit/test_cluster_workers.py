@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import platform
 import tarfile
+from collections import defaultdict
 from pathlib import Path
+from threading import Event, Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +22,7 @@ from howdah.build.packed_piece import PackedPiece, Piece
 from howdah.build.supply import take
 from howdah.cluster import worker
 from howdah.cluster import workers as module
+from howdah.cluster.incoming import Incoming
 from howdah.cluster.message import WantedBundle, WorkerUnreachableError
 from howdah.cluster.store import Store
 from howdah.cluster.workers import Load, Workers
@@ -54,7 +57,7 @@ def _workers(
     monkeypatch.setattr(module, "call", answer)
     monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.01)
     client: Any = Client()
-    return Workers(client, Load([], cache), lambda what, member: heard.append((what, member))), heard
+    return Workers(client, Load([], cache), lambda what, member: heard.append((what, member)), defaultdict(Lock)), heard
 
 
 def test_one_that_cannot_be_reached_for_a_moment_is_looked_at_again(
@@ -100,11 +103,8 @@ def test_a_worker_takes_from_its_own_bundle_what_that_has(tmp_path: Path, monkey
         if function is worker.lacks:
             return [each.sha256 for each in store.lacks(arguments[0])]
         if function is worker.take_chunk:
-            piece = arguments[0]
-            file = store.incoming(piece.sha256)
-            file.write_bytes(arguments[2])
-            store.take(piece, file)
-            sent.append((address, piece.name))
+            sent.append((address, arguments[0].name))
+            return Incoming().take(store, *arguments)
         if function is worker.take_bundle:
             store.keep_bundle(arguments[0])
         return {}
@@ -114,7 +114,7 @@ def test_a_worker_takes_from_its_own_bundle_what_that_has(tmp_path: Path, monkey
     client: Any = SimpleNamespace(scheduler_info=lambda: {"workers": dict.fromkeys(addresses)})
     pieces = [Piece("agent/a", agent), Piece(f"module/{module_entry.name}", module_entry)]
     load = Load([EngineBundle("uml", {piece.name: piece for piece in pieces}, {})], cache)
-    workers = Workers(client, load, lambda what, member: heard.append((what, member)))
+    workers = Workers(client, load, lambda what, member: heard.append((what, member)), defaultdict(Lock))
     wait_for(lambda: len(heard) == 2)
     workers.close()
     assert [what for what, _ in heard] == ["ready", "ready"], heard
@@ -123,6 +123,50 @@ def test_a_worker_takes_from_its_own_bundle_what_that_has(tmp_path: Path, monkey
     for store in stores.values():
         assert store.bundle(identity) is not None
     assert workers.sent_bytes > 0
+
+
+def test_what_one_batch_still_sends_the_next_one_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search has short batches, and a worker may come in the middle of one."""
+    agent = tmp_path / "cache" / "agent" / "a"
+    agent.mkdir(parents=True)
+    (agent / "run.py").write_text("pass\n")
+    monkeypatch.setenv("HOWDAH_BUNDLE", "none")
+    cache, store, incoming = Cache(tmp_path / "cache"), Store(Cache(tmp_path / "one")), Incoming()
+    own: dict[str, Any] = {"agent": agent_sha256(), "analysis": analysis_sha256(), "machine": platform.machine()}
+    own |= {"version": "0", "host": "", "slots": 1, "unfetched": [], "making": []}
+    sending, asked, go_on, sent = Event(), list[Any](), Event(), list[str]()
+
+    def answer(_client: Any, _address: str, function: Any, *arguments: Any, **_: Any) -> Any:
+        asked.append(function)
+        if function is worker.hello:
+            return {**own, "store": store.name}
+        if function is worker.lacks:
+            return [each.sha256 for each in store.lacks(arguments[0])]
+        if function is worker.take_chunk:
+            sending.set()
+            assert go_on.wait(60)
+            sent.append(arguments[0].name)
+            return incoming.take(store, *arguments)
+        if function is worker.take_bundle:
+            store.keep_bundle(arguments[0])
+        return {}
+
+    monkeypatch.setattr(module, "call", answer)
+    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.01)
+    client: Any = Client()
+    load = Load([EngineBundle("uml", {"agent/a": Piece("agent/a", agent)}, {})], cache)
+    locks: dict[str, Lock] = defaultdict(Lock)
+    heard: dict[str, list[str]] = {"first": [], "second": []}
+    first = Workers(client, load, lambda what, _: heard["first"].append(what), locks)
+    assert sending.wait(60)
+    first.close()
+    second = Workers(client, load, lambda what, _: heard["second"].append(what), locks)
+    wait_for(lambda: asked.count(worker.hello) == 2)
+    go_on.set()
+    wait_for(lambda: bool(heard["second"]))
+    second.close()
+    assert heard == {"first": [], "second": ["ready"]}
+    assert sent == ["agent/a"]
 
 
 def test_a_bundle_of_a_worker_that_was_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

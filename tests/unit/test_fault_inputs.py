@@ -132,29 +132,29 @@ def test_a_large_profile_is_refused_at_once_with_an_override(hostile: Limited) -
     assert answer.outcome == "refused", answer
 
 
-def _ask(tmp_path: Path, code: str) -> Answer:
+def _ask(limited: Limited, code: str, limit_s: float) -> Answer:
     """A topology is the user's own code: with it the limits themselves are tried."""
-    inputs = Inputs(tmp_path, SEED)
-    corpus = inputs.directory / "profiles" / "corpus"
-    (corpus / "own_topology.py").write_text(code)
-    request = {"kind": "profile", "file": str(corpus / "own-topology.yaml"), "overrides": [], "quick": False}
-    good = {**request, "file": str(inputs.directory / "profiles" / "quick.yaml")}
-    with Limited(tmp_path, good) as worker:
-        answer = worker.ask(request)
-        assert worker.ask(good).outcome == "accepted", "the next input has a process again"
+    corpus = limited.directory / "profiles" / "corpus"
+    topology = corpus / "own_topology.py"
+    before = topology.read_text()
+    topology.write_text(code)
+    try:
+        answer = limited.ask({**limited.warm_up, "file": str(corpus / "own-topology.yaml")}, limit_s)
+    finally:
+        topology.write_text(before)
+    assert limited.ask(limited.warm_up).outcome == "accepted", "the next input has a process again"
     return answer
 
 
-def test_the_limits_are_seen(tmp_path: Path) -> None:
-    answer = _ask(tmp_path, "while True: pass\n")
+def test_the_limits_are_seen(hostile: Limited, tmp_path: Path) -> None:
+    answer = _ask(hostile, "while True: pass\n", 0.5)
     assert answer.outcome == "slow"
     assert "own_topology.py" in answer.said
-    (tmp_path / "others").mkdir()
-    assert Inputs(tmp_path / "others", SEED).fault_of(answer) == f"slow: {answer.said}"
+    assert Inputs(tmp_path, SEED).fault_of(answer) == f"slow: {answer.said}"
 
 
-def test_a_process_that_ends_is_seen(tmp_path: Path) -> None:
-    assert _ask(tmp_path, "import os\nos._exit(3)\n").outcome == "died"
+def test_a_process_that_ends_is_seen(hostile: Limited) -> None:
+    assert _ask(hostile, "import os\nos._exit(3)\n", LIMIT_S).outcome == "died"
 
 
 def test_a_traceback_is_seen(tmp_path: Path) -> None:

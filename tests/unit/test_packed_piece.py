@@ -44,7 +44,8 @@ def _cache(tmp_path: Path, name: str) -> Cache:
 def test_a_piece_comes_out_as_it_went_in(piece: Piece, tmp_path: Path) -> None:
     packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     out = tmp_path / "out"
-    unpack_piece(file, packed_piece, out)
+    with file.open("rb") as opened:
+        unpack_piece(opened, packed_piece, out)
     assert (out / "root/bin/run").read_bytes() == (piece.directory / "root/bin/run").read_bytes()
     assert (out / "root/bin/run").stat().st_mode & 0o777 == 0o755
     assert str((out / "root/bin/sh").readlink()) == "/bin/run"
@@ -62,21 +63,20 @@ def test_the_same_files_give_the_same_hash_and_others_another(piece: Piece, tmp_
 
 def test_chosen_files_alone_are_sent(piece: Piece, tmp_path: Path) -> None:
     packed_piece, file = pack_piece(Piece(piece.name, piece.directory, ("root/bin/run",)), _cache(tmp_path, "a"))
-    unpack_piece(file, packed_piece, tmp_path / "out")
+    with file.open("rb") as opened:
+        unpack_piece(opened, packed_piece, tmp_path / "out")
     assert [each.name for each in (tmp_path / "out").rglob("*") if not each.is_dir()] == ["run"]
 
 
 def test_a_changed_packed_piece_is_not_kept(piece: Piece, tmp_path: Path) -> None:
     packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     store = Store(_cache(tmp_path, "worker"))
-    received = store.incoming(packed_piece.sha256)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
-    received.write_bytes(content)
-    with pytest.raises(HowdahError, match="has the hash"):
+    with store.incoming() as received, pytest.raises(HowdahError, match="has the hash"):
+        received.write(content)
         store.take(packed_piece, received)
     assert store.lacks([packed_piece]) == [packed_piece]
-    assert not received.exists()
 
 
 @pytest.mark.parametrize("name", ["../out", "/etc/x", "link/inside"])
@@ -91,8 +91,8 @@ def test_a_packed_piece_writes_nowhere_else(tmp_path: Path, name: str) -> None:
     file = tmp_path / "packed_piece"
     file.write_bytes(zstandard.ZstdCompressor().compress(content.getvalue()))
     packed_piece = PackedPiece("tree/x", file_sha256(file), file.stat().st_size)
-    with pytest.raises(HowdahError, match="must not"):
-        unpack_piece(file, packed_piece, tmp_path / "into")
+    with file.open("rb") as opened, pytest.raises(HowdahError, match="must not"):
+        unpack_piece(opened, packed_piece, tmp_path / "into")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["into", "packed_piece"]
 
 
@@ -102,9 +102,9 @@ def test_a_kit_needs_its_packed_pieces(piece: Piece, tmp_path: Path, monkeypatch
     wanted = WantedBundle("0123456789", "uml", {"part": {"tree": packed_piece.name}}, {}, packed_pieces=(packed_piece,))
     with pytest.raises(HowdahError, match="is not here"):
         store.keep_bundle(wanted)
-    received = store.incoming(packed_piece.sha256)
-    received.write_bytes(file.read_bytes())
-    store.take(packed_piece, received)
+    with store.incoming() as received:
+        received.write(file.read_bytes())
+        store.take(packed_piece, received)
     store.keep_bundle(wanted)
     bundle = store.bundle("0123456789")
     assert bundle is not None
@@ -163,12 +163,12 @@ def test_a_packed_piece_that_comes_in_parts(piece: Piece, tmp_path: Path, monkey
     packed_piece, file = pack_piece(piece, _cache(tmp_path, "a"))
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "worker"))
     content, half = file.read_bytes(), packed_piece.size // 2
-    assert _result(worker.take_chunk(packed_piece, 0, content[:half])) is None
+    assert _result(worker.take_chunk(packed_piece, "one", 0, content[:half])) == half
     assert _result(worker.lacks([packed_piece])) == [packed_piece.sha256]
-    assert _result(worker.take_chunk(packed_piece, half, content[half:])) is None
+    assert _result(worker.take_chunk(packed_piece, "one", half, content[half:])) == packed_piece.size
     assert _result(worker.lacks([packed_piece])) == []
     wrong = replace(packed_piece, sha256="0" * 64)
-    assert "has the hash" in _result(worker.take_chunk(wrong, 0, content))["error"]
+    assert "has the hash" in _result(worker.take_chunk(wrong, "two", 0, content))["error"]
 
 
 def test_a_kit_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build import seal
-from howdah.build.cache import Cache
+from howdah.build.cache import Cache, secret
 from howdah.errors import HowdahError
 
 
@@ -149,3 +149,42 @@ def test_a_file_with_a_name_that_is_no_text(tmp_path: Path) -> None:
 
     Cache(tmp_path).build("tree", "key", fill)
     assert Cache(tmp_path).find("tree", "key")
+
+
+def test_threads_that_find_an_entry_at_once_each_renew_its_seal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was copied, so its times are others; a worker of a cluster has many threads."""
+    cache = Cache(tmp_path)
+    entry = cache.build("thing", "a", lambda directory, _log: (directory / "x").touch())
+    os.utime(entry / "x", ns=(1, 1))
+    real, found = Path.replace, list[Path | None]()
+
+    def replace(self: Path, target: Path) -> Path:
+        if not found:
+            found.append(None)
+            found[0] = Cache(tmp_path).find("thing", "a")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    assert Cache(tmp_path).find("thing", "a") == entry
+    assert found == [entry]
+    monkeypatch.setattr(seal, "_write", lambda *_: pytest.fail("it is renewed"))
+    assert Cache(tmp_path).find("thing", "a") == entry
+
+
+def test_threads_that_need_the_secret_at_once_have_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do two containers that share a cache: in each of them this is process 1."""
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path))
+    found: list[bytes] = []
+
+    def token_bytes(size: int) -> bytes:
+        if not found:
+            found.append(b"")
+            found[0] = secret()
+        return os.urandom(size)
+
+    monkeypatch.setattr("howdah.build.cache.secrets.token_bytes", token_bytes)
+    assert secret() == found[0]
+    assert len(found[0]) == 32
+    assert [each.name for each in tmp_path.iterdir()] == ["secret"]
