@@ -130,5 +130,5 @@ def _strip(flow: Explained, *, narrow: bool) -> str:
     full = 1 + buffer / flow.bdp_bytes
     cause = cause_text(leaves.cause) if leaves.cause else "why does not show"
     mark = ExitMark(share, "recorded", 0, "flow", True, cause, leaves.packets.value, True, 0)
-    strip = ExitStrip("", [ExitRow("recorded", full, [mark], 0)])
+    strip = ExitStrip("", [ExitRow("recorded", full, [mark], "")])
     return exit_strip(strip, StripScale(*strip_ends([share], full), 90.0), narrow=narrow)

@@ -22,7 +22,6 @@ from howdah.report.variant import Variants
 _FAR = 20  # times the least share: beyond it the marks of a linear axis crowd at 0
 _MOST_ROWS_IN_ONE = 40
 _MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
-_NONE_SEEN = "no exit seen"
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,13 @@ class ExitMark:
 
 @dataclass(frozen=True)
 class ExitRow:
-    """The exits of some runs. ``full`` is BDP + buffer over the BDP; ``without`` counts flows that have no exit."""
+    """The exits of some runs. ``full`` is BDP + buffer over the BDP; ``without`` says why flows have no exit, and is
+    empty where all have one."""
 
     label: str
     full: float
     marks: list[ExitMark]
-    without: int
+    without: str
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _in_one(runs: list[Run], variants: Variants, swept: list[RunAxis]) -> Arrang
 def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
     """Of the measured flows of some runs."""
     marks = []
-    without = 0
+    absent = False
     full = 1.0
     keys = [variant.key for variant in variants.all]
     for run in runs:
@@ -137,7 +137,7 @@ def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
         for number, flow in enumerate(flows):
             found = exit_of(run, flow)
             if found is None or found.cwnd_packets is None or found.share is None:
-                without += 1
+                absent = True
                 continue
             mark = ExitMark(
                 share=found.share,
@@ -151,7 +151,15 @@ def exit_row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
                 variant=keys.index(variants.key(run)),
             )
             marks.append(mark)
-    return ExitRow(label, full, marks, without)
+    return ExitRow(label, full, marks, _without(runs) if absent else "")
+
+
+def _without(runs: list[Run]) -> str:
+    """Why flows of the runs have no exit."""
+    failed = sum(run.status == "failed" for run in runs)
+    if failed == len(runs):
+        return "the run failed" if failed == 1 else f"all {failed} runs failed"
+    return f"no exit seen; {failed} of {len(runs)} runs failed" if failed else "no exit seen"
 
 
 def strip_ends(shares: list[float], most: float) -> tuple[float, float, bool]:
@@ -184,7 +192,7 @@ def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool
     canvas.parts += _limits(strip.rows, canvas, named=named)
     canvas.ticks()
     for number, row in enumerate(strip.rows):
-        canvas.row(number, row.label, "" if row.marks else _NONE_SEEN, " over")
+        canvas.row(number, row.label, "" if row.marks else row.without, " over")
         _marks(canvas, number, row)
     words = "Window at which each flow left slow start, as a share of the BDP"
     return canvas.svg(", ".join(filter(None, (words, strip.title))))

@@ -4,7 +4,7 @@
 (() => {
   const settings = JSON.parse(document.getElementById("settings").textContent);
   const find = (id) => document.getElementById(id);
-  const { theme } = howdah;
+  const { theme, marks } = howdah;
   const EVERY_MS = 1000;
   const POINTS = 300;
   const LEAST_S = 60; // an axis of time is not shorter
@@ -96,8 +96,9 @@
       this.plot = new uPlot({
         width: this.root.clientWidth,
         height: 200,
+        padding: [null, Math.ceil(marks.widthOf(clock(0)) / 2) + 2, null, null],
         scales: { x: { time: true, auto: false }, y: { auto: false } },
-        axes: [{ ...howdah.marks.axis(), values: (_plot, splits) => splits.map(clock), space: 70 }, { ...howdah.marks.axis(), size: 64 }],
+        axes: [{ ...marks.axis(), values: (_plot, splits) => splits.map(clock), space: 70 }, { ...marks.axis(), size: 64 }],
         series: [{ value: (_plot, at) => (at === null ? "—" : clock(at)) }, ...names.map((label, index) => ({ label, value: (_plot, at) => (at === null ? "—" : at), stroke: colour(index), width: 1.5, points: { show: false } }))],
       }, data, this.canvas);
     }

@@ -4,8 +4,9 @@
 howdah.save = (() => {
   const { state, theme, legend, marks, Recorder } = howdah;
   const { element, escaped } = Recorder;
-  const HEADER = 46;
-  const LEGEND_LINE = 18;
+  const EDGE = 12;
+  const TITLE = { size: 14, weight: 600 };
+  const LINE = 18; // pixels from one line of text to the next
   const KEY = 32; // a sample of the legend, and the room behind it
 
   // What the figure's own code draws of its view.
@@ -39,19 +40,38 @@ howdah.save = (() => {
 
   const text = (x, y, content, attributes) => element("text", { x, y, ...attributes }, escaped(content));
 
-  // Entries of the legend in lines as long as the figure allows.
-  function legendOf(shown, width, fill) {
-    let x = 12;
-    let y = HEADER - 6;
+  // A text in lines that are no wider than that, if its words are not: they begin behind spaces and hyphens.
+  function broken(content, width, font) {
+    const found = [""];
+    for (const word of content.match(/[^\s-]*[\s-]?/g)) {
+      if (found.at(-1) && marks.widthOf(found.at(-1) + word, font) > width) found.push("");
+      found[found.length - 1] += word;
+    }
+    return found;
+  }
+
+  // Title and legend, in lines as long as the figure allows.
+  function above(title, shown, width, fill) {
+    const font = `${TITLE.weight} ${TITLE.size}px system-ui, sans-serif`;
     let svg = "";
+    let y = 20;
+    for (const part of broken(title, width - 2 * EDGE, font)) {
+      svg += text(EDGE, y, part, { "font-size": TITLE.size, "font-weight": TITLE.weight, fill });
+      y += LINE;
+    }
+    let x = EDGE;
+    y += 2;
     for (const line of shown) {
-      const wide = KEY + marks.widthOf(line.label) + 14;
-      if (x + wide > width && x > 12) {
-        x = 12;
-        y += LEGEND_LINE;
+      const parts = broken(line.label, width - 2 * EDGE - KEY);
+      const wide = KEY + Math.max(...parts.map((part) => marks.widthOf(part)));
+      if (x > EDGE && x + wide > width - EDGE) {
+        x = EDGE;
+        y += LINE;
       }
-      svg += element("g", { transform: `translate(${x} ${y - 8})` }, legend.sample(line).innerHTML) + text(x + KEY, y, line.label, { fill });
-      x += wide;
+      svg += element("g", { transform: `translate(${x} ${y - 8})` }, legend.sample(line).innerHTML);
+      svg += parts.map((part, index) => text(x + KEY, y + index * LINE, part, { fill })).join("");
+      y += (parts.length - 1) * LINE;
+      x += wide + 14;
     }
     return { svg, bottom: y + 6 };
   }
@@ -61,16 +81,15 @@ howdah.save = (() => {
     const { width, height } = figure.plot;
     const shown = figure.lines.filter((line) => !state.view.hidden.has(line.key));
     const ink = theme.token("ink");
-    const above = legendOf(shown, width, ink);
-    const high = above.bottom + height + 4;
     const title = `${figure.description.title}, ${figure.unit.name}`;
-    const scaled = `translate(0 ${above.bottom}) scale(${1 / devicePixelRatio})`;
+    const { svg: head, bottom } = above(`${document.querySelector("h1").textContent} – ${title}`, shown, width, ink);
+    const high = bottom + height + 4;
+    const scaled = `translate(0 ${bottom}) scale(${1 / devicePixelRatio})`;
     const page = { xmlns: "http://www.w3.org/2000/svg", width, height: high, viewBox: `0 0 ${width} ${high}` };
     return element("svg", { ...page, "font-family": "system-ui, 'Liberation Sans', sans-serif", "font-size": 12 }, [
       element("title", {}, escaped(`${document.title}: ${title}`)),
       element("rect", { width: "100%", height: "100%", fill: theme.token("surface") }),
-      text(12, 20, `${document.querySelector("h1").textContent} – ${title}`, { "font-size": 14, "font-weight": 600, fill: ink }),
-      above.svg,
+      head,
       element("g", { transform: scaled }, drawn(figure)),
     ].join("\n"));
   }

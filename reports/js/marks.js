@@ -9,9 +9,17 @@ howdah.marks = (() => {
   const EVENT = 5; // pixels from the middle of an event's diamond to its corners
   const ruler = document.createElement("canvas").getContext("2d");
 
-  function widthOf(text) {
-    ruler.font = FONT;
+  function widthOf(text, font = FONT) {
+    ruler.font = font;
     return ruler.measureText(text).width;
+  }
+
+  // The end of a text that is too wide: it says what happened, the beginning to whom, which the colour says too.
+  function fitting(text, width) {
+    let first = 0;
+    const rest = () => (first ? `\u2026${text.slice(first)}` : text);
+    while (first < text.length && widthOf(rest()) > width) first++;
+    return rest();
   }
 
   // Where a plot has its axes, in CSS pixels; `at` is where it has values of its data.
@@ -100,12 +108,13 @@ howdah.marks = (() => {
       if (!(point.x >= bounds.left && point.x <= bounds.right)) continue;
       const inside = point.y >= bounds.top && point.y <= bounds.bottom;
       const y = Math.min(bounds.bottom, Math.max(bounds.top, point.y));
-      const width = widthOf(exit.label);
+      const label = fitting(exit.label, bounds.right - bounds.left - 4);
+      const width = widthOf(label);
       const spot = placed(boxes, curves, width, beside(point.x, y, width, bounds), bounds) || {
         x: Math.max(bounds.left + 2, Math.min(point.x + 9, bounds.right - 2 - width)),
         y: Math.max(bounds.top + 2, Math.min(y - 8, bounds.bottom - HIGH - 2)) + BASE,
       };
-      drawn.exits.push({ x: point.x, y, inside, colour: exit.colour, label: exit.label, at: spot });
+      drawn.exits.push({ x: point.x, y, inside, colour: exit.colour, label, at: spot });
     }
     return drawn;
   }

@@ -246,3 +246,24 @@ def test_a_curve_of_a_part_of_the_run_fills_its_axis(browser: Browser, pages: Pa
     )
     assert drawn > 0.5
     page.context.close()
+
+
+def test_no_label_of_an_axis_is_cut_at_the_edge_of_its_canvas(browser: Browser, pages: Pages) -> None:
+    page = pages.open(browser, "live", 1440)
+    page.evaluate(
+        """() => {
+          window.labels = [];
+          const write = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+            const { actualBoundingBoxLeft: left, actualBoundingBoxRight: right } = this.measureText(text);
+            window.labels.push([text, x - left, x + right, this.canvas.width]);
+            return write.call(this, text, x, y);
+          };
+        }"""
+    )
+    for width in (1300, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("window.labels.some(([text]) => text === '22:14:00')")
+        drawn = page.evaluate("window.labels.splice(0)")
+        assert [text for text, left, right, wide in drawn if left < 0 or right > wide] == []
+    page.context.close()

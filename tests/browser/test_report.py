@@ -355,3 +355,33 @@ def test_the_repetitions_of_a_line_are_shaded_behind_it(visit: Open, report_page
     page.select_option("#repetition", "all")
     assert page.evaluate(f"{figure('cwnd')}.bandsNow()") == []
     expect(notes).to_have_count(0)
+
+
+def test_words_of_a_figure_saved_on_a_phone_are_broken_into_lines(visit: Open, tmp_path: Path) -> None:
+    """Of the experiment and of a line: longer than the screen is wide, and all of them are there."""
+    name, flow = "a-rather-long-name-of-an-experiment-400mbit-240ms", "a flow whose name tells a lot of what it carries"
+    names = (flow, "another")
+    scenario = Scenario(name=name, algorithms=("cubic", "reno"), repetitions=1, duration_s=4.0, flow_names=names)
+    page = visit(report(make_experiment(tmp_path, scenario), prometheus="off"), width=390).page
+    page.click("#controls button:has-text('another')")
+    document = page.evaluate(f"howdah.save.document({figure('cwnd')})")
+    texts = [each.text or "" for each in ElementTree.fromstring(document).iter(f"{SVG}text")]
+    assert f"{name} – Congestion window, packets" in "".join(texts)
+    assert f"cubic {flow} cwnd" in "".join(texts)
+    beyond = page.evaluate(
+        """(document_) => {
+          const box = document.createElement("div");
+          box.innerHTML = document_;
+          document.body.append(box);
+          const svg = box.querySelector("svg");
+          const { left, right, bottom } = svg.getBoundingClientRect();
+          const found = [...svg.querySelectorAll("text")].filter((each) => {
+            const at = each.getBoundingClientRect();
+            return at.left < left || at.right > right || at.bottom > bottom;
+          });
+          box.remove();
+          return found.map((each) => each.textContent);
+        }""",
+        document,
+    )
+    assert beyond == []

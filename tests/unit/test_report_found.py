@@ -242,9 +242,41 @@ def test_every_axis_can_have_the_rows_and_all_strips_have_one_scale(tmp_path: Pa
             drawing = exit_strip(strip, scale, narrow=False)
             limits.add(re.findall(r'<path d="M([\d.]+) [\d.]+L\1 [\d.]+" class="limit"', drawing)[0])
     assert len(limits) == 1, "the BDP is at the same place in every strip"
-    bare = replace(strip, rows=[replace(row, marks=[]) for row in strip.rows])
+    bare = replace(strip, rows=[replace(row, marks=[], without="no exit seen") for row in strip.rows])
     narrow = re.findall(r">([^<>]*no exit seen)<", exit_strip(bare, scale, narrow=True))
     assert narrow == [f"{row.label}: no exit seen" for row in bare.rows], "on a phone no text lies on a row's name"
+
+
+@pytest.mark.parametrize(
+    ("failed", "said"),
+    [
+        ((), "no exit seen"),
+        ((0,), "no exit seen; 1 of 2 runs failed"),
+        ((0, 1), "all 2 runs failed"),
+    ],
+)
+def test_a_row_without_exits_says_which_runs_failed(tmp_path: Path, failed: tuple[int, ...], said: str) -> None:
+    scenario = Scenario(algorithms=("cubic", "reno"), failed=tuple(("reno", number) for number in failed))
+
+    def numbers(row: dict[str, Any]) -> object:
+        return "none" if row["algorithm"] == "reno" and row["metric"].startswith("exit_") else None
+
+    experiments = [made(tmp_path, replace(scenario, flows=1), numbers)]
+    variants = Variants(experiments)
+    (way,) = arrangements(experiments, variants, axes(experiments, variants))
+    (strip,) = way.strips
+    for narrow in (False, True):
+        drawing = exit_strip(strip, scale_of([way]), narrow=narrow)
+        assert [text for text in re.findall(">([^<>]+)</text>", drawing) if text.endswith(said)] == [
+            f"reno: {said}" if narrow else said
+        ]
+
+
+def test_a_run_that_failed_alone_is_said_to_have_failed(tmp_path: Path) -> None:
+    experiments = [made(tmp_path, Scenario(repetitions=1, failed=(("reno", 0),)))]
+    variants = Variants(experiments)
+    (way,) = arrangements(experiments, variants, axes(experiments, variants))
+    assert [row.without for row in way.strips[0].rows] == ["", "the run failed"]
 
 
 @pytest.mark.parametrize(

@@ -307,7 +307,7 @@ def test_without_matplotlib_the_extra_is_named(
 
 @pytest.mark.parametrize(("full", "share"), [(2.0, 1.9), (2.0, 4.0), (1.1, 1.0), (1.05, 5.0), (9.0, 2.0)])
 def test_names_of_limits_stand_apart_and_on_the_sheet(full: float, share: float) -> None:
-    row = ExitRow("cubic", full, [ExitMark(share, "run", 0, "flow1", True, "loss", 10.0, True, 0)], 0)
+    row = ExitRow("cubic", full, [ExitMark(share, "run", 0, "flow1", True, "loss", 10.0, True, 0)], "")
     with WIDTH.styled():
         figure = draw_rows([row], ["#000000"], WIDTH)
         canvas = FigureCanvasAgg(figure)
