@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -60,12 +61,11 @@ class Module:
         if not self.loaded_as:
             object.__setattr__(self, "loaded_as", self.name)
 
-    @property
+    @cached_property
     def identity(self) -> str:
-        """Differs between two modules that may behave differently: of a ready .ko nobody knows the sources."""
-        if self.srcversion is None or self.source == str(self.file):
-            return file_sha256(self.file)
-        return self.srcversion
+        """Differs between two modules that may behave differently, as ``srcversion`` need not: it knows neither flags
+        nor headers of another directory."""
+        return file_sha256(self.file)
 
     def described(self, loaded: ModuleRecord | None) -> ModuleOrigin:
         """For run.json; ``loaded`` is what the agent recorded of it (agent.json, ``modules``)."""

@@ -27,6 +27,7 @@ from howdah.explain.twin import twin_text
 from tests.explain.damage import HARMLESS, Packet, pcap, read
 from tests.explain.drawn import kind_of, profile
 from tests.explain.recovery import RIGHT, WRONG, Truth, explained, outcomes, recorded
+from tests.guest.remembering import new_guests
 
 pytestmark = [pytest.mark.guest, pytest.mark.usefixtures("remembered_guests")]
 # One of each: HyStart, a loss, a receive window, BBR, HyStart just before a loss, a policer. Others follow in order.
@@ -134,9 +135,10 @@ def test_a_complaint_becomes_a_night_s_cell_and_another_algorithm_turns_it_red(
 
 
 def test_a_pack_of_a_twin_s_runs_has_no_address_and_no_payload_of_the_recording(
-    known: list[Truth], tmp_path: Path
+    known: list[Truth], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recording's packets get addresses, ports and a payload that are found nowhere else."""
+    new_guests(monkeypatch)  # a pack has their logs and share/, too
     each = next(each for each in known if each.seed == _FIRST[2])
     secret = b"a-payload-that-nobody-may-see"
     packets = [_renamed(packet, secret) for packet in read(each.taps["sender"])]

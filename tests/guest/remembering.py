@@ -5,8 +5,9 @@
 ``remembered_guests``, which has the processes that make its runs started by this module.
 
 A guest is not booted where one with the same key has left the raw files of a valid run, and its engine's report with
-them. Tables, measures, verdicts and all that a command does with a run are made in every session. A test that is about
-how guests are started, or that repeats a run, asks for none of this.
+them. Tables, measures, verdicts and all that a command does with a run are made in every session. What else a guest
+leaves is not there: its console, its log, and share/. A test that is about these or about how guests are started, or
+that repeats a run, has new ones made: ``new_guests``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from howdah.engine.engine import RunProgress
 from howdah.engine.uml.engine import UmlEngine
@@ -25,8 +26,11 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.record.run import EngineReport
 from howdah.record.verdict import read_verdict
-from howdah.work import stage, worker
+from howdah.work import local, prepared, stage, worker
 from tests.guest.remembered_run import REPORT, key_of, may_be_remembered, recall, remember
+
+if TYPE_CHECKING:
+    import pytest
 
 COMMAND = (*OWN_PYTHON, "-m", "tests.guest.remembering")
 WORKER = (*COMMAND, "--worker")  # makes runs
@@ -40,11 +44,12 @@ def _remembered(run: _Run) -> _Run:
             return run(engine, directory, plan, progress)
         key = key_of(engine, plan)
         recalled = RunDirectory(directory.path / "recalled")
-        if recall(key, recalled.path):
+        if recall(key, recalled.path) and (recalled.path / REPORT).exists():
             shutil.copytree(recalled.raw, directory.raw, dirs_exist_ok=True)
             report = EngineReport.model_validate_json((recalled.path / REPORT).read_text(encoding="utf-8"))
             shutil.rmtree(recalled.path)
             return report
+        shutil.rmtree(recalled.path, ignore_errors=True)  # a test remembered it, and not what its engine reported
         report = run(engine, directory, plan, progress)
         (directory.path / REPORT).write_text(report.model_dump_json(exclude_unset=True), encoding="utf-8")
         _new[directory.path] = key
@@ -55,14 +60,21 @@ def _remembered(run: _Run) -> _Run:
 
 def _analysed(analyse: Callable[..., None]) -> Callable[..., None]:
     def analysed(directory: RunDirectory, *more: Any) -> None:
-        analyse(directory, *more)
         key = _new.pop(directory.path, None)
-        if key is not None:
-            if read_verdict(directory).verdict != "invalid":
+        try:
+            analyse(directory, *more)
+            if key is not None and read_verdict(directory).verdict != "invalid":
                 remember(key, directory)
-            (directory.path / REPORT).unlink()
+        finally:
+            if key is not None:
+                (directory.path / REPORT).unlink()
 
     return analysed
+
+
+def new_guests(patch: pytest.MonkeyPatch) -> None:
+    """For tests of a module that otherwise has ``remembered_guests``."""
+    patch.setattr(prepared, "WORKER", local.WORKER)
 
 
 def begin() -> None:

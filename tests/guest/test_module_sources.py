@@ -14,7 +14,7 @@ import pytest
 from howdah.build import modules
 from howdah.build.cache import Cache, content_key
 from howdah.build.module_sources import Extras
-from howdah.build.modules import ModuleSet, provide_modules
+from howdah.build.modules import ModuleSet, modules_recipe, project_sources, provide_modules
 from howdah.build.tools import compiler_version, linker_version
 from howdah.engine.uml.build import Built
 from howdah.profile.ready import registered_by
@@ -51,7 +51,8 @@ def once(test: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(test)
     def compiled(built: Built, tmp_path: Path, **given: Any) -> None:
-        made_with = (built.kernel.key, built.kernel.image_sha256, built.tools.key, compiler_version(), linker_version())
+        ours = modules_recipe(built.kernel, project_sources())  # each is linked with some of it
+        made_with = (built.kernel.key, built.tools.key, ours, compiler_version(), linker_version())
         tested = (test.__name__, repr(sorted(given.items())), Path(__file__).read_bytes())
         key = content_key(launcher_sha256(), *made_with, *tested)
         remembered.once("module-sources", key, lambda: test(built, tmp_path, **given), says=test.__name__)
@@ -99,6 +100,18 @@ def test_headers_are_found_wherever_they_are(built: Built, tmp_path: Path) -> No
     found = _provide(built, tmp_path, source)
     assert found.failed == {}
     assert registered_by(found.built["tcp_mine"].file) == ["mine"]
+
+
+@once
+def test_what_is_compiled_of_other_headers_is_another_module(built: Built, tmp_path: Path) -> None:
+    """The kernel's srcversion knows no header of another directory. A run with the other one would be the same run."""
+    source = _write(tmp_path / "mine/tcp_mine.c", includes='#include "../up.h"', body="barrier_data(GAIN);")
+    found = []
+    for gain in ("1", "2"):
+        (tmp_path / "up.h").write_text(f"static int *const GAIN = (int *){gain};\n")
+        found.append(_provide(built, tmp_path, source).built["tcp_mine"])
+    assert found[0].srcversion == found[1].srcversion
+    assert found[0].identity != found[1].identity
 
 
 @once

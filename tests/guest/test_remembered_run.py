@@ -77,12 +77,18 @@ def test_modules_of_a_test_are_known_by_what_is_in_them(monkeypatch: pytest.Monk
     assert len({key("/one/mine.c", "01"), key("/one/mine.c", "02"), key("/one/others.c", "01")}) == 3
 
 
-@pytest.mark.parametrize(("ok", "boots"), [(True, 1), (False, 2)], ids=["valid", "invalid"])
+@pytest.mark.parametrize(
+    ("ok", "shared", "boots"),
+    [(True, False, 1), (False, False, 2), (True, True, 2)],
+    ids=["valid", "invalid", "remembered by a test"],
+)
 def test_the_guest_of_a_command_leaves_what_it_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ok: bool, boots: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ok: bool, shared: bool, boots: int
 ) -> None:
-    """And its engine's report; one whose run is invalid is booted again."""
+    """And its engine's report; one whose run is invalid, or of which there is no report, is booted again."""
     monkeypatch.setattr(UmlEngine, "prepare", lambda *_: IDENTITY)
+    if shared:
+        remember(key_of(UmlEngine(), plan_of()), _finished(tmp_path / "shared"))
     monkeypatch.setattr(stage, "analyse", lambda run, *_: write_verdict(run, [Check("ended", ENGINE, ok, "", "")]))
     booted: list[str] = []
 

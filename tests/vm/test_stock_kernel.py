@@ -20,7 +20,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.raw import read_raw_bytes
 from howdah.record.table import equal
 from howdah.validate.comparison import TOLERANCES
-from howdah.work import local, prepared
+from tests.guest.remembering import new_guests
 
 # Its emulator is bound to one core: beside emulated machines, and what the tests here start, that takes long.
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800), pytest.mark.usefixtures("qemu", "remembered_guests")]
@@ -144,7 +144,7 @@ def test_a_rerun_beside_other_work_is_equal(
     Without warp.c five of five such reruns differed by some nanoseconds.
     """
     capsys.readouterr()
-    monkeypatch.setattr(prepared, "WORKER", local.WORKER)
+    new_guests(monkeypatch)
     with restless(place):
         status = main(["rerun", str(run), "--runs", str(place), "--json"])
     answer = json.loads(capsys.readouterr().out)
