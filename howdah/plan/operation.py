@@ -250,7 +250,7 @@ class Up(OfInterface, Operation):
 @planned
 class AddRoute(Operation):
     """`destination` is `default` or a prefix. Initial windows are null where it sets none. `quick_ack` is 1 where ACKs
-    are sent at once."""
+    are sent at once, and is left out elsewhere."""
 
     op: ClassVar[str] = "route"
     METRICS: ClassVar[Mapping[str, int]] = {

@@ -99,12 +99,14 @@ class Operation(PlanStep, ReadAsWritten):
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Operation:
-        found: Operation = read_step(value, Operation.known)
+        found: Operation = read_step(value, {"op", "arguments"}, Operation.known)
         return found
 
 
-def read_step(value: Mapping[str, Any], known: Mapping[str, type[PlanStep]]) -> Any:
-    """The one that plan.json has. Raises TypeError or ValueError."""
+def read_step(value: Mapping[str, Any], names: set[str], known: Mapping[str, type[PlanStep]]) -> Any:
+    """The one that plan.json has with fields of these ``names``. Raises TypeError or ValueError."""
+    if value.keys() != names:
+        raise TypeError(f"a step has {', '.join(sorted(names))}, not {', '.join(sorted(value))}")
     kind = known.get(value["op"])
     if kind is None:
         raise ValueError(f"there is no operation {value['op']!r}; known: {', '.join(sorted(known))}")
