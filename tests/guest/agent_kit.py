@@ -49,7 +49,7 @@ def run_agent(built: Built, directory: Path, plan: Plan | dict[str, Any], *comma
 
 def agent_guest(built: Built, directory: Path, plan: Plan | dict[str, Any], *command: str) -> Guest:
     """A guest that runs the agent (or ``command``) on the plan; its results will be in ``directory``/raw."""
-    value = dataclasses.asdict(plan) if isinstance(plan, Plan) else plan
+    value = json.loads(plan.to_json()) if isinstance(plan, Plan) else plan
     share = directory / "share"
     share.mkdir(parents=True)
     stage(built, share, value)
