@@ -8,7 +8,6 @@ be a measurement: the runs say ``engine: synthetic``.
 from __future__ import annotations
 
 import dataclasses
-import json
 import shutil
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -388,4 +387,4 @@ def rewrite_plan(run: FilePath, **changes: Any) -> None:
     """Replace fields of a run's plan, for hostile input."""
     directory = RunDirectory(run)
     plan = Plan.from_json(directory.plan.read_text(encoding="utf-8"))
-    directory.plan.write_text(json.dumps(dataclasses.asdict(dataclasses.replace(plan, **changes))), encoding="utf-8")
+    directory.plan.write_text(dataclasses.replace(plan, **changes).to_json(), encoding="utf-8")
