@@ -236,7 +236,7 @@ class Address(OfInterface, Operation):
 
 @planned
 class Up(OfInterface, Operation):
-    """Also `lo` comes up."""
+    """The interface, which may be `lo`, comes up."""
 
     op: ClassVar[str] = "up"
 

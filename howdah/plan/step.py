@@ -37,7 +37,8 @@ class BuiltNetwork(Protocol):
 
 
 class ReadAsWritten:
-    """What says itself how it is written. What checks somebody else's plan knows its form."""
+    """A part of a plan that says itself how plan.json has it. pydantic, which checks a stranger's plan, is told its
+    form."""
 
     has_time: ClassVar[bool] = False
 
