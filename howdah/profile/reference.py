@@ -144,7 +144,7 @@ class _Sections:
             further, told = "", []
             if inner is not None and self._is_in_its_parent(inner):
                 names = ", ".join(f"`{each}`" for each, _ in fields_of(inner, whole=True))
-                further = f"Its fields are {names}, as here."
+                further = f"Its fields are {names}, as in this table."
             elif inner in first:
                 further = f"Its fields are those of `{first[inner]}`."
             elif inner is not None and self._is_small(inner):

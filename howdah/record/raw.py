@@ -34,7 +34,7 @@ ZSTD, XZ = ".zst", ".xz"
 SUFFIXES = (ZSTD, XZ)
 LEAST_BYTES = 256 * 1024  # a smaller file stays as it is: most are JSON, which people read
 LEAST_RECORDS_BYTES = 1 << 20  # of a file for which records are looked for
-# Both are the fastest: on traces of ACKs further levels take twice the time and more for 5 % (docs/performance.md).
+# Both are the fastest: on traces of ACKs further levels take twice the time and more for 5 %.
 _ZSTD_LEVEL, _XZ_PRESET = 1, 0
 _WORTH = 0.9  # what does not shrink below this share of its size stays as it is
 _CHUNK_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from howdah.metric import Metric, known_metrics
 from howdah.number import significant
 from howdah.report.completion import is_transfer
 from howdah.report.completion import metric_of as completion_metric
-from howdah.report.repeated import DONE, DONE_MEDIAN, DONE_P95, EXIT, EXIT_NOW, LOST, LOST_SHARE, NINETY, UTILISATION
+from howdah.report.repeated import DONE, DONE_MEDIAN, DONE_P95, EXIT, LOST, LOST_SHARE, NINETY, UTILISATION
 from howdah.report.startup import has_start
 from howdah.report.subject import Subject, places, sides
 
@@ -98,8 +98,7 @@ def leading(said: list[Subject]) -> tuple[list[Subject], list[str]]:
         if has_start(each):
             first.setdefault((each.side, each.place), each)
     shown = list(first.values())
-    exit_at = EXIT_NOW if any(each.of.has(EXIT_NOW) for each in shown) else EXIT
-    return shown, _differing(shown, [exit_at, LOST, NINETY, UTILISATION])[:3]
+    return shown, _differing(shown, [EXIT, LOST, NINETY, UTILISATION])[:3]
 
 
 def _differing(said: list[Subject], metrics: list[str]) -> list[str]:

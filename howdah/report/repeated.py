@@ -13,7 +13,7 @@ from howdah.record.result import Run
 from howdah.report.source import row_group
 
 DIGITS = 3
-EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE = "exit_cwnd_bdp", "exit_cwnd_moment_bdp", "exit_cwnd_packets", "exit_cause"
+EXIT, EXIT_PACKETS, CAUSE = "exit_cwnd_bdp", "exit_cwnd_packets", "exit_cause"
 GROWN = "growth_end_bdp"  # of a sender whose window nobody sees
 LOST, LOST_SHARE, GOODPUT = "retransmitted_packets", "retransmission_ratio", "goodput_bits_per_second"
 NINETY, UTILISATION, QUEUE = "time_to_90_percent_s", "utilisation", "queue_peak_bytes"
@@ -29,7 +29,7 @@ HELD_NUMBERS = (
 )
 # Beside the main measures nothing else is kept: there may be a hundred thousand runs.
 _SAID = frozenset(
-    {EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
+    {EXIT, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
     | {DONE_MEDIAN, DONE_P95, DONE_SHARE, CONNECTIONS, DETECTED, HELD_BY, HELD_SHARE, *HELD_NUMBERS}
     | {DONE_THOUGHT, DONE_THOUGHT_MEDIAN, STARTUP_LEFT, STARTUP_GAIN, DRAINED, DRAINED_BY}
 )

@@ -14,7 +14,6 @@ from howdah.report.repeated import (
     DRAINED,
     DRAINED_BY,
     EXIT,
-    EXIT_NOW,
     EXIT_PACKETS,
     GOODPUT,
     GROWN,
@@ -83,8 +82,7 @@ def _left(each: Subject) -> str:
 
 def _exit(each: Subject, *, spread: bool = True) -> str:
     """``1.15 BDP by ACK train``; empty where the flow has no exit. Where the path changes, by the BDP of the moment."""
-    share = EXIT_NOW if each.of.has(EXIT_NOW) else EXIT
-    where = each.of.quantity(share, spread=spread)
+    where = each.of.quantity(EXIT, spread=spread)
     if where and each.path.rate_changes:
         where += " of that moment"
     where = where or each.of.quantity(EXIT_PACKETS, spread=spread)
@@ -224,7 +222,7 @@ def _extremes(said: list[Subject]) -> str:
 
 def _ratios(said: list[Subject]) -> list[str]:
     """The sides against the first: windows and retransmissions, or where no flow left, what they moved."""
-    window = next((name for name in (EXIT_NOW, EXIT) if any(each.of.has(name) for each in said)), EXIT_PACKETS)
+    window = EXIT if any(each.of.has(EXIT) for each in said) else EXIT_PACKETS
     wording = [Wording(window, *_LEFT), _AGAIN]
     if not any(has_exit(each) for each in said):
         wording.append(_RATE)

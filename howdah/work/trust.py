@@ -132,7 +132,7 @@ def _of_directory(directory: Path) -> str:
 
 
 def _of_stack(file: Path) -> str:
-    """Of its YAML and of its sources, wherever they are; not of what else lies beside them. Raises HowdahError."""
+    """Of its YAML and of its sources, wherever they are; not of what else is beside them. Raises HowdahError."""
     directory = read_stack(file).directory
     return _of_files(directory, [file, *sources_in(directory)])
 

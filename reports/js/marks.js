@@ -83,20 +83,13 @@ howdah.marks = (() => {
     }
     for (const limit of limits) {
       const { y } = at(0, limit.value);
-      if (y < bounds.top - 0.5) {
-        const label = `\u2191 ${limit.label} ${howdah.format.significant(limit.value)}`;
-        const width = widthOf(label);
-        const right = boxes.filter((each) => each.top < bounds.top + 16).reduce((least, each) => Math.min(least, each.left - 10), bounds.right - 4);
-        if (right - width < bounds.left + 4) continue;
-        boxes.push({ left: right - width, right, top: bounds.top, bottom: bounds.top + HIGH });
-        drawn.limits.push({ y: null, label, at: { x: right - width, y: bounds.top + BASE } });
-        continue;
-      }
-      if (!(y >= bounds.top - 0.5 && y <= bounds.bottom + 0.5)) continue;
-      const width = widthOf(limit.label);
-      const spot = placed(boxes, curves, width, along(y, width, bounds), bounds);
+      const above = y < bounds.top - 0.5;
+      if (!(above || y <= bounds.bottom + 0.5)) continue;
+      const label = above ? `\u2191 ${limit.label} ${howdah.format.significant(limit.value)}` : limit.label;
+      const width = widthOf(label);
+      const spot = placed(boxes, curves, width, along(above ? bounds.top - 1 : y, width, bounds), bounds);
       // Two limits in one place leave room for one name: the line stands for both.
-      drawn.limits.push({ y, label: spot ? limit.label : "", at: spot || { x: bounds.right, y } });
+      drawn.limits.push({ y: above ? null : y, label: spot ? label : "", at: spot || { x: bounds.right, y } });
     }
     for (const exit of exits) {
       const point = at(exit.x, exit.y === null ? 0 : exit.y);

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.build.cache import Cache
+from howdah.codec import encoded
 from howdah.engine.ending import Ending
 from howdah.engine.share import build_agent
 from howdah.engine.uml.build import Built
@@ -49,7 +50,7 @@ def run_agent(built: Built, directory: Path, plan: Plan | dict[str, Any], *comma
 
 def agent_guest(built: Built, directory: Path, plan: Plan | dict[str, Any], *command: str) -> Guest:
     """A guest that runs the agent (or ``command``) on the plan; its results will be in ``directory``/raw."""
-    value = json.loads(plan.to_json()) if isinstance(plan, Plan) else plan
+    value = encoded(plan) if isinstance(plan, Plan) else plan
     share = directory / "share"
     share.mkdir(parents=True)
     stage(built, share, value)

@@ -33,7 +33,7 @@ MOST_BYTES = 512 << 20  # of all that is remembered; what was asked for last sta
 _ARCHIVE = "run.tar.zst"
 _COMPARED = "compared"  # empty: when it was touched, a new run was equal
 _SOURCES = ("howdah/build", "howdah/engine/{}")  # the shim and the kernel's options lie beside their modules
-_LEVEL = 1  # a trace shrinks to a thirteenth of its size, and less with ten times the work (docs/performance.md)
+_LEVEL = 1  # a trace shrinks to a thirteenth of its size, and less with ten times the work
 
 
 def key_of(engine: UmlEngine | VmEngine, plan: Plan) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from howdah.codec import encoded
 from howdah.engine.uml.build import Built
 from tests.guest.agent_kit import quick_plan, report, run_agent
 from tests.guest.guest_kit import build_or_skip
@@ -111,7 +113,7 @@ def test_iperf3_keeps_its_json_and_its_data_connection_is_known(built: Built, tm
 
 
 def failing(change: Any) -> dict[str, Any]:
-    plan: dict[str, Any] = json.loads(quick_plan("cubic").to_json())
+    plan: dict[str, Any] = copy.deepcopy(encoded(quick_plan("cubic")))
     change(plan)
     return plan
 
