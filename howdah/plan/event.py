@@ -74,4 +74,5 @@ class Event(ReadAsWritten):
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Event:
-        return cls(value["at_us"], read_step(value, PlannedChange.known))
+        change = read_step(value, {"at_us", "op", "arguments"}, PlannedChange.known)
+        return cls(value["at_us"], change)

@@ -236,7 +236,7 @@ class Address(OfInterface, Operation):
 
 @planned
 class Up(OfInterface, Operation):
-    """Also `lo` comes up."""
+    """The interface, which may be `lo`, comes up."""
 
     op: ClassVar[str] = "up"
 
@@ -250,7 +250,7 @@ class Up(OfInterface, Operation):
 @planned
 class AddRoute(Operation):
     """`destination` is `default` or a prefix. Initial windows are null where it sets none. `quick_ack` is 1 where ACKs
-    are sent at once."""
+    are sent at once, and is left out elsewhere."""
 
     op: ClassVar[str] = "route"
     METRICS: ClassVar[Mapping[str, int]] = {

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class _MadeOfOptions(OfInterface):
     """What has a ``kind`` and ``options`` in plan.json. They become its last field when that is first asked for.
 
-    So a guest loads the class of a discipline when it makes the first. Loading takes virtual time, and the kernel's
-    random numbers depend on when they are seeded, which is before.
+    So a guest loads the class of a discipline when it makes the first one. Loading takes virtual time. If it came
+    earlier, the kernel's random numbers would be seeded at another time, and be others.
     """
 
     last: ClassVar[str]

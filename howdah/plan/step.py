@@ -37,7 +37,8 @@ class BuiltNetwork(Protocol):
 
 
 class ReadAsWritten:
-    """What says itself how it is written. What checks somebody else's plan knows its form."""
+    """A part of a plan that says itself how plan.json has it. pydantic, which checks a stranger's plan, is told its
+    form."""
 
     has_time: ClassVar[bool] = False
 
@@ -99,12 +100,14 @@ class Operation(PlanStep, ReadAsWritten):
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Operation:
-        found: Operation = read_step(value, Operation.known)
+        found: Operation = read_step(value, {"op", "arguments"}, Operation.known)
         return found
 
 
-def read_step(value: Mapping[str, Any], known: Mapping[str, type[PlanStep]]) -> Any:
-    """The one that plan.json has. Raises TypeError or ValueError."""
+def read_step(value: Mapping[str, Any], names: set[str], known: Mapping[str, type[PlanStep]]) -> Any:
+    """The one that plan.json has with fields of these ``names``. Raises TypeError or ValueError."""
+    if value.keys() != names:
+        raise TypeError(f"a step has {', '.join(sorted(names))}, not {', '.join(sorted(value))}")
     kind = known.get(value["op"])
     if kind is None:
         raise ValueError(f"there is no operation {value['op']!r}; known: {', '.join(sorted(known))}")

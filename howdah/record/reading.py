@@ -77,7 +77,7 @@ def read_plan_file(path: Path) -> Plan:
         adapter(Plan).validate_json(text, strict=True)  # names the place of what is wrong
         plan = Plan.from_json(content.decode())
         adapter(_OpenPlan).validate_python(today)
-        _check_steps(plan)
+        check_steps(plan)
         _check_ends(plan)
         check_names(plan)
     except ValidationError as error:
@@ -89,13 +89,17 @@ def read_plan_file(path: Path) -> Plan:
     return plan
 
 
-def _check_steps(plan: Plan) -> None:
-    """Types of what operations and events have."""
-    for step in [*plan.operations, *(event.change for event in plan.timeline)]:
+def check_steps(plan: Plan) -> None:
+    """What operations and events have. Raises ValueError for a value of another type, and for a negative number."""
+    steps = [(f"operation {number}", step) for number, step in enumerate(plan.operations)]
+    for what, step in [*steps, *((f"event {number}", event.change) for number, event in enumerate(plan.timeline))]:
         options = [step.discipline] if isinstance(step, PlacedQueue) else [step.rate] if isinstance(step, Class) else []
         for part in [step, *options]:
             for name in mistyped(part):
-                raise ValueError(f"{name} of a step {step.op} is of another type")
+                raise ValueError(f"{name} of {what} ({step.op}) is of another type")
+            for name, value in vars(part).items():
+                if isinstance(value, (int, float)) and value < 0:
+                    raise ValueError(f"{name} of {what} ({step.op}) is negative")
 
 
 def _check_ends(plan: Plan) -> None:

@@ -36,6 +36,13 @@ def test_a_refused_operation_is_named_and_the_following_ones_are_not_run(monkeyp
     assert caught.value.message == "Invalid argument (mtu greater than device maximum)"
 
 
+def test_an_operation_of_a_node_that_is_not_there_is_named() -> None:
+    with pytest.raises(AgentError) as caught:
+        NetlinkWiring().apply([Mtu("nobody", "lo", 1500)])
+    assert caught.value.operation == "operation 0 (mtu node=nobody interface=lo mtu_bytes=1500)"
+    assert caught.value.message == "bad arguments: 'nobody'"
+
+
 def test_an_operation_reads_as_one_line() -> None:
     text = describe(Qdisc("left", "left-eth0", "root", "1:", Bfifo(5)))
     place = "node=left interface=left-eth0 parent=root handle=1:"

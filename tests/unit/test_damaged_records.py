@@ -164,6 +164,52 @@ def test_what_the_types_of_a_plan_leave_open_is_checked(
         read_plan_file(tmp_path / "plan.json")
 
 
+_MTU = {"op": "mtu", "arguments": {"node": "s1", "interface": "s1-eth0", "mtu_bytes": 1500}}
+_PLACE = {"node": "s1", "interface": "s1-eth0", "parent": "root", "handle": "1:"}
+_QUEUE = {"op": "qdisc", "arguments": {**_PLACE, "kind": "bfifo", "options": {"limit_bytes": 5}}}
+_RATE = {"rate_bits_per_second": 8, "burst_bytes": 1, "cburst_bytes": 1, "quantum_bytes": 1}
+_CLASS_PLACE = {"node": "s1", "interface": "s1-eth0", "parent": "1:", "classid": "1:1"}
+_CLASS = {"op": "class", "arguments": {**_CLASS_PLACE, "kind": "htb", "options": _RATE}}
+_START = {"at_us": 0, "op": "start_flow", "arguments": {"flow": 1}}
+STEPS: tuple[tuple[dict[str, Any], dict[str, object], str], ...] = (
+    (_MTU, {"op": "teleport"}, "there is no operation 'teleport'"),
+    (_MTU, {"extra": 1}, "a step has arguments, op, not arguments, extra, op"),
+    (_MTU, {"arguments.mtu_bytes": "1500"}, "mtu_bytes of operation 0 (mtu) is of another type"),
+    (_MTU, {"arguments.mtu_bytes": True}, "mtu_bytes of operation 0 (mtu) is of another type"),
+    (_MTU, {"arguments.mtu_bytes": -1}, "mtu_bytes of operation 0 (mtu) is negative"),
+    (_MTU, {"arguments.node": None}, "node of operation 0 (mtu) is of another type"),
+    (_MTU, {"arguments": {"node": "s1", "interface": "s1-eth0"}}, "Mtu lacks mtu_bytes"),
+    (_QUEUE, {"arguments.kind": "tbf"}, "there is no kind 'tbf'"),
+    (_QUEUE, {"arguments.options": []}, "a queue has a kind and options"),
+    (_QUEUE, {"arguments.options": {"speed": 3}}, "Bfifo lacks limit_bytes"),
+    (_QUEUE, {"arguments.options": {"limit_bytes": 0.5}}, "limit_bytes of operation 0 (qdisc) is of another type"),
+    (_CLASS, {"arguments.kind": "netem"}, "netem has no classes"),
+    (_CLASS, {"arguments.options": {**_RATE, "burst_bytes": -1}}, "burst_bytes of operation 0 (class) is negative"),
+    (_START, {"op": "node"}, "there is no operation 'node'"),
+    (_START, {"until_us": 5}, "a step has arguments, at_us, op, not"),
+    (_START, {"arguments.flow": "1"}, "flow of event 0 (start_flow) is of another type"),
+)
+
+
+@pytest.mark.parametrize(("step", "wrong", "what"), STEPS)
+def test_a_wrong_step_is_named(
+    step: dict[str, Any], wrong: dict[str, object], what: str, good: RunDirectory, tmp_path: Path
+) -> None:
+    """Before a machine is asked to do it."""
+    part = "timeline" if "at_us" in step else "operations"
+    file = tmp_path / "plan.json"
+    plan = read_json(good.plan) | {part: [step]}
+    write_json(file, plan)
+    assert read_plan_file(file)
+    changed = copy.deepcopy(step)
+    for place, value in wrong.items():
+        head, _, name = place.rpartition(".")
+        (changed[head] if head else changed)[name] = value
+    write_json(file, plan | {part: [changed]})
+    with pytest.raises(RecordError, match=re.escape(what)):
+        read_plan_file(file)
+
+
 def test_a_run_that_two_cells_have_is_named(good: RunDirectory, tmp_path: Path) -> None:
     """It would be analysed, counted and packed twice, or ten thousand times."""
     home = Path(shutil.copytree(good.path.parent, tmp_path / "damaged"))

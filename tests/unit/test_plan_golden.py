@@ -16,15 +16,14 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from howdah.codec import encoded, mistyped
+from howdah.codec import encoded
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
-from howdah.plan.placed import Class, PlacedQueue
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.profile import to_yaml
-from howdah.record.reading import read_plan_file
+from howdah.record.reading import check_steps, read_plan_file
 from howdah.work.compiled import compile_plans
 from tests.unit.plan_cases import PLANNED, REFUSED, TRACE, Asked
 from tests.unit.profile_factory import write_profile
@@ -107,16 +106,6 @@ def _is_part(value: Any, whole: Any) -> bool:
     return type(value) is type(whole) and value == whole
 
 
-def _wrong_steps(plan: Plan) -> Iterator[object]:
-    """Steps with a value of another type, or a negative number."""
-    for step in [*plan.operations, *(event.change for event in plan.timeline)]:
-        options = [step.discipline] if isinstance(step, PlacedQueue) else [step.rate] if isinstance(step, Class) else []
-        for part in (step, *options):
-            values = [value for value in vars(part).values() if isinstance(value, (int, float))]
-            if list(mistyped(part)) or any(value < 0 for value in values):
-                yield part
-
-
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
 def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> None:
     profile = load(file)
@@ -139,7 +128,7 @@ def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> Non
     for plan in (plans[0], plans[-1]):
         bare = dataclasses.replace(plan, operations=[], timeline=[])  # which say themselves how they are written
         assert _is_part(encoded(bare), dataclasses.asdict(bare)), "runs are known by these bytes"
-        assert list(_wrong_steps(plan)) == []
+        check_steps(plan)
         (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         assert read_plan_file(tmp_path / "plan.json") == plan
 

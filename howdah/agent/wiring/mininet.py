@@ -2,8 +2,8 @@
 """Builds the same network with stock Mininet and the stock tools, from the same plan.
 
 Mininet makes nodes, links, addresses, routes from the ``Topo`` class; every operation that a Topo does not express is
-run as the command line it stands for (howdah/plan/operation.py). This needs Mininet, the topology's file and the
-planning code to be importable, which a guest's share/ has only where a test puts them there.
+run as the commands that do the same (howdah/plan/step.py). This needs Mininet, the topology's file and what writes the
+words of tc to be importable, which a guest's share/ has only where a test puts them there.
 """
 
 from __future__ import annotations

@@ -105,9 +105,12 @@ class NetlinkWiring:
 
 @contextmanager
 def _named(label: str, step: PlanStep) -> Iterator[None]:
-    """Raises AgentError with the step and the kernel's words where the kernel refuses it."""
+    """Raises AgentError with the step and the kernel's words where the kernel refuses it, or with what is wrong in it:
+    a node that is not there, an address that is none."""
     try:
         yield
     except OSError as error:
         text = f"{label} ({describe(step)})"
         raise AgentError(text, (error.strerror or str(error)) + _too_old(step, error)) from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise AgentError(f"{label} ({describe(step)})", f"bad arguments: {error}") from error
