@@ -37,8 +37,7 @@ class BuiltNetwork(Protocol):
 
 
 class ReadAsWritten:
-    """A part of a plan that says itself how plan.json has it. pydantic, which checks a stranger's plan, is told its
-    form."""
+    """A part of a plan that says itself how plan.json has it, also to pydantic, which checks a stranger's plan."""
 
     has_time: ClassVar[bool] = False
 
