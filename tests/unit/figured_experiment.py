@@ -4,13 +4,15 @@ captured, and a profile with a figure of each kind."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+from howdah.plan.plan import Flow, Plan
 from howdah.record.connections import Connections, RowsOfConnections, write_connections
 from howdah.record.directory import RunDirectory
-from tests.experiment_factory import Scenario, make_experiment
+from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
 
 RTTS, BUFFERS = ("50 ms", "100 ms"), ("1 bdp", "2 bdp")
 ALGORITHMS = ("cubic-no-hystart", "cubic")
@@ -60,9 +62,15 @@ def make(parent: Path) -> Path:
         model = metrics["rows"][0]
         metrics["rows"] = [row for row in metrics["rows"] if row["metric"] != "utilisation"] + _more(model)
         file.write_text(json.dumps(metrics), encoding="utf-8")
+        rewrite_plan(file.parent, flows=_with_web(Plan.from_json(RunDirectory(file.parent).plan.read_text("utf-8"))))
         write_connections(RunDirectory(file.parent), _of_web(model["algorithm"], int(model["repetition"])))
     (root / "profile.yaml").write_text(PROFILE, encoding="utf-8")
     return root
+
+
+def _with_web(plan: Plan) -> list[Flow]:
+    flow = plan.flows[0]
+    return [flow, *(dataclasses.replace(flow, id=2 + number, group="web") for number in range(CONNECTIONS))]
 
 
 def _more(model: dict[str, Any]) -> list[dict[str, Any]]:
