@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -55,10 +56,9 @@ class Drawn:
     figures: dict[str, Figure]
 
 
-@pytest.fixture(scope="module")
-def drawn(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Drawn:
-    """In the formats of lines; dots are drawn of two."""
-    place = tmp_path_factory.mktemp("written")
+@contextmanager
+def kept_figures() -> Iterator[list[Figure]]:
+    """Those that are drawn meanwhile."""
     figures: list[Figure] = []
     original = FigureSheet.figure
 
@@ -66,9 +66,17 @@ def drawn(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Drawn:
         figures.append(original(sheet, height_in))
         return figures[-1]
 
-    words = ["figure", "figured", "--runs", str(experiment.parent), "--width", f"{COLUMN_IN} in"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(FigureSheet, "figure", keep)
+        yield figures
+
+
+@pytest.fixture(scope="module")
+def drawn(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Drawn:
+    """In the formats of lines; dots are drawn of two."""
+    place = tmp_path_factory.mktemp("written")
+    words = ["figure", "figured", "--runs", str(experiment.parent), "--width", f"{COLUMN_IN} in"]
+    with kept_figures() as figures:
         assert main([*words, "--format", "svg", "--data", "--output", str(place)]) == 0
     assert main([*words, "--format", "pdf", "--output", str(place)]) == 0
     for name in IN_DOTS:
@@ -222,10 +230,17 @@ def test_the_picture_of_time_and_sequence_has_what_the_page_shows(experiment: Pa
     assert run.plan is not None
     wanted = set(sequence_curves(run, run.plan.flows[0]))
     words = ["figure", str(run.directory.path), "--figure", "time-sequence", "--whole", "--data"]
-    assert main([*words, "--output", str(tmp_path / "s.svg")]) == 0
+    with kept_figures() as figures:
+        assert main([*words, "--output", str(tmp_path / "s.svg")]) == 0
     lines = {row["line"].partition(", from")[0] for row in csv.DictReader((tmp_path / "s.csv").open(encoding="utf-8"))}
     assert {SENT, WINDOW} <= wanted
     assert lines == (wanted - {ACKED}) | {run.algorithm}
+    looks = {line.get_label(): line for line in figures[0].axes[0].get_lines()}
+    sent, window = looks[SENT], looks[WINDOW]
+    assert sent.get_color() != window.get_color(), "they coincide where what is sent fills the window"
+    assert sent.get_linewidth() > window.get_linewidth()
+    assert sent.get_zorder() == window.get_zorder()
+    assert list(looks).index(SENT) < list(looks).index(WINDOW), "the dashes lie over it"
 
 
 def test_data_is_not_thinned_where_the_drawing_is(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -292,8 +292,11 @@ def _draw_course(
             axes.vlines(x, low, y, color="#808080", linewidth=0.8, label=name)
         else:
             highest.append(float(np.max(y)))
-            dash = (0, part.dash) if part.dash else "-"
-            axes.plot(*thinned(x, y), color="#505050", linestyle=dash, linewidth=0.7, label=name)
+            # Dashes lie on a wide light line: what was sent fills the congestion window, and hides no line under it.
+            look: dict[str, Any] = {"color": "#a8a8a8", "linewidth": 1.4}
+            if part.dash:
+                look = {"color": "#404040", "linewidth": 0.7, "linestyle": (0, part.dash)}
+            axes.plot(*thinned(x, y), label=name, **look)
     axes.set_ylim(0, max(highest, default=0.0) * 1.06 or 1.0)
     if course.exits and span_decades(lines):
         axes.set_yscale("log")
