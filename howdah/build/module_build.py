@@ -148,7 +148,9 @@ def build_directory(
         file.write(_TRAILER + (f"ccflags-y += {flags}\n" if flags else ""))
     # GNU make 4.3 sorts the output of jobs in /tmp, whatever TMPDIR says, and crashes where it may not.
     parallel = [] if sandbox else ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"]
-    options = ["-k", *parallel, f"M={directory}"]
+    # What a module says of its files would otherwise differ between two builds of it. The last map is asked first.
+    maps = f"-ffile-prefix-map={directory}=. -ffile-prefix-map={directory}/="
+    options = ["-k", *parallel, f"M={directory}", f"KCFLAGS={maps}"]
     if symbols:
         options.append(f"KBUILD_EXTRA_SYMBOLS={symbols}")
     failures: dict[str, ModuleFailure] = {}

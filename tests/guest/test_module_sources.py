@@ -104,7 +104,10 @@ def test_headers_are_found_wherever_they_are(built: Built, tmp_path: Path) -> No
 
 @once
 def test_what_is_compiled_of_other_headers_is_another_module(built: Built, tmp_path: Path) -> None:
-    """The kernel's srcversion knows no header of another directory. A run with the other one would be the same run."""
+    """The kernel's srcversion knows no header of another directory. A run with the other one would be the same run.
+
+    Two builds of the same are one module, wherever they were made.
+    """
     source = _write(tmp_path / "mine/tcp_mine.c", includes='#include "../up.h"', body="barrier_data(GAIN);")
     found = []
     for gain in ("1", "2"):
@@ -112,6 +115,9 @@ def test_what_is_compiled_of_other_headers_is_another_module(built: Built, tmp_p
         found.append(_provide(built, tmp_path, source).built["tcp_mine"])
     assert found[0].srcversion == found[1].srcversion
     assert found[0].identity != found[1].identity
+    again = _provide(built, tmp_path / "elsewhere", source).built["tcp_mine"]
+    assert again.file != found[1].file
+    assert again.identity == found[1].identity
 
 
 @once
