@@ -5,14 +5,13 @@ captured, and a profile with a figure of each kind."""
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from howdah.record.connections import Connections, RowsOfConnections, write_connections
 from howdah.record.directory import RunDirectory
-from howdah.record.reading import read_plan_file
-from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
+from tests.experiment_factory import Scenario, make_experiment
+from tests.unit.completed_run import plan_connections
 
 RTTS, BUFFERS = ("50 ms", "100 ms"), ("1 bdp", "2 bdp")
 ALGORITHMS = ("cubic-no-hystart", "cubic")
@@ -62,9 +61,7 @@ def make(parent: Path) -> Path:
         model = metrics["rows"][0]
         metrics["rows"] = [row for row in metrics["rows"] if row["metric"] != "utilisation"] + _more(model)
         file.write_text(json.dumps(metrics), encoding="utf-8")
-        flows = read_plan_file(RunDirectory(file.parent).plan).flows
-        web = [replace(flows[0], id=2 + number, name=f"web-{number + 1}", group="web") for number in range(CONNECTIONS)]
-        rewrite_plan(file.parent, flows=[*flows, *web])
+        plan_connections(file.parent, "web", [2 + number for number in range(CONNECTIONS)])
         write_connections(RunDirectory(file.parent), _of_web(model["algorithm"], int(model["repetition"])))
     (root / "profile.yaml").write_text(PROFILE, encoding="utf-8")
     return root
