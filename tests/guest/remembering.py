@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from howdah.engine.engine import RunProgress
 from howdah.engine.uml.engine import UmlEngine
 from howdah.engine.vm.engine import VmEngine
+from howdah.errors import HowdahError
 from howdah.place import OWN_PYTHON
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
@@ -42,7 +43,10 @@ def _remembered(run: _Run) -> _Run:
     def remembered(engine: Any, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         if not may_be_remembered(plan):
             return run(engine, directory, plan, progress)
-        key = key_of(engine, plan)
+        try:
+            key = key_of(engine, plan)
+        except HowdahError:  # of a module that does not build; the run says it
+            return run(engine, directory, plan, progress)
         recalled = RunDirectory(directory.path / "recalled")
         if recall(key, recalled.path) and (recalled.path / REPORT).exists():
             shutil.copytree(recalled.raw, directory.raw, dirs_exist_ok=True)
