@@ -72,7 +72,7 @@ _NEEDS = (
     _Need("recovery", _has_flows, _GROUPS_ALONE),
     _Need("limit", _has_flows, _GROUPS_ALONE),
     _Need("", _has_size, "no flow or group of the profile has a size", _OF_A_SIZE),
-    _Need("role", _has_background, "the profile has no background"),
+    _Need("measured", _has_background, "the profile has no background"),
 )
 # What says nearly the same, and is always measured.
 _INSTEAD = {

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.metric import known_metrics
 from howdah.plan.compile import compile_plan
-from howdah.profile import load
+from howdah.profile import claim_check, load
 from howdah.profile.claim_check import completed
 from tests.claim_factory import CONTROLS, GOOD, RTTS, VALUE, write_profile
 
@@ -98,6 +99,11 @@ def test_a_claim_on_completion_is_accepted_of_every_size_of_a_group(tmp_path: Pa
     claim = f"value: {{metric: completion_time_median_s, {at}}}, expect: {{above: 1 ms}}, each: path.rtt"
     extra = f"{CONTROLS}groups: [{{name: web, connections: 2, {size}}}]\n"
     load(write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", rtt=RTTS, extra=extra))
+
+
+def test_every_need_is_of_a_module_that_measures() -> None:
+    modules = {module for each in known_metrics().values() for module in each.modules}
+    assert {f"howdah.measure.{need.module}" for need in claim_check._NEEDS if need.module} <= modules
 
 
 @pytest.mark.parametrize(
