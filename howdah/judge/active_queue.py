@@ -11,7 +11,7 @@ from typing import Any
 
 from howdah.judge.accounting import Snapshots
 from howdah.linux.netlink.discipline import queues
-from howdah.linux.netlink.discipline.dualpi2 import Dualpi2
+from howdah.linux.netlink.discipline.discipline import HopQueue
 from howdah.plan.plan import Plan
 from howdah.plan.route import LinkHop, way
 from howdah.record.verdict import ACCOUNTING, Check
@@ -64,7 +64,7 @@ def _two_queues(plan: Plan, state: Snapshots) -> Iterator[Check]:
     """What came to both queues of one is what left it and what it dropped of what it held; of its marks some are by
     the step."""
     dual = ((queue.place, queue.discipline) for queue in plan.queues)
-    deciding = {place for place, queue in dual if isinstance(queue, Dualpi2) and queue.decide == "enqueue"}
+    deciding = {place for place, queue in dual if isinstance(queue, HopQueue) and queue.decides_on_arrival}
     for node, values in state.after["nodes"].items():
         for item in values["qdiscs"]:
             if not all(name in item for name in _OWN):

@@ -208,6 +208,11 @@ class HopQueue(Discipline):
         """The DSCP that it takes for a mark, if it does."""
         return None
 
+    @property
+    def decides_on_arrival(self) -> bool:
+        """Whether it drops and marks packets when they come, and so holds none that it drops."""
+        return False
+
     @classmethod
     def settings(cls, options: bytes) -> dict[str, int | str]:  # noqa: ARG003 - as all others have it
         """What the kernel says of its options in TCA_OPTIONS, by the names of a plan, of a kind that tc may not

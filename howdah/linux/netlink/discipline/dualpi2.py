@@ -147,6 +147,10 @@ class Dualpi2(HopQueue):
         frame_s = room.frame_bytes * 8 / room.rate_bits_per_second
         return max(int((_RARE_DROP / (self.beta / _HERTZ * frame_s) ** 2) ** (1 / 3)), 2)
 
+    @property
+    def decides_on_arrival(self) -> bool:
+        return self.decide == "enqueue"
+
     def encode(self) -> bytes:
         """The limit comes first: the kernel works the memory's out from it."""
         sizes = u32(_LIMIT, self.limit_packets) + u32(_MEMORY_LIMIT, self.memory_limit_bytes)
