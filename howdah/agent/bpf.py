@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion controls in BPF: loading them through libbpf, and what the kernel says of the loaded programs.
+"""Congestion controls in BPF: load them through libbpf, and read the kernel's names and tags of the loaded programs.
 
-A struct_ops map stays registered as long as somebody holds it, so the agent keeps what libbpf gave it until it ends.
+A struct_ops map stays registered only while somebody holds its link, so the agent keeps libbpf's handles until it ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_
 
 @dataclass
 class Control:
-    """A loaded file: names of the algorithms that it registered, and the kernel's tag of each of its programs."""
+    """A loaded file: the algorithms it registered, the kernel's tag of each of its programs, and libbpf's handles."""
 
     algorithms: list[str]
     programs: dict[str, str]
@@ -35,9 +35,9 @@ class Control:
 
 
 def load_controls(directory: Path) -> dict[str, Control]:
-    """Load and register every ``*.bpf.o`` of the directory; by the name of the file.
+    """Load and register every ``*.bpf.o`` of the directory; return them by file name.
 
-    Raises AgentError with what libbpf and the kernel's verifier say.
+    Raises AgentError with the messages of libbpf and of the kernel's verifier.
     """
     files = sorted(directory.glob(f"*{SUFFIX}"))
     if not files:
@@ -47,7 +47,7 @@ def load_controls(directory: Path) -> dict[str, Control]:
 
 
 class _Library:
-    """The few functions of libbpf that are needed; what it prints is kept for messages."""
+    """The few functions of libbpf that the agent needs; libbpf's output is kept for error messages."""
 
     def __init__(self) -> None:
         try:
@@ -64,7 +64,8 @@ class _Library:
         self._bpf.libbpf_set_print(self._listener)
 
     def _hear(self, _level: int, pattern: bytes, arguments: int) -> int:
-        """A va_list is handed on as the pointer that it is where this runs (x86-64, and every kernel of howdah's)."""
+        """Keep a line of libbpf's output. A va_list is passed on as a pointer, which it is on x86-64, the only
+        architecture of howdah's kernels."""
         text = ctypes.create_string_buffer(_MESSAGE_BYTES)
         self._c.vsnprintf(text, ctypes.c_size_t(len(text)), pattern, ctypes.c_void_p(arguments))
         self._said += text.value.decode(errors="replace").splitlines()
@@ -94,7 +95,7 @@ class _Library:
         return Control(names, dict(self._programs(loaded)), held)
 
     def _programs(self, loaded: int) -> Iterator[tuple[str, str]]:
-        """Name and tag, which is the kernel's hash of the instructions."""
+        """Yield each program's name and tag, the kernel's hash of its instructions."""
         for one in self._walk(self._bpf.bpf_object__next_program, loaded):
             info = ctypes.create_string_buffer(_GET_INFO_BYTES)
             length = ctypes.c_uint32(_GET_INFO_BYTES)

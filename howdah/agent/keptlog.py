@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""raw/kernel.log: what the kernel says from its boot, or where it had run before, from the run's beginning."""
+"""raw/kernel.log: the kernel's messages since boot, or since the run's beginning if the kernel ran before."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _ALARM_LINES = 60  # an alarm and what stands below it: registers and the trace 
 
 
 class KeptLog:
-    """A module may log each packet: beyond a mebibyte, what is not an alarm is counted and left out.
+    """Writes kernel messages to the file. Beyond 1 MiB it keeps only alarms and counts the rest, because a module may
+    log each packet.
 
-    The file grows while the run goes on, so that a kernel that dies leaves what it said before.
+    The file grows during the run, so that it survives a kernel that dies.
     """
 
     def __init__(self, output: Output, *, whole: bool) -> None:
@@ -30,11 +31,11 @@ class KeptLog:
         self._first = before[-1].number + 1 if before else 0
 
     def keep(self) -> None:
-        """Write what has come since the last call. Costs no virtual time: it waits for nothing and reads no clock."""
+        """Write the messages since the last call. Takes no virtual time: it waits for nothing and reads no clock."""
         self._write(self._log.messages())
 
     def end(self) -> KernelLogRecord:
-        """For agent.json."""
+        """Write the last messages, close the log, and return its record for agent.json."""
         self.keep()
         self._log.close()
         self._file.close()

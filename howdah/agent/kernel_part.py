@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel's part of a run whose hosts are in several kernels of one virtual time.
+"""One kernel's part of a run whose hosts are divided among several kernels of one virtual time.
 
-Every kernel builds the whole network; the plan's part (howdah/engine/uml/part.py) has wires where a host lives in
-another kernel. Flows, connections that are watched, and measurements of the path are those of the hosts that live here.
-All clocks agree, so nobody has to say when something begins.
+Every kernel builds the whole network; the plan's part (howdah/engine/uml/part.py) has wires to the hosts that live in
+other kernels. A kernel runs only the flows, watches only the connections and measures only the paths of its own hosts.
+All clocks agree, so the kernels need no messages to begin a phase together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _POLL_NS = 20 * MS
 
 
 class KernelPartRun(AgentRun):
-    """``report`` becomes agent.json, of this kernel."""
+    """Runs one kernel's part of a plan; ``report`` becomes this kernel's agent.json."""
 
     def __init__(self, plan: Plan, inputs: Path, output: Output, wiring: str) -> None:
         super().__init__(plan, inputs, output, wiring)
@@ -58,7 +58,7 @@ class KernelPartRun(AgentRun):
 
 
 def read_wires(text: str) -> list[CarriedFrames]:
-    """A wire a line: ``NUMBER arrives|leaves`` and its counters."""
+    """Parse /proc/howdah_wire: one wire a line, ``NUMBER arrives|leaves`` and its counters."""
     found = []
     for line in text.splitlines():
         number, role, *counts = line.split()

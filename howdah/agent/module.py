@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel modules: loading those a run brings, and what the kernel says of the loaded ones.
+"""Kernel modules: load those that a run brings, and describe the loaded ones.
 
-The kernel takes a module with a parameter it does not have, and only notes so in its log; what a run asked for is
-therefore looked for before loading and compared after it.
+The kernel accepts an unknown module parameter and only logs it. Requested parameters are therefore looked up before
+loading and compared with the kernel's values after it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ _PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A
 
 
 def load_modules(directory: Path, parameters: dict[str, dict[str, str]], settings: Settings | None = None) -> list[str]:
-    """Load every ``*.ko`` of the directory, each behind those of them it depends on; returns the files' names in order.
+    """Load every ``*.ko`` of the directory in order of dependencies; return the files' names in the order of loading.
 
-    The kernel may call a module otherwise than its file is called: ``names_in_kernel``.
+    The kernel's name of a module may differ from its file's: see ``names_in_kernel``. If settings are to be restored,
+    parameters are set as settings after loading, because the module stays loaded after the run.
 
-    Where settings are given back the parameters are such: a module that stays loaded is then as it was.
-
-    Raises AgentError when a module lacks a parameter, when the kernel refuses it (with the kernel's errno and what its
-    log says), and when a parameter then has another value than the one asked for.
+    Raises AgentError if a module lacks a parameter, if the kernel refuses it (with the kernel's errno and log), or if a
+    parameter has another value afterwards than the one requested.
     """
     files = _files(directory)
     loaded: list[str] = []
@@ -48,7 +47,7 @@ def _files(directory: Path) -> dict[str, Path]:
 
 
 def names_in_kernel(directory: Path) -> dict[str, str]:
-    """What the kernel calls the module of each file of the directory, by the name of the file."""
+    """The kernel's name of each module in the directory, by the name of its file."""
     return {name: _name_in(path) or name for name, path in _files(directory).items()}
 
 
@@ -62,7 +61,8 @@ def parameters_of(path: Path) -> list[str]:
 
 
 def _in_order(files: dict[str, Path]) -> Iterator[str]:
-    """Names of modules, each behind what it depends on; what is not among them is part of the kernel."""
+    """Yield the modules' names, each after the modules it depends on. A dependency without a file is part of the
+    kernel. Raises AgentError for a cycle."""
     called = {_name_in(path) or name: name for name, path in files.items()}
     waiting = {
         name: [called[one] for one in modules_needed(path.read_bytes()) if one in called]
@@ -110,14 +110,14 @@ def _load(path: Path, name: str, parameters: dict[str, str], settings: Settings)
 
 
 def _is_loaded(path: Path, loaded_as: str) -> bool:
-    """Whether it is this very module that was there before. A module that finds its algorithm's name taken says EEXIST
-    as well."""
+    """Whether this very module (by srcversion) is already loaded. EEXIST alone does not show that: the kernel also
+    returns it for an algorithm whose name is taken."""
     found = _readable(SYS_MODULE / loaded_as / "srcversion")
     return found is not None and found == module_information(path.read_bytes()).get("srcversion")
 
 
 def set_parameters(operation: str, module: str, parameters: dict[str, str], settings: Settings) -> None:
-    """Of a module that is loaded. Raises AgentError where the kernel refuses one."""
+    """Set parameters of a loaded module. Raises AgentError if the kernel refuses one."""
     for name, value in parameters.items():
         try:
             settings.parameter(module, name, value)
@@ -126,12 +126,13 @@ def set_parameters(operation: str, module: str, parameters: dict[str, str], sett
 
 
 def _quoted(value: str) -> str:
-    """A value with spaces in it, as the kernel's parser of arguments takes it (next_arg())."""
+    """Quote a value that contains spaces, as the kernel's argument parser (next_arg()) requires."""
     return f'"{value}"' if any(character.isspace() for character in value) else value
 
 
 def _compare(operation: str, module: str, parameters: dict[str, str]) -> None:
-    """Raise AgentError for parameters that the kernel shows with another value; not all can be read."""
+    """Raise AgentError if a parameter's value in the kernel differs from the requested one. Skip parameters that cannot
+    be read."""
     for name, asked in parameters.items():
         path = SYS_MODULE / module / "parameters" / name
         if not path.exists():
@@ -142,9 +143,9 @@ def _compare(operation: str, module: str, parameters: dict[str, str]) -> None:
 
 
 def describe_modules(names: Iterable[str], in_kernel: Mapping[str, str] | None = None) -> dict[str, ModuleRecord]:
-    """Of loaded modules and built-in code that has parameters.
+    """Return the version and parameters of loaded modules and of built-in code that has parameters.
 
-    ``in_kernel`` says what the kernel calls those that it calls otherwise.
+    ``in_kernel`` maps a name to the kernel's name where they differ.
     """
     found = {}
     for name in names:
@@ -164,7 +165,7 @@ def _readable(path: Path) -> str | None:
 
 
 def module_symbols(text: str) -> list[tuple[int, str, str]]:
-    """Address, name and module of the functions that kallsyms says are a module's (``ADDRESS t NAME [MODULE]``)."""
+    """Parse kallsyms: address, name and module of each function in a module (``ADDRESS t NAME [MODULE]``), sorted."""
     found = []
     for line in text.splitlines():
         fields = line.split()

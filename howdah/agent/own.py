@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that a profile brings: which congestion controls are theirs, and that the flows use them.
+"""Modules that a profile brings: find which congestion controls they register, and check that the flows use them.
 
-A name says nothing: a "cubic" may be the kernel's or the profile's. But a socket that chooses an algorithm holds its
-module, and the kernel counts who does (/sys/module/NAME/refcnt). An algorithm in BPF has no module; the kernel takes
-none under a name that it has already, so its name says enough, and the sockets that have it are counted (inet_diag).
+An algorithm's name proves nothing: "cubic" may be the kernel's or the profile's. But a socket holds the module of its
+algorithm, and the kernel counts the holders (/sys/module/NAME/refcnt). An algorithm in BPF has no module. The kernel
+refuses one whose name is taken, so its name is proof enough, and the sockets that use it are counted (inet_diag).
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ _OWNER = "its struct tcp_congestion_ops needs .owner = THIS_MODULE"
 
 
 def available() -> list[str]:
-    """The kernel's names of all congestion controls it has now."""
+    """Return the kernel's names of all congestion controls that it has now."""
     return read_file(_AVAILABLE).split()
 
 
 class OwnModules:
-    """``in_kernel``: what the kernel calls each module of the profile that this run loads, by the name of its file.
+    """The profile's modules and their algorithms.
 
-    ``expected``: the kernel's name of an algorithm to the module it must come from (plan.json, ``own_algorithms``);
-    ``asked``: those that the run's flows ask for.
+    ``in_kernel`` maps the file name of each module that this run loads to the kernel's name for it; ``expected`` maps
+    the kernel's name of an algorithm to the module that must provide it (plan.json, ``own_algorithms``); ``asked`` are
+    the algorithms that the run's flows use.
     """
 
     def __init__(self, in_kernel: Mapping[str, str], expected: Mapping[str, str], asked: set[str]) -> None:
@@ -60,9 +61,9 @@ class OwnModules:
         return bool(self._in_kernel or self._in_bpf)
 
     def after_loading(self, in_bpf: Mapping[str, list[str]] | None = None) -> None:
-        """Find what each module registered; ``in_bpf`` says so of files of BPF, by their names.
+        """Find the algorithms that each module registered; ``in_bpf`` gives those of BPF files, by file name.
 
-        Raises AgentError where it is not what the run asks for.
+        Raises AgentError if they are not the ones that the run expects.
         """
         self._in_bpf = dict(in_bpf or {})
         if not self._there:
@@ -98,7 +99,7 @@ class OwnModules:
         return f"nobody owns the algorithm {name}: {_OWNER}"
 
     def _owner(self, name: str) -> str | None:
-        """The module of the profile that a socket with this algorithm holds; None: no such module."""
+        """The profile's module that a socket with this algorithm holds; None if it holds none of them."""
         for module, registered in self._in_bpf.items():
             if name in registered:
                 return module
@@ -115,7 +116,8 @@ class OwnModules:
         return of_modules | of_bpf
 
     def watch(self, loop: Loop, first_ns: int, namespaces: Iterable[Namespace]) -> None:
-        """Look again and again how many use them; ``namespaces`` are those whose sockets may."""
+        """Count the modules' users at intervals from ``first_ns`` on; ``namespaces`` are those whose sockets may use
+        them."""
         for namespace in namespaces if self._in_bpf else ():
             with namespace.entered():
                 self._diagnostics.append(open_diag())
@@ -123,7 +125,8 @@ class OwnModules:
             loop.every(_LOOK_NS, first_ns, self._look)
 
     def seen(self, start: Action) -> Action:
-        """What starts a flow, followed by a look: a short connection may be over before the next one."""
+        """Wrap the action that starts a flow so that it also counts: a short connection may end before the next
+        interval."""
 
         def start_and_look(now: int) -> None:
             start(now)
@@ -136,13 +139,13 @@ class OwnModules:
         self._most = {module: max(most, now[module]) for module, most in self._most.items()}
 
     def providers(self) -> dict[str, str]:
-        """What the kernel calls the module of each algorithm that is a profile's own."""
+        """The kernel's name of the module that provides each algorithm of the profile, by algorithm."""
         return {
             name: self._in_kernel.get(module, module) for module, names in self._algorithms.items() for name in names
         }
 
     def described(self, modules: Mapping[str, ModuleRecord]) -> dict[str, ModuleRecord]:
-        """The records of all modules, with what agent.json also keeps of these."""
+        """Return the records of all modules, and add the algorithms and use counts of the profile's own."""
         own = {
             module: replace(
                 modules[module],
@@ -157,7 +160,8 @@ class OwnModules:
 
 
 def uses(loaded_as: str) -> int:
-    """How many hold a module, sockets that chose its algorithm among them. Raises AgentError where nobody counts."""
+    """Return the number of holders of a module, among them sockets with its algorithm. Raises AgentError if the kernel
+    does not count."""
     try:
         return int((SYS_MODULE / loaded_as / "refcnt").read_text(encoding="ascii"))
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine's part of a run that goes on on several machines: the same phases at the same instants on each.
+"""One machine's part of a run that spans several machines: each runs the same phases at the same instants.
 
-What one kernel sees at a glance, several cannot: that all flows are over and every packet has arrived. Each machine
-therefore waits until one instant of the plan, by which that is so, and reports whether its own packets rested then.
+No single machine can see that all flows have ended and all packets have arrived. Each therefore waits until an instant
+of the plan by which that must hold, and reports whether its own interfaces were silent just before.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ _LOCK = Path("/run/howdah-agent.lock")
 
 
 class StaggeredLoop(Loop):
-    """What is done again and again is done ``share`` of its interval later than elsewhere.
+    """A loop that delays repeated actions by ``share`` of their interval.
 
-    The machines' clocks agree: virtual ones that share a processor would all want it at the same instants.
+    The machines' clocks agree, so virtual machines that share a processor would otherwise all need it at the same
+    instants.
     """
 
     def __init__(self, share: float) -> None:
@@ -55,7 +56,7 @@ class StaggeredLoop(Loop):
 
 
 class SaidProgress(Progress):
-    """Told to the engine instead of written to a file."""
+    """Progress that is sent to the engine instead of being written to a file."""
 
     def __init__(self, session: AgentSession, output: Output, of_us: int, epoch_ns: Callable[[], int]) -> None:
         super().__init__(output, of_us)
@@ -70,7 +71,7 @@ class SaidProgress(Progress):
 
 
 class PartRun(AgentRun):
-    """``report`` becomes agent.json, of this machine."""
+    """Runs one machine's part of a plan; ``report`` becomes this machine's agent.json."""
 
     def __init__(self, plan: Plan, inputs: Path, output: Output, session: AgentSession) -> None:
         assert plan.slice is not None
@@ -86,7 +87,7 @@ class PartRun(AgentRun):
         self._tell(machine=self._part.machine, part=self._part.nodes)
 
     def execute(self) -> bool:
-        """As a whole run; then the engine hears of it and asks what it still wants to know."""
+        """Run like a single machine, then report to the engine and serve it until it sends ``end``."""
         try:
             lock = self._take_machine()
         except AgentError as error:
@@ -99,7 +100,8 @@ class PartRun(AgentRun):
             lock.close()
 
     def _take_machine(self) -> TextIO:
-        """Two runs at once would share NICs and namespaces. What a killed one left behind is removed."""
+        """Lock the machine and remove what a killed run left. Raises AgentError while another run holds the lock: the
+        two would share NICs and namespaces."""
         lock = _LOCK.open("a")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,7 +142,8 @@ class PartRun(AgentRun):
         return wiring
 
     def _load_installed(self) -> list[str]:
-        """Modules that this machine has (by DKMS): those the plan needs, where a sender's or receiver's host is."""
+        """Load the modules the plan needs that this machine has installed (by DKMS), and return their names. An
+        emulator loads none; a machine without a sender loads only howdah's own."""
         if self._part.role == _EMULATOR:
             return []
         senders = {flow.sender for flow in self.plan.flows}
@@ -158,7 +161,7 @@ class PartRun(AgentRun):
         return needed
 
     def _choose_epoch(self) -> None:
-        """The engine names it, once every machine is ready."""
+        """Report that this machine is ready and take the epoch from the engine, which sends it once all are."""
         calibration, path = self.plan.calibration, self.plan.path
         if self._part.role == _EMULATOR and calibration.enabled:
             assert self._wiring is not None and self._part.bottleneck is not None
@@ -174,7 +177,8 @@ class PartRun(AgentRun):
             raise AgentError("start", f"the start command arrived {late_ns / 1e6:.0f} ms late")
 
     def _wait_for_links(self, wiring: Wiring) -> None:
-        """The other end of a wire is another machine's, which may still be at work."""
+        """Wait for carriers much longer than in one kernel: a wire's other end is on a machine that may still be
+        setting up."""
         deadline = now_ns() + _LINKS_NS
         while idle := [
             f"{name}:{link.name}"
@@ -211,7 +215,8 @@ class PartRun(AgentRun):
         self._lateness.end()
 
     def _quiesce(self, wiring: Wiring) -> bool:
-        """Let the flows end and wait for the common instant; whether nothing has moved here just before it."""
+        """Let the flows end and wait for the common instant. Return whether nothing moved on this machine just before
+        it."""
         calibration, path = self.plan.calibration, self.plan.path
         end_us = calibration.after_us if calibration.enabled else self.plan.duration_us
         margin_ns = -_RESTS_NS if calibration.enabled else _UNMEASURED_NS + path.holding_us * 1000

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest with a processor of finite speed does for a profile of it: perf, marks, and the kernel's own account.
+"""The guest's side of a processor profile in a guest with a processor of finite speed: perf, marks, and /proc/stat.
 
-Two sources. **perf** samples the whole machine by ``cpu-clock``, a timer, into a ring that holds all of a run, so that
-nothing but its interrupts disturbs it; it is started with the network and enabled with the flows. **Marks**, one each
-tenth of a second, are an instruction that does nothing and that a counter outside the machine looks for
-(howdah/engine/vm/instructions.c). /proc/stat, each second, says how long the processor was idle.
+**perf** samples the whole machine by ``cpu-clock``, a timer, into a ring buffer that holds a whole run, so that only
+its interrupts disturb the run; it starts with the network and is enabled with the flows. **Marks**, one each tenth of a
+second, are an instruction without effect that a counter outside the machine looks for
+(howdah/engine/vm/instructions.c). /proc/stat, read each second, tells how long the processor was idle.
 
-Leaves ``perf.data`` and ``processor.json``: ``mark_ns`` (CLOCK_MONOTONIC), ``stat`` ([[time_ns, {kind: USER_HZ}], …]),
-``sections`` ({module: {section: address}}), ``perf_period_ns``, ``perf_why`` (null: it ran).
+Writes ``perf.data`` and ``processor.json``: ``mark_ns`` (CLOCK_MONOTONIC), ``stat`` ([[time_ns, {kind: USER_HZ}], …]),
+``sections`` ({module: {section: address}}), ``perf_period_ns``, ``perf_why`` (why perf did not run; null if it ran).
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _ACKNOWLEDGED = b"ack\n"
 
 
 class Profiling:
-    """Of one run: ``prepare`` with the network, ``start`` before the flows, ``stop`` after them, ``finish`` last.
+    """The profiling of one run: ``prepare`` with the network, ``start`` before the flows, ``stop`` after them,
+    ``finish`` last.
 
-    None of it fails the run: ``perf_why`` says what cannot be had.
+    A failure of perf does not fail the run: ``perf_why`` records it.
     """
 
     def __init__(self, shift: int, output: Output) -> None:
@@ -59,7 +60,7 @@ class Profiling:
         self._set_mark = ctypes.CFUNCTYPE(None)(place)
 
     def prepare(self) -> None:
-        """Start perf, disabled, and wait until it listens: it takes long to start."""
+        """Start perf, disabled, and wait until it answers, because it takes long to start."""
         names = [Path("/tmp") / f"perf-{end}" for end in ("control", "answers")]
         for name in names:
             os.mkfifo(name)
@@ -78,7 +79,7 @@ class Profiling:
         self._ask(b"ping")
 
     def _ask(self, what: bytes) -> None:
-        """Give perf an order and wait for its answer, or for its end."""
+        """Send perf a command and wait until it acknowledges it or ends."""
         if self._why is not None or self._perf is None:
             return
         os.write(self._control, what + b"\n")
@@ -113,7 +114,7 @@ class Profiling:
         self._ask(b"disable")
 
     def finish(self) -> None:
-        """End perf and write the record: it takes long, so nothing may be measured any more."""
+        """End perf and write the record. This takes long, so call it only when nothing is measured any more."""
         if self._perf is not None and self._perf.poll() is None:
             self._perf.send_signal(signal.SIGINT)
             status = self._perf.wait()
@@ -137,13 +138,13 @@ class Profiling:
 
 
 def parse_stat(text: str) -> dict[str, int]:
-    """Times of the line ``cpu`` of /proc/stat, of all processors together, in USER_HZ."""
+    """Parse the ``cpu`` line of /proc/stat: time of all processors together, by kind, in USER_HZ."""
     line = next(line for line in text.splitlines() if line.startswith("cpu "))
     return {kind: int(number) for kind, number in zip(_KINDS, line.split()[1:], strict=False)}
 
 
 def module_sections(modules: Path) -> dict[str, dict[str, int]]:
-    """Where the code of each loaded module is: {module: {section: address}}."""
+    """Return the addresses of each loaded module's code: {module: {section: address}}."""
     found: dict[str, dict[str, Any]] = {}
     for directory in sorted(modules.iterdir()):
         places = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run inside the guest: setup, calibrate-before, flows, quiesce, calibrate-after, collect, done."""
+"""One run inside the guest, in phases: setup, calibrate-before, flows, quiesce, calibrate-after, collect, done."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the la
 
 
 class AgentRun:
-    """``report`` becomes agent.json, whatever happens."""
+    """Runs a plan; ``report`` becomes agent.json, even when the run fails."""
 
     def __init__(self, plan: Plan, inputs: Path, output: Output, wiring: str) -> None:
         self.plan = plan
@@ -75,7 +75,7 @@ class AgentRun:
         return self._epoch_ns // 1000 + self.plan.end_us
 
     def execute(self) -> bool:
-        """Run everything and write agent.json last. False when the run ended in an error."""
+        """Run all phases and write agent.json last. Return False if the run ended in an error."""
         self._log = log = KeptLog(self._output, whole=not self._traits.outlives_run)
         try:
             self._phases()
@@ -95,11 +95,11 @@ class AgentRun:
         return self.report.status == "ok"
 
     def _tell(self, **found: Any) -> None:
-        """Fields of agent.json by their names. One that is not told is not there: a run may end in any phase."""
+        """Set fields of agent.json. Fields that are never set stay absent, because a run may end in any phase."""
         self.report = replace(self.report, **found)
 
     def _clean_up(self) -> None:
-        """Leave a machine that goes on living as it was; a guest ends with everything in it."""
+        """Restore a machine that outlives the run. A guest needs no cleaning: it ends with everything in it."""
         if self._processor_watch is not None:
             self._processor_watch.kill()
         if self._traits.exact_uptime:
@@ -161,7 +161,8 @@ class AgentRun:
         self._keep_log()
 
     def _keep_log(self) -> None:
-        """Where the processor is finite, reading takes time that is the flows': there the log is read at the end."""
+        """Write new kernel messages to the log in virtual time. On a real processor that would take time from the
+        flows, so there the log is read at the end."""
         if self._log is not None and self._traits.exact_uptime:
             self._log.keep()
 
@@ -179,7 +180,7 @@ class AgentRun:
             self.report.phases.append(Phase(name, *times, wall_us))
 
     def _set_up(self) -> Wiring:
-        """Modules, network, flows' sockets, provenance; then the epoch is known."""
+        """Load modules, build the network, open the flows' sockets, record provenance, and choose the epoch."""
         plan = self.plan
         wall_us = self._output.host_clock_us()
         tell(self._settings.begin())
@@ -230,14 +231,15 @@ class AgentRun:
         return wiring
 
     def _here(self, wiring: Wiring) -> dict[str, Namespace]:
-        """The hosts whose flows are made here."""
+        """The hosts whose flows this agent drives, by name."""
         return wiring.namespaces
 
     def _collect_last(self) -> None:
-        """What else the agent reports at the end."""
+        """Write further files in the collect phase."""
 
     def _wait_for_links(self, wiring: Wiring) -> None:
-        """A new link carries packets only once the kernel's link watch has seen its carrier, up to a second later."""
+        """Wait until every link has a carrier. A new link carries no packets until the kernel's link watch has seen the
+        carrier, up to a second later."""
         deadline, pause_ns = now_ns() + _LINKS_NS, _POLL_NS
         while idle := _not_running(wiring):
             now = now_ns()
@@ -247,7 +249,7 @@ class AgentRun:
             pause_ns = min(2 * pause_ns, _LONGEST_POLL_NS)
 
     def _choose_epoch(self) -> None:
-        """In virtual time the plan's uptime is kept exactly; in real time the epoch follows from when setup ended."""
+        """Keep the plan's epoch exactly in virtual time; in real time count it from the end of setup."""
         calibration = self.plan.calibration
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
         ready = now_ns()
@@ -301,7 +303,7 @@ class AgentRun:
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere.
 
-        What is reset leaves full queues behind at most, for which there is time.
+        Resetting flows leaves at most full queues, and the deadline allows time for those to drain.
         """
         calibration, path = self.plan.calibration, self.plan.path
         now = now_ns()
@@ -336,9 +338,9 @@ def _profiling(plan: Plan, output: Output) -> Profiling | None:
 
 
 def _wake_diagnostics(wiring: Wiring) -> None:
-    """A distribution's kernel loads its inet_diag modules when it is first asked, which takes tens of milliseconds.
+    """Make a distribution's kernel load its inet_diag modules before the flows begin.
 
-    The agent would stand still meanwhile, and so would what it has to do when the flows begin.
+    Loading takes tens of milliseconds at the first request, and the agent could not start flows meanwhile.
     """
     namespace = next(iter(wiring.namespaces.values()))
     with namespace.entered():
@@ -350,7 +352,7 @@ def _wake_diagnostics(wiring: Wiring) -> None:
 
 
 def _not_running(wiring: Wiring) -> list[str]:
-    """Interfaces that are up but do not work yet."""
+    """Names (``NODE:INTERFACE``) of interfaces that are up but have no carrier yet."""
     return [
         f"{name}:{link.name}"
         for name, namespace in wiring.namespaces.items()
@@ -360,11 +362,11 @@ def _not_running(wiring: Wiring) -> list[str]:
 
 
 def module_name(file: str) -> str:
-    """``/home/me/tcp-mine.c`` → ``tcp_mine``, as the plan calls it."""
+    """The plan's name of a module: ``/home/me/tcp-mine.c`` → ``tcp_mine``."""
     return Path(file).stem.removesuffix(".bpf").replace("-", "_")
 
 
 def tell(problems: list[str]) -> None:
-    """On standard error, which the engine keeps."""
+    """Print problems to standard error, which the engine keeps."""
     for problem in problems:
         sys.stderr.write(f"howdah-agent: {problem}\n")

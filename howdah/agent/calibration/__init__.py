@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the emulated path before and after the flows, with addresses of its own. Judging is for later stages."""
+"""Measures the emulated path before and after the flows, from addresses of its own. Later stages judge the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_NS = 20 * MS
 
 
 def calibrate(plan: Plan, namespaces: dict[str, Namespace], loop: Loop, epoch_ns: int) -> CalibrationRecord:
-    """The content of calibration-*.json, times relative to the epoch. Ends when the network is silent again."""
+    """Return the content of calibration-*.json, with times relative to the epoch, once the network is silent again."""
     calibration = plan.calibration
     targets = calibration.targets
     start = now_ns()
@@ -58,8 +58,8 @@ def _jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: 
 
 
 def found(start_ns: int, end_ns: int, train: TrainResult, depth: BufferResult, **others: Any) -> CalibrationRecord:
-    """What every calibration records of its times (from the epoch on), its train and the bottleneck's buffer, and what
-    else it found."""
+    """Return a record with what every calibration measures: its times (from the epoch), its train and the bottleneck's
+    buffer. ``others`` are the record's other fields."""
     return CalibrationRecord(
         format=CALIBRATION_FORMAT,
         start_ns=start_ns,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The depth of the bottleneck's buffer: fill it until it overflows, and see how long the longest wait was."""
+"""The depth of the bottleneck's buffer: overfill it and take the longest wait."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LEAST_EXCESS = 1.1  # how much faster than the bottleneck the senders together 
 
 @dataclass(frozen=True)
 class BufferResult:
-    """``why`` says why there is no depth; ``offered_bytes`` are all frames sent."""
+    """The measured depth. ``why`` says why it is missing; ``offered_bytes`` are all frames sent."""
 
     bytes: int | None
     offered_bytes: int
@@ -53,10 +53,10 @@ class BufferResult:
 
 @dataclass(frozen=True)
 class BufferLoad:
-    """What one sender sends: frames in large sends of at most ``together``, then frames one by one.
+    """One sender's load: frames in large sends of at most ``together``, then frames one by one.
 
-    ``pause_ns`` is how long it waits for room where poll() cannot tell: a part of what its socket's buffer takes to
-    leave, so that its interface always has something to send.
+    ``pause_ns`` is how long it waits for a full socket when poll() cannot tell: a fraction of the time in which the
+    socket's buffer drains, so that its interface always has something to send.
     """
 
     bulk_frames: int
@@ -65,18 +65,18 @@ class BufferLoad:
     together: int = _SEGMENTS_PER_SEND
 
     def is_sampled(self, number: int) -> bool:
-        """Any frame may be the one that takes the last place, in step with the interfaces' rates; so all, or of very
-        many a quarter without a pattern (Knuth's multiplicative hash)."""
+        """Whether the frame is time-stamped. Which frame takes the last place depends on the interfaces' rates, so all
+        are sampled; of very many, a quarter without a pattern (Knuth's multiplicative hash)."""
         return self.single_frames <= _MOST_SAMPLES or (number * 40503 & 0xFFFF) < 0x4000
 
 
 def divide_load(
     buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int, *, in_part: bool = False
 ) -> BufferLoad | None:
-    """Frames of each sender that make the queue grow to 1.15 buffers; None when the senders are too slow for it.
+    """Return each sender's load, which makes the queue grow to 1.15 buffers; None if the senders are too slow for it.
 
-    ``in_part``: to a few frames more than ``buffer_bytes``, of which one has left when the last one comes.
-    While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
+    ``in_part``: fill to a few frames more than ``buffer_bytes``; one of them has left when the last one arrives. While
+    ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I, so the queue grows by X (1 - R / I).
     """
     growth = 1.0
     if interface_rate is not None:
@@ -97,7 +97,7 @@ def divide_load(
 
 
 class Filler:
-    """One sender's share, sent as fast as its sockets take it; of ends in other kernels there is nothing here."""
+    """Sends one sender's share as fast as its sockets take it, and counts arrivals. Skips ends in other kernels."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Filler:
         return not self._bulk_left and not self._single_left
 
     def pump(self, now: int) -> None:
-        """Send until a socket is full, and again when it has room."""
+        """Send until a socket is full, and continue when it has room."""
         blocked: socket.socket | None = None
         while blocked is None and not self.done:
             blocked = self._send_bulk() if self._bulk_left else self._send_single()
@@ -199,8 +199,8 @@ class Filler:
 
 @dataclass(frozen=True)
 class Filled:
-    """Frames sent and delivered, and of the sampled ones when they left the sender's interface and came to the
-    receiver's, by number; nothing of an end in another kernel."""
+    """Frames sent and delivered, and for sampled frames, by number, the times at which they left the sender's interface
+    and reached the receiver's. Ends in other kernels are left out."""
 
     sent_frames: int
     delivered_frames: int
@@ -220,15 +220,16 @@ def measure_buffer(
     loop: Loop,
     phase_end_ns: int,
 ) -> BufferResult:
-    """``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` the measured one.
+    """Measure the buffer. ``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` is the measured
+    rate.
 
-    At ``phase_end_ns`` the buffer is empty: of a small one at a low rate, most of what is offered is refused at once.
-    Where the plan has only a part filled, nothing overflows, and the depth is what was sent: the buffer holds at least
+    Stops at ``phase_end_ns``, by which the buffer is empty: a small buffer at a low rate refuses most of the load at
+    once. If the plan fills only a part, nothing overflows, and the depth is the amount sent: the buffer holds at least
     that.
 
     Depth = (longest one-way delay - base) x rate + half a frame. The packet that waited longest found the buffer full
-    but for its own place. Before it went the frames of the other places and what was left of the one that was leaving:
-    between nothing and all of it. All senders send at once when one alone cannot outrun the bottleneck.
+    but for its own place. Ahead of it were the frames of all other places and the rest of the frame being sent, which
+    is between nothing and a whole frame. If one sender cannot outrun the bottleneck, several send at once.
     """
     calibration = plan.calibration
     frame_bytes, configured_rate = calibration.frame_bytes, calibration.rate_bits_per_second
@@ -260,7 +261,8 @@ def filled_bytes(calibration: Calibration) -> int:
 
 
 def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
-    """What each sender sends, and the targets whose senders do; no load where all together are too slow."""
+    """Return the load of each sender and the indices of the targets whose senders are used; no load if all senders
+    together are too slow."""
     calibration = plan.calibration
     by_sender = {target.sender: number for number, target in enumerate(calibration.targets)}
     for count in range(1, len(by_sender) + 1):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same measurements where the hosts are in several kernels of one virtual time: each records its ends of them.
+"""Calibration when the hosts are in several kernels of one virtual time: each kernel records its own ends.
 
-All clocks agree, so every kernel does its part at instants that follow from the plan, and what it saw is put together
-afterwards (``evaluate``). What one kernel would decide by what it has just measured is decided then.
+All clocks agree, so every kernel does its part at instants that follow from the plan, and ``evaluate`` joins the
+records afterwards. It also makes the decisions that a single kernel would make from results during the measurement.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRAIN_LEAD_NS = 10 * MS  # no more than this apart are the kernels when their p
 
 @planned
 class TrainEnds:
-    """How many frames of the train were sent, and number and time of each that came."""
+    """The train: the number of frames sent, and number and time of each arrival."""
 
     sent: int
     came_ns: list[tuple[int, int]]
@@ -35,7 +35,7 @@ class TrainEnds:
 
 @planned
 class FilledEnds:
-    """The same of the frames that fill the buffer; times are of sampled ones."""
+    """The frames that fill the buffer: those sent and delivered, and number and time of each sampled frame."""
 
     sent_frames: int
     delivered_frames: int
@@ -45,7 +45,7 @@ class FilledEnds:
 
 @planned
 class EndsRecord:
-    """ends-*.json: what the hosts of one kernel saw of a calibration. ``probes`` is by target."""
+    """ends-*.json: the observations of one kernel's hosts in a calibration. ``probes`` is by target."""
 
     start_ns: int
     probes: list[TargetEnds]
@@ -56,7 +56,8 @@ class EndsRecord:
 
 
 def record_ends(plan: Plan, here: dict[str, Namespace], loop: Loop, start_ns: int) -> EndsRecord:
-    """Of a calibration that starts at an instant and lasts its whole phase."""
+    """Run a calibration that starts at ``start_ns`` and lasts its whole phase; return what the hosts of this kernel
+    observed."""
     calibration = plan.calibration
     targets = calibration.targets
     measured = send_probes(plan.path, targets, here, loop, start_ns, early=bool(calibration.early_us))
@@ -101,7 +102,7 @@ def _train(calibration: Calibration, target: CalibrationTarget, here: dict[str, 
 
 
 def evaluate(plan: Plan, records: list[EndsRecord]) -> CalibrationRecord:
-    """The content of calibration-*.json from what every kernel recorded, times relative to the epoch."""
+    """Return the content of calibration-*.json from the records of all kernels, with times relative to the epoch."""
     calibration = plan.calibration
     early = bool(calibration.early_us)
     targets, bases = [], []
@@ -129,7 +130,7 @@ def evaluate(plan: Plan, records: list[EndsRecord]) -> CalibrationRecord:
 
 
 def _delays(ends: list[ProbeEnds]) -> list[int]:
-    """Of the probes of one way, which one kernel sent and another received."""
+    """The delays of one direction's probes, which one kernel sent and another received."""
     sent: list[int] = next((end.sent_ns for end in ends if end.sent_ns), [])
     return [time_ns - sent[number] for end in ends for number, time_ns in end.arrived_ns if number < len(sent)]
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the path inside an emulator whose hosts are other machines: one kernel, one clock.
 
-Two hosts of the calibration's own are joined to the routers at either end of the bottleneck. Between them rate and
-depth of the bottleneck are measured as everywhere. Delays are those of probes that they send to the hosts on the other
-machines: from when they are sent to when they leave the emulator for the wire, behind the delay line.
+Two hosts of the calibration's own are joined to the routers at both ends of the bottleneck. Its rate and depth are
+measured between them as usual. Delays are those of probes from them to the hosts on the other machines: from sending
+until the probe leaves the emulator for the wire, after the delay line.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OFFLOADS_OFF = ("tso", "gso", "gro")
 
 
 class ProbeHosts:
-    """``namespaces`` are the two hosts, ``probe-in`` in front of the bottleneck and ``probe-out`` behind it."""
+    """The two probe hosts in ``namespaces``: ``probe-in`` before the bottleneck and ``probe-out`` after it."""
 
     def __init__(self, bottleneck: BottleneckEnds, routers: dict[str, Namespace], mtu_bytes: int) -> None:
         self.namespaces: dict[str, Namespace] = {}
@@ -67,7 +67,7 @@ class ProbeHosts:
             add_route(routers[router].netlink, None, _NETWORKS[1 - number], via, {})
 
     def target(self) -> CalibrationTarget:
-        """As one of the plan's, with no delay in between."""
+        """Return a target like the plan's, with no delay in between."""
         return CalibrationTarget(*PROBE_HOSTS, _HOSTS[0][0], _HOSTS[1][0], 0, 0, 0)
 
     def remove(self) -> None:
@@ -78,7 +78,7 @@ class ProbeHosts:
 
 @dataclass
 class _Line:
-    """Probes into one delay line. Whatever they reach on the other machine takes them and says nothing."""
+    """Probes into one delay line. The host they reach on the other machine discards them without an answer."""
 
     tap: Tap
     source: Namespace
@@ -102,7 +102,7 @@ class _Line:
 def calibrate_emulator(
     plan: Plan, routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, epoch_ns: int
 ) -> CalibrationRecord:
-    """The content of calibration-*.json, as ``calibrate`` makes it; ends when the emulator is silent again."""
+    """Return the content of calibration-*.json like ``calibrate``, once the emulator is silent again."""
     calibration = plan.calibration
     start = now_ns()
     measured, sent, received = _measure_lines(plan, routers, hosts, loop, start)

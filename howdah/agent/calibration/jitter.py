@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The delays that packets draw for themselves: many small packets over delay lines that do what they do in the run."""
+"""The delays drawn by an emulated jitter: many small packets over delay lines configured as during the run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MARGIN_NS = 50 * MS
 
 
 def measure_jitter(plan: Plan, jitter: Jitter, namespaces: dict[str, Namespace], loop: Loop) -> list[DrawnDelays]:
-    """The entry ``jitter`` of calibration-*.json, one of each target and way, times from the first packet on. The lines
-    are changed as the plan's timeline changes them, and back."""
+    """Return the entry ``jitter`` of calibration-*.json, one item for each target and direction, with times from the
+    first packet. The delay lines are changed as the plan's timeline does, and back."""
     _apply(jitter_events(plan.timeline, 0), namespaces)
     found = [entry for target in plan.calibration.targets for entry in _measured(jitter, target, namespaces, loop)]
     _apply(jitter_events(plan.timeline, plan.duration_us), namespaces)

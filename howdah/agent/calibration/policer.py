@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the policer lets pass of frames that come at even intervals: until its bucket is empty all, then its rate."""
+"""What the policer passes of evenly spaced frames: all until its bucket is empty, then its rate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _MARGIN_NS = 50 * MS
 
 
 def fill(policer: Policer | None, loop: Loop) -> None:
-    """Wait until its bucket is full."""
+    """Wait until the policer's bucket is full."""
     if policer is not None:
         loop.run_until(now_ns() + policer.full_us * 1000)
 
 
 def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) -> PolicerTrain | None:
-    """The entry ``policer`` of calibration-*.json, times from the first frame on; None where it is not measured."""
+    """Return the entry ``policer`` of calibration-*.json, with times from the first frame; None if the plan does not
+    measure it."""
     policer, calibration = plan.path.policer, plan.calibration
     if policer is None or not policer.packets:
         return None
@@ -51,7 +52,7 @@ def measure_policer(plan: Plan, namespaces: dict[str, Namespace], loop: Loop) ->
 
 
 def described(sent_ns: list[int], passed: set[int]) -> PolicerTrain:
-    """``sent_ns`` are when frames were sent, by number."""
+    """Return the record; ``sent_ns`` are the frames' times of sending, by number."""
     first = next((number for number in range(len(sent_ns)) if number not in passed), None)
     after = [] if first is None else [number for number in sorted(passed) if number > first]
     return PolicerTrain(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets as they leave an interface, with the kernel's time: behind its queue, on the way to the wire (packet(7))."""
+"""Packets as they leave an interface, after its queue and before the wire, with kernel time stamps (packet(7))."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADERS_BYTES = 128
 
 
 class Tap:
-    """Sees what is sent by an interface from now on; ``departures`` are those to one address and UDP port."""
+    """Captures packets that an interface sends from now on."""
 
     def __init__(self, namespace: Namespace, interface: str) -> None:
         self._socket = namespace.socket(socket.SOCK_DGRAM, socket.AF_PACKET)
@@ -27,7 +27,7 @@ class Tap:
         self._socket.bind((interface, _EVERY_PROTOCOL))
 
     def departures(self, address: str, port: int) -> list[Arrival]:
-        """Number and CLOCK_REALTIME of each packet that waits in the socket and fits."""
+        """Return number and CLOCK_REALTIME of each waiting packet that was sent to this address and UDP port."""
         found: list[Arrival] = []
         wanted = socket.inet_aton(address)
         while True:
@@ -51,7 +51,7 @@ class Tap:
 
 
 def _number(data: bytes, address: bytes, port: int) -> int | None:
-    """What a probe carries (udp.py), or None for any other packet."""
+    """The number that a probe carries (udp.py); None for any other packet."""
     if len(data) < 20 or data[0] >> 4 != 4 or data[9] != _UDP or data[16:20] != address:
         return None
     payload = (data[0] & 0x0F) * 4 + UDP_BYTES

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One end of a transfer over aioquic: ``server`` sends an object to whoever opens a stream, ``client`` asks for it.
+"""One end of a transfer over aioquic: ``server`` sends an object to each client that opens a stream; ``client``
+requests it.
 
-aioquic keeps what it was given until it is acknowledged, so that the server hands it over piece by piece.
+aioquic keeps data until they are acknowledged, so the server hands the object over in pieces.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _BLOCK = bytes(1 << 20)
 
 
 class Sending(QuicConnectionProtocol):
-    """Sends ``object_bytes`` zeros on the stream that the client opened."""
+    """A server's connection, which sends ``object_bytes`` zeros on the stream that the client opened."""
 
     object_bytes = 0
     every: ClassVar[list[Sending]] = []
@@ -59,7 +60,7 @@ class Sending(QuicConnectionProtocol):
 
 
 class Receiving(QuicConnectionProtocol):
-    """Counts what comes and says when the stream has ended."""
+    """A client's connection, which counts received bytes and sets ``done`` when the stream has ended."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -93,7 +94,7 @@ async def _serve(address: str, port: int, object_bytes: int, algorithm: str, dir
 
 
 def _write(log: dict[str, Any], path: Path) -> None:
-    """One event at a time: as one text the log would need as much memory again."""
+    """Write the log one event at a time: as one string it would need as much memory again."""
     traces = log.pop("traces")
     with path.open("w", encoding="utf-8") as file:
         file.write(json.dumps(log)[:-1] + ', "traces": [')

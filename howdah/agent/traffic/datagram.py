@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP at a constant rate in bursts, sent and counted inside the kernel."""
+"""UDP bursts at a constant rate, sent and counted inside the kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _RECEIVE_BUFFER_BYTES = 1 << 20
 
 
 class DatagramFlow(FlowDriver):
-    """Two connected sockets from the start of the run; the sending one is attached while a burst lasts."""
+    """Two connected sockets, open from the start of the run; the sending one is attached to the kernel source during a
+    burst."""
 
     kind = "UDP"
 
@@ -32,7 +33,7 @@ class DatagramFlow(FlowDriver):
         self._received: tuple[int, int | None] = (0, None)
 
     def is_active(self) -> bool:
-        """There is no TCP socket to ask for."""
+        """Return False: there is no TCP socket to observe."""
         return False
 
     def is_over(self) -> bool:
@@ -91,7 +92,7 @@ class DatagramFlow(FlowDriver):
         self._switch_off(now)
 
     def finished(self) -> bool:
-        """Whether everything that was sent has come; what a queue dropped never does, so that time ends the wait."""
+        """Whether everything sent has arrived. Datagrams dropped by a queue never do; then a deadline ends the wait."""
         if self._start_ns is None or self._sender is None:
             return True
         return not self._sending and self._count(self._receiver_cookie, "sink")[0] == self._sent_bytes

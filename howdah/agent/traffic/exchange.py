@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several requests and answers over one connection, one after the other, between two processes that block."""
+"""Requests and answers in turn over one connection, between two processes that block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of a request, of the first 
 
 
 def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
-    """Read each request whole, then send its answer; after the last wait until the other end closes."""
+    """Read each request whole, then send its answer; after the last one wait until the other end closes."""
     block = memoryview(bytes(WRITE_BYTES))
     sent = 0
     first = last = None
@@ -53,7 +53,7 @@ def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
 
 
 def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred, list[Times]]:
-    """Ask, read the answer whole (its data are discarded by the kernel), think, ask again; then close."""
+    """Send a request, read its whole answer (the kernel discards the data), think, repeat; then close."""
     buffer = bytearray(READ_BYTES)
     question = bytes(exchange.request_bytes)
     received = 0
@@ -86,7 +86,7 @@ def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred,
 
 
 class ExchangeEndpoint(PythonEndpoint):
-    """One of the two processes; the one that asks leaves its times in ``file``."""
+    """One of the two processes; the requesting one writes its times to ``file``."""
 
     def __init__(self, role: str, exchange: Exchange, file: Path) -> None:
         super().__init__(role, 0, receiver_closes=True)
@@ -103,7 +103,8 @@ class ExchangeEndpoint(PythonEndpoint):
 
 
 class ExchangeFlow(GeneratedFlow):
-    """The receiver connects and asks, the sender answers; ``transactions`` of its record count from the epoch."""
+    """A flow whose receiver connects and sends requests, and whose sender answers; times in ``transactions`` count from
+    the epoch."""
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)

@@ -40,7 +40,8 @@ _ACKNOWLEDGED_AT = 120  # tcpi_bytes_acked in struct tcp_info
 
 @dataclass(frozen=True)
 class Counted:
-    """What the server's socket says: segments, bytes acknowledged (headers of answers included), and its algorithm."""
+    """The counters of the server's socket: segments, acknowledged bytes (including the answers' headers), and its
+    algorithm."""
 
     segments: Segments | None
     acknowledged_bytes: int
@@ -48,11 +49,11 @@ class Counted:
 
 
 class HttpFlow(FlowDriver):
-    """One connection with all its requests. The server listens before the epoch; the client is started at the flow's
-    start, connects, asks, reads, and ends, which closes the connection from the receiver's side.
+    """One connection with all its requests. The server listens before the epoch; the client starts with the flow,
+    connects, makes its requests, and ends, which closes the connection from the receiver's side.
 
-    The server's socket belongs to nginx, so inet_diag is asked for what it counted when the client has ended. The
-    client's FIN needs some time to arrive, and until then the socket is as it was.
+    The server's socket belongs to nginx, so its counters are read through inet_diag when the client has ended. Until
+    the client's FIN arrives, the socket still exists.
     """
 
     kind = "HTTP"
@@ -102,7 +103,7 @@ class HttpFlow(FlowDriver):
             self._loop.at(now + self.description.rtt_us * 1000 + _LOOK_NS, self._look_for_connection)
 
     def _look(self, now: int) -> bool:
-        """Ask for both sockets; whether the server's is there."""
+        """Read both sockets; return whether the server's exists."""
         flow = self.description
         client = self._ask(flow.receiver, self.endpoint.reversed())
         if client is not None:
@@ -127,7 +128,7 @@ class HttpFlow(FlowDriver):
             netlink.close()
 
     def stop(self, now: int) -> None:
-        """End of the flow's time: the client is ended as a person would, the server's next write fails."""
+        """End the flow's time: stop the client as a person would; the server's next write fails."""
         self._stopped = True
         if self._client is not None and self._client.poll() is None:
             self._look(now)
@@ -143,8 +144,8 @@ class HttpFlow(FlowDriver):
         self._server.close()
 
     def record(self, epoch_ns: int) -> FlowRecord:
-        """The flow's entry in agent.json: bytes are those of the objects (of one that was cut off, all that was
-        acknowledged); times of ``transactions`` count from the epoch."""
+        """The flow's entry in agent.json: bytes are those of the objects (if one was cut off, all acknowledged bytes);
+        times in ``transactions`` count from the epoch."""
         flow = self.description
         path = self._raw / f"{flow.id}-client.txt"
         said = path.read_text(errors="replace") if path.exists() else ""
@@ -171,7 +172,7 @@ class HttpFlow(FlowDriver):
         return replace(record, transactions=[] if start_ns is None else [_later(item, start_ns) for item in made])
 
     def _error(self, made: list[TransactionRecord], said: str) -> str | None:
-        """What went wrong, if anything did that is not the end of the flow's time."""
+        """What went wrong, if anything; the end of the flow's time does not count."""
         if self._start_ns is None or self._client is None:
             return None
         wanted = self.description.kernel_algorithm
@@ -190,7 +191,7 @@ def _later(item: TransactionRecord, start_ns: int) -> TransactionRecord:
 
 
 def counted(answer: Message) -> Counted:
-    """What an answer of inet_diag says of its socket."""
+    """Parse an answer of inet_diag about a socket."""
     found = parse_attributes(answer.payload[INET_DIAG_MSG_BYTES:])
     info, name = found.get(INET_DIAG_INFO, b""), found.get(INET_DIAG_CONG)
     acknowledged = struct.unpack_from("=Q", info, _ACKNOWLEDGED_AT)[0] if len(info) >= _ACKNOWLEDGED_AT + 8 else 0

@@ -36,9 +36,9 @@ _LEAST_BLOCK_BYTES = 1448
 
 
 def block_bytes(size_bytes: int) -> int:
-    """The largest block of which a transfer is a whole number, because iperf3's server counts whole blocks only.
+    """The largest block size that divides a transfer evenly, because iperf3's server counts whole blocks only.
 
-    Where that would be less than a segment, the server does not count the last bytes.
+    If that would be less than a segment, the default is used, and the server does not count the last bytes.
     """
     fewest = -(-size_bytes // _LARGEST_BLOCK_BYTES)
     most = max(size_bytes // _LEAST_BLOCK_BYTES, fewest)
@@ -47,11 +47,11 @@ def block_bytes(size_bytes: int) -> int:
 
 
 def client_command(flow: Flow) -> list[str]:
-    """Parameters of the sender. ``--cport`` fixes the data connection's port; the control connection has another.
+    """The sender's command. ``--cport`` fixes the data connection's port; the control connection has another.
 
-    A transfer of a size is that of a file until the flow's time is over. With ``--bytes``, iperf3 polls without waiting
-    from its last write to its next report, which stops a virtual clock, and then has the server close the connection,
-    whatever is still on its way.
+    A transfer of a size sends a file until the flow's time is over. With ``--bytes``, iperf3 would poll without waiting
+    from its last write to its next report, which stops a virtual clock, and would then have the server close the
+    connection whatever is still in flight.
     """
     command = ["iperf3", "--client", flow.destination_address, "--port", str(flow.destination_port)]
     command += ["--bind", flow.source_address, "--cport", str(flow.source_port), "--json"]
@@ -65,12 +65,13 @@ def client_command(flow: Flow) -> list[str]:
 
 
 def sent_file(flow: Flow) -> Path:
-    """What a transfer of a size sends: zeros that take no space."""
+    """The file that a transfer of a size sends: zeros that take no space."""
     return Path(f"/tmp/howdah-iperf3-{flow.id}")
 
 
 def poll_ns(rtt_us: int) -> int:
-    """How often the sockets are looked at: instants of a transfer are known to a small part of a round trip."""
+    """The interval at which sockets are polled: a small part of a round trip, which bounds the error of a transfer's
+    times."""
     return min(max(rtt_us * 1000 // _POLLS_PER_RTT, _SHORTEST_POLL_NS), _LONGEST_POLL_NS)
 
 
@@ -82,8 +83,8 @@ def server_command(flow: Flow) -> list[str]:
 class Iperf3Flow(FlowDriver):
     """Runs a one-off server from before the epoch, and a client from the flow's start.
 
-    iperf3 exchanges parameters over a control connection first, so the data connection is there, and has its cookie as
-    its first bytes, four RTTs after ``start_ns``; data follow a round trip later, when the server has said so.
+    iperf3 first exchanges parameters over a control connection, so the data connection opens, with its cookie as its
+    first bytes, four RTTs after ``start_ns``; data follow a round trip later, when the server has answered.
     """
 
     kind = "iperf3"
@@ -138,7 +139,8 @@ class Iperf3Flow(FlowDriver):
             self._look_for_last_byte(now)
 
     def _look_for_last_byte(self, now: int) -> None:
-        """At the receiver, or in its absence by what it has acknowledged; the client stays connected beyond it."""
+        """Poll until the receiver has all bytes, or, if it is on another machine, until it has acknowledged them. The
+        client stays connected beyond that."""
         if self._end_ns is not None or self._stopped:
             return
         flow = self.description
@@ -164,7 +166,7 @@ class Iperf3Flow(FlowDriver):
             netlink.close()
 
     def stop(self, _now: int) -> None:
-        """The client ends by itself after its time; the timeline's stop changes nothing."""
+        """Do nothing: the client ends by itself after its time."""
 
     def finished(self) -> bool:
         if self._start_ns is None:

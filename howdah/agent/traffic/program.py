@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow that two programs make: a server that is there before the epoch, and a client from the flow's start."""
+"""A flow between two programs: a server that listens before the epoch, and a client that starts with the flow."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def substituted(text: str, values: dict[str, str]) -> str:
-    """Placeholders replaced by their values; braces around anything else stay."""
+    """Replace placeholders by their values; braces around anything else stay."""
     return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
 
 
 class ProgramFlow(FlowDriver):
-    """The plan's ``program`` of a flow says which programs, which of them sends, and what ends it.
+    """A flow between two programs; the plan's ``program`` says which they are, which one sends, and what ends the flow.
 
-    A TCP connection is known by the server's port. Where the client's port is not the plan's, the connection at that
-    port that moved the most bytes is the flow; agent.json has its ports.
+    A TCP connection is found by the server's port. If the client's port is not the plan's, the flow is the connection
+    at the server's port that moved the most bytes; agent.json has its ports.
     """
 
     kind = "program"
@@ -138,7 +138,7 @@ class ProgramFlow(FlowDriver):
             self._loop.at(now + _LOOK_NS, self._look_at_wire)
 
     def _count(self) -> tuple[Carried, Carried]:
-        """Of the sender's host and of the receiver's."""
+        """Read the interface counters of the sender's and the receiver's host."""
         flow = self.description
         return carried(self._namespaces[flow.sender]), carried(self._namespaces[flow.receiver])
 
@@ -149,7 +149,8 @@ class ProgramFlow(FlowDriver):
             self._settle(now)
 
     def _look_for_connection(self, now: int) -> None:
-        """Until the client's planned port is there; else again and again, since another connection may move more."""
+        """Poll until the client's planned port appears; with another port continue, since another connection may move
+        more."""
         if self._end_ns is not None:
             return
         if self._look(now):
@@ -159,7 +160,7 @@ class ProgramFlow(FlowDriver):
         self._loop.at(now + self._look_pause_ns, self._look_for_connection)
 
     def _look(self, now: int) -> bool:
-        """Ask both hosts for the connection; whether the server's has it."""
+        """Look for the connection on both hosts; return whether the server's host has it."""
         found = connections_of(self._namespaces[self._server_host], self._port)
         servers = [item for item in found if item.segments is not None]  # others only wait for old packets
         if not servers:
@@ -188,9 +189,9 @@ class ProgramFlow(FlowDriver):
             self._received_bytes = max(self._received_bytes, receiver.received_bytes)
 
     def _settle(self, now: int) -> None:
-        """When the client has ended: what its kernel still holds arrives; then the server is asked to end.
+        """After the client's end, wait until the data in its kernel have arrived; then ask the server to end.
 
-        A socket that the server closes waits a round trip for the ACK of its FIN: two looks a round trip see it.
+        A socket that the server closes waits a round trip for the ACK of its FIN: two looks in a round trip see it.
         """
         pause_ns = max(self.description.rtt_us * 500, _LOOK_NS)
         waited_ns = now - (self._end_ns or 0)
@@ -203,7 +204,7 @@ class ProgramFlow(FlowDriver):
             self._server.tell_to_end()
 
     def _has_connection(self) -> bool:
-        """Whether an end still holds the connection; a socket that only waits for old packets does not."""
+        """Whether an end still holds the connection; a socket in TIME_WAIT does not count."""
         server = self._namespaces[self._server_host]
         client = self._namespaces[self._client_host]
         held = [*connections_of(server, self._port), *connections_of(client, self._client_port)]
@@ -219,7 +220,7 @@ class ProgramFlow(FlowDriver):
             self._loop.at(now + _LOOK_NS, self._look_at_wire)
 
     def stop(self, now: int) -> None:
-        """The flow's time is over, or its bytes are on the wire: the program that the plan names is asked to end."""
+        """End the flow's time, also when its bytes are on the wire: ask the program that the plan names to end."""
         if self._stopped or not self._client.is_running:
             return
         self._stopped = True
@@ -278,7 +279,7 @@ class ProgramFlow(FlowDriver):
         return sent, received if size is None else min(received, size)  # headers of the protocol are in it
 
     def _error(self) -> str | None:
-        """What went wrong, if anything did that is not the end of the flow's time."""
+        """What went wrong, if anything; the end of the flow's time does not count."""
         if self._start_ns is None:
             return None
         wanted = self.description.kernel_algorithm

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program of a flow: its directory, its start, and how it ended."""
+"""One program of a flow: its directory, its start and its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _ENDS_WITHIN_S = 1.0  # of the guest's time, once it was told to
 
 
 class ProgramProcess:
-    """``specification`` is ``client`` or ``server`` of the plan's ``program``. Its output is kept in raw/program/."""
+    """A program of a flow; ``specification`` is ``client`` or ``server`` of the plan's ``program``. Its output is kept
+    in raw/program/."""
 
     def __init__(self, label: str, end: str, specification: ProgramEnd, raw: Path, flow: int) -> None:
         self._label = label
@@ -39,7 +40,7 @@ class ProgramProcess:
 
     @property
     def name(self) -> str:
-        """The program as the profile has it."""
+        """The program's name in the profile."""
         return self._specification.command[0]
 
     @property
@@ -48,7 +49,7 @@ class ProgramProcess:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended by itself with another status than 0."""
+        """Whether it ended with a status other than 0 before it was asked to end."""
         return self.process is not None and self.process.poll() not in (None, 0) and not self._told
 
     @property
@@ -57,7 +58,7 @@ class ProgramProcess:
         return self.failed
 
     def make_directory(self, substitute: Callable[[str], str]) -> None:
-        """Copy its files, and run what must be run before it. Raises AgentError."""
+        """Copy its files, and run the commands that must precede it. Raises AgentError."""
         self.directory.mkdir(parents=True)
         self.output.mkdir(exist_ok=True)
         if self._shared.is_dir():
@@ -86,7 +87,7 @@ class ProgramProcess:
             raise AgentError(self._label, f"{command[0]} ended with status {done.returncode}: {said}")
 
     def start(self, namespace: Namespace) -> None:
-        """Start it in its host. Raises AgentError where that cannot be."""
+        """Start it in its host. Raises AgentError if it cannot be started."""
         with (
             (self.output / "stdout.txt").open("wb") as output,
             (self.output / "stderr.txt").open("wb") as errors,
@@ -123,7 +124,7 @@ class ProgramProcess:
             self.process.send_signal(getattr(signal, f"SIG{self._specification.signal}"))
 
     def kill(self) -> None:
-        """At the end of the run: told, and killed where it does not listen."""
+        """End it at the end of the run: ask it to end, and kill it if it does not."""
         if not self.is_running or self.process is None:
             return
         self.tell_to_end()
@@ -135,7 +136,7 @@ class ProgramProcess:
         tell_running(self._raw, self.process.pid, None)
 
     def ending(self) -> str:
-        """How it ended, in words, with the last lines that it wrote."""
+        """Describe how it ended, with the last lines that it wrote."""
         if self.process is None:
             return f"its {self.end} {self.name} was not started"
         status = self.process.poll()
@@ -145,7 +146,7 @@ class ProgramProcess:
         return f"its {self.end} {self.name} {how}{self.said()}"
 
     def said(self) -> str:
-        """``: `` and the last lines of its standard error, or of its output."""
+        """``: `` and the last lines of its standard error, or else of its output."""
         for name in ("stderr.txt", "stdout.txt"):
             try:
                 text = (self.output / name).read_text(encoding="utf-8", errors="replace")
@@ -157,6 +158,6 @@ class ProgramProcess:
         return ": it said nothing"
 
     def record(self) -> ProgramRecord:
-        """For agent.json."""
+        """The program's record for agent.json."""
         status = None if self.process is None else self.process.poll()
         return ProgramRecord(self._command, status, self._told)

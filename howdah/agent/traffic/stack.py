@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow between the kernel's TCP and a stack of its own, which is the receiver or the sender."""
+"""A flow between the kernel's TCP and another TCP stack, which is the receiver or the sender."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stack_of(description: Flow, end: str) -> PlannedStack:
 
 
 def environment_of(description: Flow, end: str = "receiver") -> dict[str, str]:
-    """The program's environment. docs/stacks.md lists it."""
+    """The program's environment, as docs/stacks.md lists it."""
     stack = stack_of(description, end)
     own, peer = ("destination", "source") if end == "receiver" else ("source", "destination")
     (address, port), (peer_address, peer_port) = description.at(own), description.at(peer)
@@ -52,7 +52,7 @@ def environment_of(description: Flow, end: str = "receiver") -> dict[str, str]:
 
 
 class StackEnd(ConnectedFlow):
-    """A flow one of whose ends is a program. The other one is a socket of the agent's, as of any flow."""
+    """A flow with a stack's program at one end. The other end is a socket of the agent's, as in any flow."""
 
     kind = "stack"
     end = "receiver"
@@ -84,7 +84,7 @@ class StackEnd(ConnectedFlow):
         super().prepare()
 
     def close(self) -> None:
-        """The program's connection is reset like that of any end that is not done."""
+        """Reset the program's connection, like any end that is not done."""
         finished = self._program.said.ended_ns is not None
         self._program.stop()
         if not finished and not self._program.ended:
@@ -94,7 +94,7 @@ class StackEnd(ConnectedFlow):
 
 
 class StackFlow(StackEnd):
-    """From the kernel's TCP to a program, which listens from before the epoch."""
+    """A flow from the kernel's TCP to a program, which listens from before the epoch."""
 
     def _make_ends(self) -> None:
         flow = self.description
@@ -109,7 +109,7 @@ class StackFlow(StackEnd):
         self._choose_algorithm(self._opening)
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        """The sink's is what the program said."""
+        """The source's state and the sink's, which is what the program reported."""
         source, _ = super()._states()
         said = self._program.said
         done = said.ended_ns is not None
@@ -119,7 +119,7 @@ class StackFlow(StackEnd):
 
 
 class StackSenderFlow(StackEnd):
-    """From a program to the kernel's TCP: it connects at ``start``, and sends until ``stop``."""
+    """A flow from a program to the kernel's TCP: the program connects at ``start`` and sends until ``stop``."""
 
     end = "sender"
 
@@ -144,7 +144,7 @@ class StackSenderFlow(StackEnd):
         self._program.tell("stop")
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        """The source's is what the program said."""
+        """The source's state, which is what the program reported, and the sink's."""
         _, sink = super()._states()
         said = self._program.said
         self._connected_ns = said.connected_ns

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that is a TCP stack of its own: started in a host's namespace, told by its environment, heard by its lines.
+"""A program that is a TCP stack: started in a host's namespace, configured by its environment, read line by line.
 
-It says ``ready`` when it listens or could connect, ``connected`` when it has a connection, ``all`` when all has come
-that it should expect. It says ``bytes N`` when it has read the peer's FIN or has sent its own, and ``unsupported WHY``
-before it ends with status 127. A sender reads ``start`` and ``stop``. A program ends when its standard input does.
-docs/stacks.md is the contract.
+It prints ``ready`` when it listens or could connect, ``connected`` when it has a connection, and ``all`` when all
+expected bytes have arrived. It prints ``bytes N`` when it has read the peer's FIN or sent its own, and ``unsupported
+WHY`` before it ends with status 127. A sender reads ``start`` and ``stop``. A program ends when its standard input
+does. docs/stacks.md is the contract.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TAIL_CHARACTERS = 300
 
 @dataclass
 class Said:
-    """What the program has said, and when (CLOCK_MONOTONIC)."""
+    """The program's messages and when they arrived (CLOCK_MONOTONIC)."""
 
     ready: bool = False
     connected_ns: int | None = None
@@ -41,7 +41,7 @@ class Said:
 
 
 class StackProgram:
-    """``name`` is the stack's, ``output`` the beginning of the names of its files in raw/."""
+    """A stack's process; ``name`` is the stack's, ``output`` is the prefix of its files in raw/."""
 
     def __init__(self, label: str, name: str, loop: Loop, output: Path) -> None:
         self._label = label
@@ -57,7 +57,7 @@ class StackProgram:
         self.said = Said()
 
     def start(self, namespace: Namespace, program: Path, environment: dict[str, str]) -> None:
-        """Raises AgentError for a program that cannot be started."""
+        """Start the program. Raises AgentError if it cannot be started."""
         with self._output.with_suffix(".err").open("wb") as errors, namespace.entered():
             try:
                 self._process = subprocess.Popen(
@@ -77,7 +77,7 @@ class StackProgram:
         self._loop.when_readable(self._process.stdout.fileno(), self._hear)
 
     def wait_until_ready(self, limit_ns: int, look_ns: int) -> None:
-        """Raises AgentError where it ends before it is ready, or says nothing for that time."""
+        """Wait for ``ready``. Raises AgentError if the program ends first or ``limit_ns`` passes."""
         end = now_ns() + limit_ns
         while not self.said.ready:
             now = self._loop.run_until(now_ns() + look_ns)
@@ -88,7 +88,7 @@ class StackProgram:
                 raise AgentError(self._label, f"{silent}{self._last_words()}")
 
     def trouble(self) -> str | None:
-        """Why it is of no use any more, None while it is."""
+        """Why the program is of no use any more; None while it works."""
         if self._process is None or self.said.ended_ns is not None or self._stopping:
             return self._trouble
         status = self._process.poll()
@@ -102,14 +102,14 @@ class StackProgram:
         return f"the stack {self.name} ended early with {how}{self._last_words()}"
 
     def tell(self, word: str) -> None:
-        """A line for its standard input: ``start`` or ``stop``. One that has ended does not hear it."""
+        """Write ``start`` or ``stop`` to its standard input; a program that has ended does not read it."""
         if self._input is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._input.write(f"{word}\n".encode())
                 self._input.flush()
 
     def stop(self) -> None:
-        """Its standard input ends: it is to end its connection, say how much it has got, and end."""
+        """Close its standard input; it must then end its connection, report its bytes, and end."""
         self._trouble = self.trouble()
         self._stopping = True
         if self._input is not None:
@@ -118,7 +118,7 @@ class StackProgram:
             self._input = None
 
     def close(self) -> None:
-        """End it, whatever it does. What it says until then is heard."""
+        """End it in any case, after reading what it still reports."""
         self.stop()
         if self._process is None:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NICs of a machine that become interfaces of its hosts for the time of a run, and are given back as they were."""
+"""Adoption of a machine's NICs as interfaces of its hosts during a run; afterwards each NIC is restored as it was."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _OWN = "/proc/thread-self/ns/net"
 
 @dataclass
 class _Taken:
-    """``before`` is the NIC as it was; ``tagged``: the interface is a part of it. ``host`` holds it, once it does."""
+    """An adopted interface. ``before`` is the NIC's original state; ``tagged``: the interface is a VLAN on it; ``host``
+    is set once the interface is inside."""
 
     before: LinkState
     tagged: bool
@@ -39,7 +40,7 @@ class _Taken:
 
 
 class Adoption:
-    """Everything that one agent has taken; ``give_back`` may be called at any time, and again."""
+    """All interfaces that one agent has adopted; ``give_back`` may be called at any time, and repeatedly."""
 
     def __init__(self) -> None:
         self._home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
@@ -48,10 +49,10 @@ class Adoption:
         self._woken: list[LinkState] = []
 
     def prepare(self, interface: str, mac: str, nic_mac: str, tag: int | None) -> None:
-        """Give the NIC that was made with the address ``nic_mac`` the name and address of the plan, still at home.
+        """Give the NIC with the permanent address ``nic_mac`` the plan's name and address, in its own namespace.
 
-        After a run that was killed a NIC still has the address and name of that run; the one it was made with tells.
-        Raises OSError (ENODEV) without such a NIC.
+        A killed run leaves its name and address on the NIC, so the NIC is found by its permanent address. Raises
+        OSError (ENODEV) for an unknown address.
         """
         nic = self._find(nic_mac)
         if tag is not None:
@@ -95,12 +96,12 @@ class Adoption:
         move(self._netlink, _index(self._netlink, interface), host.descriptor, interface)
 
     def entered(self, host: Namespace, interface: str) -> None:
-        """The interface is in the host now, by whomever it was moved. Raises OSError where it is not."""
+        """Record that the interface is now in the host, whoever moved it. Raises OSError if it is not."""
         host.index(interface)
         self._taken[interface].host = host
 
     def give_back(self) -> None:
-        """Report what cannot be given back (a NIC that was unplugged), and give back everything else."""
+        """Return all NICs. Report each that cannot be returned (one was unplugged) and continue with the others."""
         for interface, taken in self._taken.items():
             try:
                 if taken.tagged:
@@ -123,7 +124,7 @@ class Adoption:
             delete_link(netlink, _index(netlink, interface))
 
     def _give_back(self, interface: str, taken: _Taken) -> None:
-        """Its queues end with the host; name, address, MTU and state become those of before."""
+        """Move a NIC home and restore its name, address, MTU and state; its queues end with the host."""
         if taken.host is not None:
             index = taken.host.index(interface)
             set_down(taken.host.netlink, index)
