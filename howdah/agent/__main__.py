@@ -15,7 +15,7 @@ from howdah.linux.output import Output
 from howdah.linux.progress_port import ProgressPort
 from howdah.plan.plan import Plan
 
-_DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
+_DESCRIPTORS = 65_536  # nodes need some for namespace and collectors, connections up to four
 _FLUSH_NS = 500_000_000
 WIRINGS = ("netlink", "mininet")
 USAGE = "usage: howdah.agent [--in DIRECTORY] [--out DIRECTORY] [--wiring netlink|mininet] [--progress-port]"
@@ -84,7 +84,7 @@ def main() -> int:
 
         part = PartRun(plan, arguments.inputs, Output(arguments.out), AgentSession.of_standard_streams())
         return 0 if part.execute() else 1
-    # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
+    # Flush only if the files can be read during the run: in a guest each write costs wall time.
     flush_ns = _FLUSH_NS if plan.traits.readable_while_running else None
     output = Output(arguments.out, flush_ns, ProgressPort() if arguments.progress_port else None)
     run = _kind(plan)(plan, arguments.inputs, output, arguments.wiring)

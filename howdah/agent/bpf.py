@@ -18,8 +18,8 @@ from howdah.agent.own import available
 SUFFIX = ".bpf.o"
 _LIBRARY = "libbpf.so.1"
 _STRUCT_OPS = 26  # BPF_MAP_TYPE_STRUCT_OPS (include/uapi/linux/bpf.h)
-_GET_INFO_BYTES = 256  # at least what the kernel fills of struct bpf_prog_info; the rest must be zero
-_TAG = slice(8, 16)  # its field tag, behind type and id
+_GET_INFO_BYTES = 256  # holds the part of struct bpf_prog_info that the kernel fills; the rest must be 0
+_TAG = slice(8, 16)  # the field tag of struct bpf_prog_info, after type and id
 _QUOTED_LINES = 8
 _MESSAGE_BYTES = 1 << 16
 _PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
@@ -60,7 +60,7 @@ class _Library:
             getattr(self._bpf, f"bpf_{name}").restype = ctypes.c_void_p
         for name in ("map__name", "program__name"):
             getattr(self._bpf, f"bpf_{name}").restype = ctypes.c_char_p
-        self._listener = _PRINT(self._hear)  # kept: libbpf calls it as long as it is there
+        self._listener = _PRINT(self._hear)  # a reference must stay: libbpf keeps calling it
         self._bpf.libbpf_set_print(self._listener)
 
     def _hear(self, _level: int, pattern: bytes, arguments: int) -> int:

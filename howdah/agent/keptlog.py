@@ -10,8 +10,8 @@ from howdah.record.agent import KernelLogRecord
 
 KERNEL_LOG = "kernel.log"
 _MOST_BYTES = 1 << 20
-_MOST_ALARM_BYTES = 1 << 20  # of alarms, beyond that
-_ALARM_LINES = 60  # an alarm and what stands below it: registers and the trace of calls
+_MOST_ALARM_BYTES = 1 << 20  # for alarms beyond _MOST_BYTES
+_ALARM_LINES = 60  # an alarm with the lines below it: registers and call trace
 
 
 class KeptLog:

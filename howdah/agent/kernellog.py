@@ -8,7 +8,7 @@ import os
 from howdah.linux.kernelmessage import KernelMessage, parse
 
 _DEVICE = "/dev/kmsg"
-_RECORD_BYTES = 8192  # the longest the kernel hands over (PRINTK_MESSAGE_MAX and its prefix)
+_RECORD_BYTES = 8192  # the longest record (PRINTK_MESSAGE_MAX and its prefix)
 
 
 class KernelLog:

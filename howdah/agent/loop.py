@@ -46,7 +46,7 @@ class Loop:
         self._alarm = Alarm()
         self._single: list[tuple[int, int, Action]] = []
         self._repeated: list[tuple[int, int, int, Action]] = []  # due, number, interval, action
-        self._poll = select.poll()  # select() knows descriptors below 1024 only
+        self._poll = select.poll()  # select() takes only descriptors below 1024
         self._poll.register(self._alarm.descriptor, select.POLLIN)
         self._readable: dict[int, tuple[int, Action]] = {}  # by descriptor: number of the registration, action
         self._writable: dict[int, tuple[int, Action]] = {}
@@ -115,7 +115,7 @@ class Loop:
         now = due if only_alarm and self._virtual_time else now_ns()
         while self._single and self._single[0][0] <= now:
             heapq.heappop(self._single)[2](now)
-        # An action may close a descriptor, and another one open a new one with its number.
+        # An action may close a descriptor, and another action may open a new one with the same number.
         for table, found in ((self._readable, readable), (self._writable, writable)):
             for number, descriptor, action in found:
                 if table.get(descriptor) == (number, action):

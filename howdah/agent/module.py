@@ -21,7 +21,7 @@ from howdah.linux.kernelfile import read_file
 from howdah.linux.modinfo import module_information, modules_needed
 from howdah.record.agent import ModuleRecord
 
-# parm= is the description, parmtype= the type, __param_str_ the name's own symbol: a parameter has at least the last.
+# parm= has the description, parmtype= the type, __param_str_NAME is a symbol; each parameter has at least the symbol.
 _PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A-Za-z0-9_]+)[:\0]")
 
 

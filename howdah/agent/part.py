@@ -32,10 +32,10 @@ from howdah.plan.plan import Plan
 from howdah.record.agent import AgentFailure
 from howdah.record.calibration import EchoRecord
 
-_RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
+_RESTS_NS = 2500 * MS  # silence before the second calibration, in which the collected data are written
 _POLL_NS = 20 * MS
 _LINKS_NS = 120 * SECOND
-_UNMEASURED_NS = 5 * SECOND  # from the end of the flows to that instant, where the path is not measured
+_UNMEASURED_NS = 5 * SECOND  # from the flows' end to the common instant, if no calibration follows
 _EMULATOR = "emulator"
 _LOCK = Path("/run/howdah-agent.lock")
 
@@ -198,7 +198,7 @@ class PartRun(AgentRun):
         calibration = self.plan.calibration
         start_ns = self._epoch_ns + start_us * 1000
         self._loop.run_until(start_ns)
-        # The others count packets only when the emulator has sent its last one.
+        # The other machines count packets only after the emulator has sent its last one.
         rests_ns = start_ns + (calibration.phase_us + calibration.settle_us // 2) * 1000
         if self._probe_hosts is not None:
             result = calibrate_emulator(self.plan, wiring.namespaces, self._probe_hosts, self._loop, self._epoch_ns)
@@ -230,5 +230,5 @@ class PartRun(AgentRun):
         for flow in self._flows.values():
             flow.close()
         self._loop.run_until(deadline - quiet_ns)
-        # Until a little after the deadline: two readings a quiet time apart, the second at the deadline.
+        # Take two readings, quiet_ns apart, the second at the deadline; so end a little after it.
         return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, now_ns() + quiet_ns + _POLL_NS)

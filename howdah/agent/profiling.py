@@ -26,10 +26,10 @@ from howdah.linux.kernelfile import read_raw
 from howdah.linux.output import Output
 
 EVENT = "cpu-clock"
-PERIOD_INSTRUCTIONS = 999_983  # between two samples: a prime, so that no periodic work of the kernel keeps step with it
-_RING_PAGES = 4096  # 16 MiB: 400 000 samples
+PERIOD_INSTRUCTIONS = 999_983  # between two samples; a prime, so that no periodic work keeps step
+_RING_PAGES = 4096  # 16 MiB, enough for 400 000 samples
 _MARK_NS = 100 * MS
-_STAT_EVERY = 10  # marks
+_STAT_EVERY = 10  # read /proc/stat at every tenth mark
 _MARK = bytes.fromhex("0f1f8400") + b"howd" + b"\xc3"  # nopl 0x64776f68(%rax,%rax); ret
 _KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _SECTIONS = (".text", ".text.unlikely", ".noinstr.text", ".init.text")
@@ -53,7 +53,7 @@ class Profiling:
         self._stat_texts: list[tuple[int, bytes]] = []
         self._stat = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
         self._interval: int | None = None
-        # The one page of it is kept for ever: the function below jumps into it.
+        # The page must never be freed: the function below jumps into it.
         self._page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         self._page.write(_MARK)
         place = ctypes.addressof(ctypes.c_char.from_buffer(self._page))
@@ -64,7 +64,7 @@ class Profiling:
         names = [Path("/tmp") / f"perf-{end}" for end in ("control", "answers")]
         for name in names:
             os.mkfifo(name)
-        # Opened for both directions, so that neither side waits for the other to open it.
+        # Open both for reading and writing, so that neither side waits for the other to open it.
         self._control, self._answers = (os.open(name, os.O_RDWR | os.O_CLOEXEC) for name in names)
         command = ["perf", "record", "--quiet", "--no-buildid", "--no-buildid-cache", "--all-cpus", "--delay", "-1"]
         command += ["--event", EVENT, "--count", str(self._period_ns), "--clockid", "CLOCK_MONOTONIC"]

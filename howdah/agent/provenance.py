@@ -102,7 +102,7 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, NodeQueues]:
             text = known(_output("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n"))
             try:
                 shown, *classes = _json_values(text) or [[]]
-            except ValueError:  # an older tc (of iproute2 6.1) prints classes as text whatever it is asked for
+            except ValueError:  # an older tc (iproute2 6.1) prints classes as text, even with -j
                 (shown,) = _json_values(known(_output("tc", "-j", "qdisc", "show"))) or [[]]
                 classes = [_output("tc", "class", "show", "dev", name).splitlines() for name in names]
         queues = [_kept(ShownQueue, row) for row in shown]
@@ -223,7 +223,7 @@ def _output(*command: str, given: str = "") -> str:
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
     except FileNotFoundError:
         return ""
-    return done.stdout or done.stderr  # nginx tells its version there
+    return done.stdout or done.stderr  # nginx prints its version there
 
 
 def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, AlgorithmRecord]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _PROGRESS_NS = 1 * SECOND
 _POLL_NS = 20 * MS
-_LONGEST_POLL_NS = 160 * MS  # between two looks at the links, each of which lists all of every namespace
+_LONGEST_POLL_NS = 160 * MS  # between two polls of the links, each of which lists every namespace's links
 _LEAD_NS = 50 * MS  # in real time, from the end of setup to the first instant of the plan
 _LINKS_NS = 2 * SECOND
 _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the last readings
@@ -63,7 +63,7 @@ class AgentRun:
         self._epoch_ns = plan.epoch_us * 1000
         self._wiring: Wiring | None = None
         self._own = OwnModules({}, {}, set())
-        self._controls: dict[str, Control] = {}  # registered as long as they are held here
+        self._controls: dict[str, Control] = {}  # stay registered as long as they are referenced here
         self._settings = Settings(JOURNAL if self._traits.outlives_run else None)
         self._progress = Progress(output, self._end_us())
         self._log: KeptLog | None = None
@@ -151,7 +151,7 @@ class AgentRun:
             if self._profiling is not None:
                 self._profiling.finish()
             elif self.plan.collect.cpu:
-                # For the names of a profile that the engine makes from outside. Now, when nothing is measured any more.
+                # Function names for the processor profile that the engine makes; read only now that measuring is over.
                 symbols = module_symbols(Path("/proc/kallsyms").read_text(encoding="ascii"))
                 self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
         self._progress.write("done", now_ns())
@@ -217,7 +217,7 @@ class AgentRun:
         described = describe_modules([*modules, *kernel_modules], in_kernel)
         described |= {name: ModuleRecord(programs=control.programs) for name, control in self._controls.items()}
         self._tell(modules=described, sysctls=provenance.sysctls(wiring.namespaces, plan.operations))
-        if plan.calibration.enabled:  # tc is a process for each host, a third of the system calls of a short run
+        if plan.calibration.enabled:  # tc runs as a process for each host: a third of a short run's system calls
             self._tell(qdiscs=provenance.qdisc_dump(wiring.namespaces))
         self._tell(
             links=provenance.link_dump(wiring.namespaces),
@@ -319,7 +319,7 @@ class AgentRun:
         return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
 
 
-# Both are loaded where a plan asks for them: what a guest does not load, it need not wait for.
+# Both import their module only if the plan needs it, because importing takes a guest's time.
 def _processor_watch(plan: Plan) -> TimerLateness | None:
     if plan.real_time is None:
         return None

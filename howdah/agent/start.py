@@ -16,14 +16,14 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import SourcelessFileLoader, spec_from_file_location
 
-TYPE_CHECKING = False  # without typing
+TYPE_CHECKING = False  # type checkers treat this name like typing's, which is not imported
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
 else:
     ModuleType = type(sys)
 
 BUNDLE = "modules.bundle"
-# Of the standard library: what modules import that every run needs, and hardly a run uses.
+# Modules of the standard library that every run imports and hardly any run uses.
 LATER = ("inspect", "subprocess")
 _PLACE_BYTES = 8
 _LARGEST_INDEX = 1 << 20

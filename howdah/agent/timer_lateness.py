@@ -20,9 +20,9 @@ from howdah.codec import decoded, encoded
 from howdah.linux.clock import MS, SECOND, Alarm, now_ns
 from howdah.record.agent import ProcessorRecord
 
-INTERVAL_NS = 11 * MS  # in step with no collector, so that late ones are a fair share of the time
+INTERVAL_NS = 11 * MS  # in step with no collector, so that late wake-ups are a fair sample
 _PRIORITY = 1
-_NOTED_NS = 2 * MS  # wake-ups later than this are kept with their times, the first ones of them
+_NOTED_NS = 2 * MS  # later wake-ups are kept with their times, up to _MOST_NOTED of them
 _MOST_NOTED = 2000
 _STAT = Path("/proc/stat")
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -151,7 +151,7 @@ def main() -> int:
             account.second(_STAT.read_text())
             next_second += SECOND
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # what follows is in no hurry
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # the rest needs no priority
     sys.stdout.write(json.dumps(encoded(account.result())))
     return 0
 

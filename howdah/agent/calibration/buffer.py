@@ -27,17 +27,17 @@ from howdah.linux.kernelfile import parse_snmp, read_again
 from howdah.linux.namespace import Namespace
 from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 
-_FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
-_OVERFILL_SHARE = 0.15
+_FILL_SHARE = 0.9  # share of the buffer filled by large sends; single frames fill the rest, to the last place
+_OVERFILL_SHARE = 0.15  # load beyond a full buffer, as a share of the buffer
 _OVERFILL_LEAST_FRAMES = 64
-_OVER_PART_FRAMES = 4  # what rounding and the frame that is leaving take
-_MOST_SINGLE_FRAMES = 8000  # by which the queue grows frame by frame: half to fill it up, half to overfill it
-_MOST_SAMPLES = 20_000  # a socket holds some 50 000 time stamps
+_OVER_PART_FRAMES = 4  # load beyond a part of the buffer, for rounding and the frame being sent
+_MOST_SINGLE_FRAMES = 8000  # most single frames of growth: half to fill the buffer, half to overfill it
+_MOST_SAMPLES = 20_000  # most time-stamped frames; a socket holds some 50 000 time stamps
 _LARGEST_SEND_BYTES = 65_000
 _SEGMENTS_PER_SEND = 40
 _MARGIN_NS = 50 * MS
-_PAUSES_PER_BUFFER = 4  # far from all of it: a socket that is full holds at least half of what was asked for
-_LEAST_EXCESS = 1.1  # how much faster than the bottleneck the senders together must be
+_PAUSES_PER_BUFFER = 4  # a full socket holds at least half of its nominal buffer
+_LEAST_EXCESS = 1.1  # least ratio of the senders' total rate to the bottleneck's
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class Filler:
         for opened in (*self._senders, *self._receivers):
             opened.close()
         self._senders = []
-        self._bulk_left = self._single_left = 0  # a pause may still end
+        self._bulk_left = self._single_left = 0  # pump() may still be called after a pause
         return Filled(self.sent_frames, delivered, left, [(item.number, item.time_ns) for item in came])
 
 
@@ -234,7 +234,7 @@ def measure_buffer(
     calibration = plan.calibration
     frame_bytes, configured_rate = calibration.frame_bytes, calibration.rate_bits_per_second
     if calibration.train_rate_bits_per_second is not None:
-        rate = configured_rate  # the train was spaced out by the interface; together senders may still fill the buffer
+        rate = configured_rate  # the interface spaced the train out; several senders may still fill the buffer
     if calibration.buffer_unknown:
         return BufferResult(None, 0, 0, 0, calibration.buffer_unknown)
     if rate is None:
@@ -275,8 +275,7 @@ def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
             in_part=calibration.part_bytes is not None,
         )
         if load is not None:
-            # Where frames are not split before they cross the path, one that takes the last place would wait for all of
-            # those that were sent together.
+            # If frames sent together cross the path unsplit, one that takes the last place waits for all the others.
             together = load.together if plan.path.gso_max_segs == 1 else 1
             return replace(load, together=together), list(by_sender.values())[:count]
     return None, []

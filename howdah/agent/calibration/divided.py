@@ -22,7 +22,7 @@ from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 from howdah.record.calibration import CalibrationRecord, ProbesLost
 
 _FORMAT = 1
-_TRAIN_LEAD_NS = 10 * MS  # no more than this apart are the kernels when their probes are over
+_TRAIN_LEAD_NS = 10 * MS  # most by which the kernels' ends of probing differ
 
 
 @planned

@@ -22,7 +22,7 @@ from howdah.record.calibration import RoundTrip
 _HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
 _REQUEST, _REPLY = 8, 0
 _IDENTIFIER = 0x4844
-_OFFSET_NS = 7 * MS  # from the emulator's own probes
+_OFFSET_NS = 7 * MS  # after the emulator's own probes
 _MARGIN_NS = 50 * MS
 
 

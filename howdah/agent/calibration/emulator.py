@@ -31,9 +31,9 @@ _POLL_NS = 20 * MS
 _EVERY_NS = PROBE_EVERY_US * 1000
 _MARGIN_NS = 50 * MS
 _STAGGER_NS = 1 * MS + 7_411
-# Of the range for measurements of networks (RFC 2544), which no plan uses.
+# From the range for network benchmarks (RFC 2544), which no plan uses.
 _NETWORKS = ("198.18.0.0/30", "198.18.0.4/30")
-_HOSTS = (("198.18.0.1", "198.18.0.2"), ("198.18.0.5", "198.18.0.6"))  # the host's address, its router's
+_HOSTS = (("198.18.0.1", "198.18.0.2"), ("198.18.0.5", "198.18.0.6"))  # address of the host, address of its router
 PROBE_HOSTS = ("probe-in", "probe-out")
 _OFFLOADS_OFF = ("tso", "gso", "gro")
 
@@ -61,7 +61,7 @@ class ProbeHosts:
                     set_offload(namespace.any_socket, interface, feature, False)
                 add_address(namespace.netlink, index, f"{address}/30")
                 set_up(namespace.netlink, index)
-            # A queue in bytes must see frames, not what becomes frames later.
+            # A queue in bytes must see real frames, not segments that are split later.
             set_gso_max_segs(host.netlink, host.index("probe"), 1)
             add_route(host.netlink, host.index("probe"), "default", gateway, {})
             add_route(routers[router].netlink, None, _NETWORKS[1 - number], via, {})
@@ -120,7 +120,7 @@ def calibrate_emulator(
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in calibration.targets)
     deadline = start + (calibration.phase_us + calibration.settle_us) * 1000
     silent = wait_for_silence(routers, loop, longest_us * 1000 + _POLL_NS, deadline)
-    # The train does not pass the delay lines, where a plan's losses are.
+    # Count no frame of the train: it does not pass the delay lines, where a plan's losses are.
     lost, times = ProbesLost(sent, received), (start - epoch_ns, now_ns() - epoch_ns)
     return found(*times, train, depth, silent=silent, targets=measured, loss=lost)
 

@@ -10,7 +10,7 @@ from howdah.agent.calibration.udp import NUMBER, SO_RCVBUFFORCE, SO_TIMESTAMPNS,
 from howdah.frame import UDP_BYTES
 from howdah.linux.namespace import Namespace
 
-_EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see what is sent
+_EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see outgoing packets
 _BUFFER_BYTES = 64 << 20
 _UDP = 17
 _HEADERS_BYTES = 128
@@ -36,7 +36,7 @@ class Tap:
             except BlockingIOError:
                 return found
             except OSError as error:
-                if error.errno == errno.ENETDOWN:  # told once when the interface went down meanwhile
+                if error.errno == errno.ENETDOWN:  # reported once if the interface went down meanwhile
                     continue
                 raise
             if sender[2] != socket.PACKET_OUTGOING:

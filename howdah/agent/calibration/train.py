@@ -27,8 +27,8 @@ from howdah.linux.namespace import Namespace
 from howdah.plan.plan import Calibration, CalibrationTarget
 
 LONGEST_TRAIN_PACKETS = 500
-# A bucket that was idle lets two frames pass at once, so the third is the first that the rate spaces, and with the
-# second it is a rate. Of three, two are in the bucket: a buffer of one frame holds the third.
+# An idle bucket passes two frames at once, so the rate spaces the third, and its distance from the second shows the
+# rate. Of three frames the bucket passes two, so a buffer of one frame holds the third.
 SHORTEST_TRAIN_PACKETS = 3
 _BURST_PACKETS = 2
 _BUFFER_SHARE = 0.8
@@ -139,7 +139,7 @@ def send_train(sender: socket.socket, address: str, count: int, calibration: Cal
 
 def passing_ns(calibration: Calibration, target: CalibrationTarget, count: int) -> int:
     """The time after sending a train by which all of it must have arrived."""
-    # A sender's interface that is slower than the bottleneck spaces the train out.
+    # A sender's interface slower than the bottleneck spaces the train out.
     slowest = calibration.train_rate_bits_per_second or calibration.rate_bits_per_second
     drain_ns: int = count * calibration.frame_bytes * 8 * SECOND // slowest
     delay_ns: int = (target.forward_delay_us + target.variation_us) * 1000

@@ -23,7 +23,7 @@ from aioquic.quic.events import QuicEvent, StreamDataReceived
 from aioquic.quic.logger import QuicLogger
 
 _PROTOCOL = "howdah"
-_AHEAD_BYTES = 1 << 20  # least that is handed over and not yet sent, while there is more
+_AHEAD_BYTES = 1 << 20  # keep at least this much in aioquic's send buffer while data remain
 _BLOCK = bytes(1 << 20)
 
 
@@ -76,7 +76,7 @@ class Receiving(QuicConnectionProtocol):
 
 async def _serve(address: str, port: int, object_bytes: int, algorithm: str, directory: str) -> None:
     Sending.object_bytes = object_bytes
-    logger = QuicLogger()  # of a connection that is open; a file logger writes when a connection has ended for good
+    logger = QuicLogger()  # logs open connections, too; a file logger writes only after the end of one
     settings = QuicConfiguration(
         is_client=False,
         alpn_protocols=[_PROTOCOL],
@@ -117,7 +117,7 @@ async def _ask(address: str, port: int, window_bytes: int) -> int:
         idle_timeout=3600.0,
     )
     loop = asyncio.get_running_loop()
-    # Its own ``connect`` needs IPv6.
+    # aioquic's own ``connect`` needs IPv6.
     _transport, connection = await loop.create_datagram_endpoint(
         lambda: Receiving(QuicConnection(configuration=settings)), family=socket.AF_INET, local_addr=("0.0.0.0", 0)
     )

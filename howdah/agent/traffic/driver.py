@@ -28,7 +28,7 @@ class FlowDriver(ABC):
     nanoseconds until ``record`` subtracts the epoch.
     """
 
-    kind: ClassVar[str] = ""  # of the traffic, in messages
+    kind: ClassVar[str] = ""  # the kind of traffic, for messages
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         self.description = description

@@ -21,7 +21,7 @@ from howdah.plan.plan import Flow
 from howdah.plan.traffic import Exchange
 from howdah.record.agent import FlowRecord, TransactionRecord
 
-Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of a request, of the first and last byte of its answer; bytes
+Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of request, first and last byte of the answer; bytes
 
 
 def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
@@ -46,7 +46,7 @@ def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
         connection.recv(1)
         connection.shutdown(socket.SHUT_WR)
     except BrokenPipeError:
-        pass  # shut down by the agent: the flow's time is over
+        pass  # the agent shut it down: the flow's time is over
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
     return Transferred(sent, first, last, done=error is None, error=error)
@@ -77,7 +77,7 @@ def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred,
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)
     except BrokenPipeError:
-        pass  # the other end was shut down by the agent
+        pass  # the agent shut the other end down
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
     first_ns = made[0][1] if made else None
@@ -121,7 +121,7 @@ class ExchangeFlow(GeneratedFlow):
         made = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []
         transactions = [
             TransactionRecord(
-                # Connecting belongs to the first one.
+                # The first transaction includes connecting.
                 start_ns=start_ns - epoch_ns if number or found.start_ns is None else found.start_ns,
                 first_ns=first_ns - epoch_ns,
                 end_ns=end_ns - epoch_ns,

@@ -29,8 +29,8 @@ for _spec in DATA_SETS.values():
                      host=get_test_parameter('howdah_peer', default=HOST),
                      local_bind=get_test_parameter('howdah_local', default=None))
 """
-# What flent reads is iperf's CSV as it was before 2.2. Since then it has microseconds, where flent takes any digits
-# behind the point for milliseconds, and the interval as two columns, by which flent would take the bytes for the rate.
+# flent reads iperf's CSV as it was before 2.2. Since then times have microseconds, but flent takes any digits after the
+# point for milliseconds; and the interval has two columns, so that flent would take the bytes for the rate.
 _FILTER = r"""#!/bin/sh
 PROGRAM "$@" | sed -u 's/^\([^,]*\.[0-9]\{3\}\)[0-9]\{3\},/\1,/; s/^\(\([^,]*,\)\{6\}[0-9.]*\),/\1-/'
 """

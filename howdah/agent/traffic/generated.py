@@ -78,7 +78,7 @@ class GeneratedFlow(ConnectedFlow):
             if sent != self._request_left:
                 raise AgentError(self.label, f"its request of {self._request_left} bytes does not fit into a buffer")
         if self._in_kernel:
-            # The sink takes data without waking anybody; only the FIN, or a reset, makes the socket readable.
+            # The sink consumes data without waking anybody; only a FIN or a reset makes the socket readable.
             self._loop.when_readable(connection.fileno(), self._receiver_readable)
 
     def _watch_sender(self, connection: socket.socket) -> None:
@@ -135,7 +135,7 @@ class GeneratedFlow(ConnectedFlow):
             self.close()
 
     def _states(self) -> tuple[Transferred, Transferred]:
-        if self._final is not None:  # once closed, the module knows the sockets no longer
+        if self._final is not None:  # the module forgets sockets once they are closed
             return self._final
         source = self._sent or (self._source.state() if self._source and self._connected_ns is not None else NOTHING)
         sink = self._received or (self._sink.state() if self._sink and self._receiver is not None else NOTHING)

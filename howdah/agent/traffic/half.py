@@ -17,7 +17,7 @@ from howdah.linux.output import Output
 from howdah.plan.plan import Flow
 from howdah.record.agent import FlowRecord
 
-# TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
+# TCP states (include/net/tcp_states.h) of a socket whose FIN, and therefore all its data, was acknowledged.
 _ACKNOWLEDGED = (5, 6, 7)  # FIN_WAIT2, TIME_WAIT, CLOSE
 _UNSUPPORTED = ("program", "http", "exchange", "datagram_bytes", "group")
 

@@ -35,7 +35,7 @@ from howdah.record.agent import FlowRecord, TransactionRecord
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
-_ACKNOWLEDGED_AT = 120  # tcpi_bytes_acked in struct tcp_info
+_ACKNOWLEDGED_AT = 120  # offset of tcpi_bytes_acked in struct tcp_info
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from howdah.plan.plan import Flow
 from howdah.record.agent import TransactionRecord
 
 _MARK = "transaction"
-# To standard error, which is not buffered: what a client that was ended had done is then known.
+# Written to standard error, which is not buffered, so that the report of a killed client is complete.
 _FORMAT = (
     f"%{{stderr}}{_MARK} %{{http_code}} %{{size_download}} %{{num_connects}} "
     "%{time_connect} %{time_starttransfer} %{time_total}\\n"
@@ -29,7 +29,7 @@ def client_command(flow: Flow) -> list[str]:
     command += ["--noproxy", "*", "--fail", "--fail-early", "--write-out", _FORMAT]
     if http.every_us:
         command += ["--rate", f"{_DAY_US // http.every_us}/d"]
-    # A part of the URL that no server sees counts the requests.
+    # The URL's fragment, which is not sent to the server, makes curl repeat the request.
     return [*command, url if http.requests == 1 else f"{url}#[1-{http.requests}]"]
 
 

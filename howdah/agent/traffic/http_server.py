@@ -17,8 +17,8 @@ OBJECT = "object"
 _PLACE = Path("/tmp/howdah-http")
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
-# What Debian's nginx.conf sets for the way data are sent (sendfile, tcp_nopush), and nothing that would wake it up
-# while nobody asks: no cache, no second process, no timer but that of an idle connection.
+# Sends like Debian's nginx.conf (sendfile, tcp_nopush), and has nothing that would wake nginx without a request: no
+# cache, no second process, no timer but that of an idle connection.
 _CONFIGURATION = """\
 daemon off;
 master_process off;

@@ -30,8 +30,8 @@ from howdah.record.agent import FlowRecord
 _POLLS_PER_RTT = 10
 _SHORTEST_POLL_NS, _LONGEST_POLL_NS = 1_000_000, 10_000_000
 _TAIL_CHARACTERS = 300
-_COOKIE_BYTES = 37  # by which the server knows the client's connections; each begins with it
-_LARGEST_BLOCK_BYTES = 131072  # iperf3's own size of a block
+_COOKIE_BYTES = 37  # each of a client's connections begins with it, so that the server can match them
+_LARGEST_BLOCK_BYTES = 131072  # iperf3's default block size
 _LEAST_BLOCK_BYTES = 1448
 
 
@@ -88,7 +88,7 @@ class Iperf3Flow(FlowDriver):
     """
 
     kind = "iperf3"
-    folder = "iperf3"  # of raw/
+    folder = "iperf3"  # in raw/
 
     def __init__(self, description: Flow, namespaces: dict[str, Namespace], loop: Loop, output: Output) -> None:
         super().__init__(description, namespaces, loop, output)
@@ -99,7 +99,7 @@ class Iperf3Flow(FlowDriver):
         self._end_ns: int | None = None
         self._stopped = False
         self._size_bytes: int | None = description.size_bytes if self.kind == "iperf3" else None
-        self._moved_ns: int | None = None  # when the receiver had all of a transfer of a size
+        self._moved_ns: int | None = None  # when the receiver had the whole transfer
         self._poll_ns = poll_ns(description.rtt_us)
 
     def prepare(self) -> None:
@@ -148,7 +148,7 @@ class Iperf3Flow(FlowDriver):
         end = "destination" if there else "source"
         connections = connections_of(self._namespaces[flow.host(end)], flow.at(end)[1])
         moved = max((one.received_bytes if there else one.acknowledged_bytes for one in connections), default=0)
-        syn = 0 if there else 1  # which counts as acknowledged
+        syn = 0 if there else 1  # counts as an acknowledged byte
         if moved >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:
             self._moved_ns = now
         else:

@@ -162,12 +162,12 @@ class ProgramFlow(FlowDriver):
     def _look(self, now: int) -> bool:
         """Look for the connection on both hosts; return whether the server's host has it."""
         found = connections_of(self._namespaces[self._server_host], self._port)
-        servers = [item for item in found if item.segments is not None]  # others only wait for old packets
+        servers = [item for item in found if item.segments is not None]  # sockets in TIME_WAIT have none
         if not servers:
             return False
         server = next((item for item in servers if item.endpoint.remote_port == self._planned_client_port), servers[0])
         if server.moved_bytes < self._moved_bytes and self._client_port != server.endpoint.remote_port:
-            return True  # the connection that moved more is over
+            return True  # the connection that moved more has already ended
         self._moved_bytes = max(self._moved_bytes, server.moved_bytes)
         if self._connected_ns is None or self._client_port != server.endpoint.remote_port:
             self._connected_ns = now
@@ -268,7 +268,9 @@ class ProgramFlow(FlowDriver):
     def _bytes(self) -> tuple[int, int]:
         if self._is_tcp:
             size = self.description.size_bytes
-            most = self._received_bytes if size is None else min(self._received_bytes, size)  # FIN and SYN count there
+            most = (
+                self._received_bytes if size is None else min(self._received_bytes, size)
+            )  # FIN and SYN count as bytes
             return most, most
         if self._moved is None:
             return 0, 0
@@ -276,7 +278,7 @@ class ProgramFlow(FlowDriver):
         sent = sender.sent_bytes - UDP_FRAME_BYTES * sender.sent_packets
         received = receiver.received_bytes - UDP_FRAME_BYTES * receiver.received_packets
         size = self.description.size_bytes
-        return sent, received if size is None else min(received, size)  # headers of the protocol are in it
+        return sent, received if size is None else min(received, size)  # it includes protocol headers
 
     def _error(self) -> str | None:
         """What went wrong, if anything; the end of the flow's time does not count."""

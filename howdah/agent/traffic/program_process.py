@@ -18,7 +18,7 @@ _SHARED = Path("/howdah/in/program")  # files of the profile, by flow and end
 _PLACE = Path("/tmp/howdah-program")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TAIL_LINES, _TAIL_CHARACTERS = 3, 300
-_ENDS_WITHIN_S = 1.0  # of the guest's time, once it was told to
+_ENDS_WITHIN_S = 1.0  # guest time allowed after the signal
 
 
 class ProgramProcess:
@@ -62,7 +62,7 @@ class ProgramProcess:
         self.directory.mkdir(parents=True)
         self.output.mkdir(exist_ok=True)
         if self._shared.is_dir():
-            import shutil  # loads what unpacks archives, too
+            import shutil  # also loads archive modules
 
             shutil.copytree(self._shared, self.directory, dirs_exist_ok=True)
         self._command = [substitute(text) for text in self._specification.command]

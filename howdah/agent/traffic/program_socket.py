@@ -22,7 +22,7 @@ from howdah.linux.netlink.diag import (
 from howdah.linux.netlink.message import Message, parse_attributes
 
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
-_ACKNOWLEDGED_AT, _RECEIVED_AT = 120, 128  # tcpi_bytes_acked and tcpi_bytes_received in struct tcp_info
+_ACKNOWLEDGED_AT, _RECEIVED_AT = 120, 128  # offsets of tcpi_bytes_acked and tcpi_bytes_received
 _UDP = "/proc/net/udp"
 _INTERFACES = "/proc/net/dev"
 

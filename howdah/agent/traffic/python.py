@@ -50,7 +50,7 @@ def write_all(connection: socket.socket, limit_bytes: int, receiver_closes: bool
         connection.shutdown(socket.SHUT_WR)
         return Transferred(sent, first, last, done=True)
     except BrokenPipeError:
-        pass  # shut down by the agent: the flow's time is over
+        pass  # the agent shut it down: the flow's time is over
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
     return Transferred(sent, first, now_ns(), done=error is None, error=error)
@@ -69,7 +69,7 @@ def _wait_for_acks(connection: socket.socket) -> None:
     stamp that ``_send_last`` requested wakes this process at the ACK of the last byte and at no other.
     """
     stamps = select.poll()
-    stamps.register(connection.fileno(), 0)  # it comes as an error of the socket
+    stamps.register(connection.fileno(), 0)  # the time stamp arrives as POLLERR
     while _unacknowledged_bytes(connection) and _is_open(connection):
         stamps.poll()
         if number := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):

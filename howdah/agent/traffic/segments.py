@@ -8,7 +8,7 @@ import struct
 
 from howdah.codec import planned
 
-# struct tcp_info of include/uapi/linux/tcp.h: tcpi_total_retrans and tcpi_data_segs_out.
+# Offsets of tcpi_total_retrans and tcpi_data_segs_out in struct tcp_info (include/uapi/linux/tcp.h).
 _RETRANSMITTED_AT, _SENT_AT, _INFO_BYTES = 100, 156, 160
 
 

@@ -88,7 +88,7 @@ class StackEnd(ConnectedFlow):
         finished = self._program.said.ended_ns is not None
         self._program.stop()
         if not finished and not self._program.ended:
-            self._loop.run_until(now_ns() + _LOOK_NS)  # in which it says how much it was
+            self._loop.run_until(now_ns() + _LOOK_NS)  # time for the program to report its bytes
         super().close()
         self._program.close()
 

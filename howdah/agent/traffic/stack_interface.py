@@ -15,8 +15,8 @@ from howdah.agent.error import AgentError
 from howdah.linux.namespace import Namespace
 
 _FIRST_TABLE = 100
-_QUEUE_PACKETS = 10_000  # more than a stack can be behind: it reads when the kernel has nothing else to do
-_LOCAL_PRIORITY, _OWN_PRIORITY = 100, 50  # of the rule for the host's own addresses, and of ours before it
+_QUEUE_PACKETS = 10_000  # larger than a stack's backlog: it reads whenever the kernel is idle
+_LOCAL_PRIORITY, _OWN_PRIORITY = 100, 50  # of the rule for local addresses, and of the stack's rule before it
 
 
 @dataclass(frozen=True)

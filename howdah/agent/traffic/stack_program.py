@@ -37,7 +37,7 @@ class Said:
     ended_ns: int | None = None
     moved_bytes: int = 0
     unsupported: str | None = None
-    other: str | None = None  # the first line that is none of these
+    other: str | None = None  # the first line outside the protocol
 
 
 class StackProgram:

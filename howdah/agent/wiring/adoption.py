@@ -76,7 +76,7 @@ class Adoption:
     def _find(self, mac: str) -> LinkState:
         deadline = time.monotonic() + _COMES_HOME_S
         while (found := self._look(mac)) is None and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)  # one of a host that has just ended comes home a little later
+            time.sleep(_LOOK_S)  # the NIC of a host that has just ended returns a little later
         if found is None:
             there = links(self._netlink)
             has = ", ".join(f"{link.name} {link.permanent_mac or link.mac}" for link in there if link.name != "lo")
@@ -85,7 +85,7 @@ class Adoption:
 
     def _look(self, mac: str) -> LinkState | None:
         found = links(self._netlink)
-        # Interfaces on a NIC have its address too, but only the NIC was made with it.
+        # Interfaces on a NIC share its address, but only the NIC has it as its permanent address.
         for name in ("permanent_mac", "mac"):
             for link in found:
                 if getattr(link, name) == mac.lower():
@@ -132,7 +132,7 @@ class Adoption:
         index = _index(self._netlink, interface)
         set_mac(self._netlink, index, taken.before.permanent_mac or taken.before.mac)
         set_mtu(self._netlink, index, taken.before.mtu_bytes)
-        with contextlib.suppress(OSError):  # the name may be taken: then it keeps the plan's
+        with contextlib.suppress(OSError):  # if the name is taken, the NIC keeps the plan's name
             set_name(self._netlink, index, taken.before.name)
         if taken.before.up:
             set_up(self._netlink, index)

@@ -26,7 +26,7 @@ from howdah.plan.placed import Qdisc
 from howdah.plan.plan import Plan
 from howdah.plan.step import Operation
 
-# What Mininet does by itself when it builds a Topo.
+# Operations that Mininet itself performs when it builds a Topo.
 _MININET_DOES = (Node, VethLink, Address, Up)
 _ENDS = ("node1", "node2", "port1", "port2")
 
@@ -67,7 +67,7 @@ class MininetWiring(NetlinkWiring):
         except ImportError as error:
             raise AgentError("wiring mininet", f"Mininet is not installed here: {error}") from error
         topology = self._own_part(self._topology())
-        # Without switches there is nothing a controller could do.
+        # Without switches a controller has nothing to do.
         self._net = Mininet(topo=topology, controller=None, waitConnected=False)
         for host in self._net.hosts:
             self.namespaces[host.name] = Namespace.of_process(host.name, host.pid)
