@@ -55,20 +55,20 @@ class _Library:
         except OSError as error:
             raise AgentError("load BPF", f"the guest tree has no {_LIBRARY}: {error}") from error
         self._c = ctypes.CDLL(None)
-        self._said: list[str] = []
+        self._messages: list[str] = []
         for name in ("object__open_file", "object__next_map", "object__next_program", "map__attach_struct_ops"):
             getattr(self._bpf, f"bpf_{name}").restype = ctypes.c_void_p
         for name in ("map__name", "program__name"):
             getattr(self._bpf, f"bpf_{name}").restype = ctypes.c_char_p
-        self._listener = _PRINT(self._hear)  # a reference must stay: libbpf keeps calling it
-        self._bpf.libbpf_set_print(self._listener)
+        self._callback = _PRINT(self._keep_message)  # a reference must stay: libbpf keeps calling it
+        self._bpf.libbpf_set_print(self._callback)
 
-    def _hear(self, _level: int, pattern: bytes, arguments: int) -> int:
+    def _keep_message(self, _level: int, pattern: bytes, arguments: int) -> int:
         """Keep a line of libbpf's output. A va_list is passed on as a pointer, which it is on x86-64, the only
         architecture of howdah's kernels."""
         text = ctypes.create_string_buffer(_MESSAGE_BYTES)
         self._c.vsnprintf(text, ctypes.c_size_t(len(text)), pattern, ctypes.c_void_p(arguments))
-        self._said += text.value.decode(errors="replace").splitlines()
+        self._messages += text.value.decode(errors="replace").splitlines()
         return 0
 
     def load(self, path: Path) -> Control:
@@ -111,5 +111,5 @@ class _Library:
 
     def _why(self) -> str:
         number = ctypes.get_errno()
-        said = [line.removeprefix("libbpf: ") for line in self._said if line.strip()]
+        said = [line.removeprefix("libbpf: ") for line in self._messages if line.strip()]
         return " / ".join([os.strerror(number), *said[-_QUOTED_LINES:]])

@@ -49,7 +49,7 @@ class Collecting:
         """Start the collectors and schedule their samples. Raises AgentError if one cannot run, because a run must have
         all data that the plan names."""
         for collector in self._collectors:
-            with _named(collector):
+            with _naming_collector(collector):
                 collector.check()
                 collector.start(now)
             if collector.interval_ns:
@@ -63,7 +63,7 @@ class Collecting:
         for number in self._intervals:
             loop.cancel(number)
         for collector in reversed(self._collectors):
-            with _named(collector):
+            with _naming_collector(collector):
                 collector.stop(now)
 
     def memory(self) -> MemoryRecord:
@@ -83,7 +83,7 @@ def collector_class(name: str) -> type[IntervalCollector]:
 
 
 @contextmanager
-def _named(collector: Collector) -> Iterator[None]:
+def _naming_collector(collector: Collector) -> Iterator[None]:
     try:
         yield
     except (CollectorError, OSError) as error:

@@ -25,7 +25,7 @@ class KeptLog:
         self._log = KernelLog(whole=whole)
         self._file = output.binary(KERNEL_LOG)
         self._records = self._left_out = self._bytes = self._alarm_bytes = 0
-        self._follows = 0  # lines that still belong to the last alarm
+        self._alarm_lines_left = 0  # lines that still belong to the last alarm
         before = self._log.messages()
         self._write(before)
         self._first = before[-1].number + 1 if before else 0
@@ -54,11 +54,11 @@ class KeptLog:
             self._file.write(lines)
 
     def _fits(self, message: KernelMessage, size: int) -> bool:
-        self._follows = _ALARM_LINES if is_alarm(message.text) else max(self._follows - 1, 0)
+        self._alarm_lines_left = _ALARM_LINES if is_alarm(message.text) else max(self._alarm_lines_left - 1, 0)
         if self._bytes + size <= _MOST_BYTES:
             self._bytes += size
             return True
-        if self._follows and self._alarm_bytes + size <= _MOST_ALARM_BYTES:
+        if self._alarm_lines_left and self._alarm_bytes + size <= _MOST_ALARM_BYTES:
             self._alarm_bytes += size
             return True
         return False

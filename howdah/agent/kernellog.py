@@ -52,7 +52,7 @@ class KernelLog:
             found.append(message)
         return found
 
-    def since(self) -> list[str]:
+    def texts(self) -> list[str]:
         """Return the texts of the messages since the last call, without time and level."""
         return [message.text for message in self.messages()]
 

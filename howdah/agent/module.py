@@ -48,10 +48,10 @@ def _files(directory: Path) -> dict[str, Path]:
 
 def names_in_kernel(directory: Path) -> dict[str, str]:
     """The kernel's name of each module in the directory, by the name of its file."""
-    return {name: _name_in(path) or name for name, path in _files(directory).items()}
+    return {name: _kernel_name(path) or name for name, path in _files(directory).items()}
 
 
-def _name_in(path: Path) -> str | None:
+def _kernel_name(path: Path) -> str | None:
     return module_information(path.read_bytes()).get("name")
 
 
@@ -63,7 +63,7 @@ def parameters_of(path: Path) -> list[str]:
 def _in_order(files: dict[str, Path]) -> Iterator[str]:
     """Yield the modules' names, each after the modules it depends on. A dependency without a file is part of the
     kernel. Raises AgentError for a cycle."""
-    called = {_name_in(path) or name: name for name, path in files.items()}
+    called = {_kernel_name(path) or name: name for name, path in files.items()}
     waiting = {
         name: [called[one] for one in modules_needed(path.read_bytes()) if one in called]
         for name, path in files.items()
@@ -81,38 +81,47 @@ def _in_order(files: dict[str, Path]) -> Iterator[str]:
 
 def _load(path: Path, name: str, parameters: dict[str, str], settings: Settings) -> None:
     operation = f"load module {path.name}"
-    at_once = {} if settings.are_given_back else parameters
-    given = " ".join(f"{key}={_quoted(value)}" for key, value in at_once.items())
-    if parameters and (absent := sorted(set(parameters) - set(parameters_of(path)))):
-        has = ", ".join(parameters_of(path)) or "none"
-        raise AgentError(operation, f"it has no parameter {', '.join(absent)}; its parameters are {has}")
-    loaded_as = _name_in(path) or name
-    if (SYS_MODULE / loaded_as).is_dir() and not (SYS_MODULE / loaded_as / "initstate").exists():
-        what = f"the kernel has a module {loaded_as} built in and loads no second one"
-        raise AgentError(operation, f"{what}; name its .c file instead, or rename it and what it registers")
+    loaded_as = _kernel_name(path) or name
+    _check_loadable(operation, path, loaded_as, parameters)
+    loading_parameters = {} if settings.are_restored else parameters
+    given = " ".join(f"{key}={_quoted(value)}" for key, value in loading_parameters.items())
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     log = KernelLog()
     try:
         syscall.finit_module(descriptor, given)
     except OSError as error:
         if error.errno != errno.EEXIST or not _is_loaded(path, loaded_as):
-            with_ = f" with the parameters {given}" if given else ""
-            said = "; the kernel's log: " + " / ".join(lines) if (lines := log.since()) else ""
-            if error.errno == errno.EEXIST:
-                said += "; as a .c file under modules: it would take the place of what has the name"
-            raise AgentError(operation, f"the kernel refused it{with_}: {error.strerror}{said}") from error
+            raise AgentError(operation, _refusal(error, given, log.texts())) from error
     finally:
         os.close(descriptor)
         log.close()
-    if settings.are_given_back:
+    if settings.are_restored:
         set_parameters(operation, loaded_as, parameters, settings)
-    _compare(operation, loaded_as, parameters)
+    _check_parameters(operation, loaded_as, parameters)
+
+
+def _check_loadable(operation: str, path: Path, loaded_as: str, parameters: dict[str, str]) -> None:
+    """Raise AgentError for a parameter that the module lacks, and for a module that the kernel has built in."""
+    if parameters and (unknown := sorted(set(parameters) - set(parameters_of(path)))):
+        has = ", ".join(parameters_of(path)) or "none"
+        raise AgentError(operation, f"it has no parameter {', '.join(unknown)}; its parameters are {has}")
+    if (SYS_MODULE / loaded_as).is_dir() and not (SYS_MODULE / loaded_as / "initstate").exists():
+        what = f"the kernel has a module {loaded_as} built in and loads no second one"
+        raise AgentError(operation, f"{what}; name its .c file instead, or rename it and what it registers")
+
+
+def _refusal(error: OSError, given: str, messages: list[str]) -> str:
+    """Describe why the kernel refused a module, with its log."""
+    with_ = f" with the parameters {given}" if given else ""
+    log = "; the kernel's log: " + " / ".join(messages) if messages else ""
+    hint = "; a .c file under modules would replace the one with this name" if error.errno == errno.EEXIST else ""
+    return f"the kernel refused it{with_}: {error.strerror}{log}{hint}"
 
 
 def _is_loaded(path: Path, loaded_as: str) -> bool:
     """Whether this very module (by srcversion) is already loaded. EEXIST alone does not show that: the kernel also
     returns it for an algorithm whose name is taken."""
-    found = _readable(SYS_MODULE / loaded_as / "srcversion")
+    found = _read_or_none(SYS_MODULE / loaded_as / "srcversion")
     return found is not None and found == module_information(path.read_bytes()).get("srcversion")
 
 
@@ -130,14 +139,14 @@ def _quoted(value: str) -> str:
     return f'"{value}"' if any(character.isspace() for character in value) else value
 
 
-def _compare(operation: str, module: str, parameters: dict[str, str]) -> None:
+def _check_parameters(operation: str, module: str, parameters: dict[str, str]) -> None:
     """Raise AgentError if a parameter's value in the kernel differs from the requested one. Skip parameters that cannot
     be read."""
     for name, asked in parameters.items():
         path = SYS_MODULE / module / "parameters" / name
         if not path.exists():
             continue
-        found = _readable(path)
+        found = _read_or_none(path)
         if found is not None and not same_value(asked, found):
             raise AgentError(operation, f"{name}={asked} was asked for, and the module has {name}={found}")
 
@@ -152,12 +161,12 @@ def describe_modules(names: Iterable[str], in_kernel: Mapping[str, str] | None =
         path = SYS_MODULE / (in_kernel or {}).get(name, name)
         if not path.is_dir():
             continue
-        parameters = {item.name: _readable(item) for item in sorted((path / "parameters").glob("*"))}
-        found[name] = ModuleRecord(_readable(path / "srcversion"), parameters)
+        parameters = {item.name: _read_or_none(item) for item in sorted((path / "parameters").glob("*"))}
+        found[name] = ModuleRecord(_read_or_none(path / "srcversion"), parameters)
     return found
 
 
-def _readable(path: Path) -> str | None:
+def _read_or_none(path: Path) -> str | None:
     try:
         return read_file(str(path)).strip()
     except OSError:

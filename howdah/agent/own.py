@@ -24,7 +24,7 @@ from howdah.record.agent import ModuleRecord
 
 _AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _TCP_CONGESTION = 13
-_LOOK_NS = 100 * MS
+_INTERVAL_NS = 100 * MS
 _OWNER = "its struct tcp_congestion_ops needs .owner = THIS_MODULE"
 
 
@@ -37,27 +37,27 @@ class OwnModules:
     """The profile's modules and their algorithms.
 
     ``in_kernel`` maps the file name of each module that this run loads to the kernel's name for it; ``expected`` maps
-    the kernel's name of an algorithm to the module that must provide it (plan.json, ``own_algorithms``); ``asked`` are
+    the kernel's name of an algorithm to the module that must provide it (plan.json, ``own_algorithms``); ``used`` are
     the algorithms that the run's flows use.
     """
 
-    def __init__(self, in_kernel: Mapping[str, str], expected: Mapping[str, str], asked: set[str]) -> None:
+    def __init__(self, in_kernel: Mapping[str, str], expected: Mapping[str, str], used: set[str]) -> None:
         self._in_kernel = dict(in_kernel)
         self._expected = dict(expected)
-        self._asked = asked
+        self._used = used
         self._in_bpf: dict[str, list[str]] = {}
         self._diagnostics: list[NetlinkSocket] = []
         self._before: set[str] = set()
         self._algorithms: dict[str, list[str]] = {}
-        self._idle: dict[str, int] = {}
-        self._most: dict[str, int] = {}
+        self._uses_before: dict[str, int] = {}
+        self._uses_most: dict[str, int] = {}
 
     def before_loading(self) -> None:
         if self._in_kernel:
             self._before = set(available())
 
     @property
-    def _there(self) -> bool:
+    def _has_any(self) -> bool:
         return bool(self._in_kernel or self._in_bpf)
 
     def after_loading(self, in_bpf: Mapping[str, list[str]] | None = None) -> None:
@@ -66,7 +66,7 @@ class OwnModules:
         Raises AgentError if they are not the ones that the run expects.
         """
         self._in_bpf = dict(in_bpf or {})
-        if not self._there:
+        if not self._has_any:
             return
         names = available()
         owners = {name: self._owner(name) for name in names}
@@ -74,24 +74,24 @@ class OwnModules:
         self._algorithms = {module: [name for name in names if owners[name] == module] for module in brought}
         for name, module in self._expected.items():
             if owners.get(name) != module:
-                raise AgentError(f"module {module}", self._why_not(name, module, owners))
+                raise AgentError(f"module {module}", self._mismatch(name, module, owners))
         for module, registered in self._algorithms.items():
-            foreign = [name for name in registered if name in self._asked and name not in self._expected]
+            foreign = [name for name in registered if name in self._used and name not in self._expected]
             if foreign:
                 what = f"it registers {foreign[0]}, which this run takes from elsewhere; "
-                raise AgentError(f"module {module}", what + _declare(foreign[0], module))
-            if registered and not self._asked.intersection(registered):
+                raise AgentError(f"module {module}", what + _declaration_hint(foreign[0], module))
+            if registered and not self._used.intersection(registered):
                 what = f"it is never used: it registers {', '.join(registered)}, which no flow of this run asks for; "
-                raise AgentError(f"module {module}", what + _declare(registered[0], module))
-        self._idle = self._most = self._uses()
+                raise AgentError(f"module {module}", what + _declaration_hint(registered[0], module))
+        self._uses_before = self._uses_most = self._uses()
 
-    def _why_not(self, name: str, module: str, owners: Mapping[str, str | None]) -> str:
+    def _mismatch(self, name: str, module: str, owners: Mapping[str, str | None]) -> str:
         if name not in owners:
             registered = self._algorithms[module]
             new = registered or sorted(set(owners) - self._before)
             if not new:
                 return f"it does not register {name}, which this run's flows ask for, nor any other algorithm"
-            return f"it registers {', '.join(new)}, not {name}; {_declare(new[0], module)}"
+            return f"it registers {', '.join(new)}, not {name}; {_declaration_hint(new[0], module)}"
         if owners[name] is not None:
             return f"the algorithm {name} is that of the module {owners[name]}, not its"
         if name in self._before:
@@ -121,22 +121,22 @@ class OwnModules:
         for namespace in namespaces if self._in_bpf else ():
             with namespace.entered():
                 self._diagnostics.append(open_diag())
-        if self._there:
-            loop.every(_LOOK_NS, first_ns, self._look)
+        if self._has_any:
+            loop.every(_INTERVAL_NS, first_ns, self._count_uses)
 
-    def seen(self, start: Action) -> Action:
+    def and_count(self, start: Action) -> Action:
         """Wrap the action that starts a flow so that it also counts: a short connection may end before the next
         interval."""
 
-        def start_and_look(now: int) -> None:
+        def start_and_count(now: int) -> None:
             start(now)
-            self._look(now)
+            self._count_uses(now)
 
-        return start_and_look if self._there else start
+        return start_and_count if self._has_any else start
 
-    def _look(self, _now: int) -> None:
+    def _count_uses(self, _now: int) -> None:
         now = self._uses()
-        self._most = {module: max(most, now[module]) for module, most in self._most.items()}
+        self._uses_most = {module: max(most, now[module]) for module, most in self._uses_most.items()}
 
     def providers(self) -> dict[str, str]:
         """The kernel's name of the module that provides each algorithm of the profile, by algorithm."""
@@ -144,15 +144,15 @@ class OwnModules:
             name: self._in_kernel.get(module, module) for module, names in self._algorithms.items() for name in names
         }
 
-    def described(self, modules: Mapping[str, ModuleRecord]) -> dict[str, ModuleRecord]:
+    def with_uses(self, modules: Mapping[str, ModuleRecord]) -> dict[str, ModuleRecord]:
         """Return the records of all modules, and add the algorithms and use counts of the profile's own."""
         own = {
             module: replace(
                 modules[module],
                 loaded_as=self._in_kernel.get(module, module),
                 algorithms=self._algorithms.get(module, []),
-                uses_before=self._idle.get(module),
-                uses_most=self._most.get(module),
+                uses_before=self._uses_before.get(module),
+                uses_most=self._uses_most.get(module),
             )
             for module in (*self._in_kernel, *self._in_bpf)
         }
@@ -169,5 +169,5 @@ def uses(loaded_as: str) -> int:
         raise AgentError(f"module {loaded_as}", f"{what}: it needs CONFIG_MODULE_UNLOAD") from None
 
 
-def _declare(algorithm: str, module: str) -> str:
+def _declaration_hint(algorithm: str, module: str) -> str:
     return f"the profile can say so: algorithms: {{NAME: {{kernel: {algorithm}, module: {module}}}}}"

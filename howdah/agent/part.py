@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TextIO
 
 from collectors.collector import Surroundings
-from howdah.agent.calibration.echo import measure_round_trips, take_probes
+from howdah.agent.calibration.echo import measure_round_trips, open_probe_ports
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop, wait_for_silence
 from howdah.agent.module import describe_modules, set_parameters
-from howdah.agent.run import AgentRun, tell
+from howdah.agent.run import AgentRun, print_problems
 from howdah.agent.session import SESSION_FORMAT, AgentSession, SessionWord
 from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
@@ -32,10 +32,10 @@ from howdah.plan.plan import Plan
 from howdah.record.agent import AgentFailure
 from howdah.record.calibration import EchoRecord
 
-_RESTS_NS = 2500 * MS  # silence before the second calibration, in which the collected data are written
+_SILENCE_NS = 2500 * MS  # silence before the second calibration, in which the collected data are written
 _POLL_NS = 20 * MS
 _LINKS_NS = 120 * SECOND
-_UNMEASURED_NS = 5 * SECOND  # from the flows' end to the common instant, if no calibration follows
+_UNCALIBRATED_NS = 5 * SECOND  # from the flows' end to the common instant, if no calibration follows
 _EMULATOR = "emulator"
 _LOCK = Path("/run/howdah-agent.lock")
 
@@ -55,7 +55,7 @@ class StaggeredLoop(Loop):
         return super().every(interval_ns, first_ns + round(interval_ns * self._share), action)
 
 
-class SaidProgress(Progress):
+class ReportedProgress(Progress):
     """Progress that is sent to the engine instead of being written to a file."""
 
     def __init__(self, session: AgentSession, output: Output, of_us: int, epoch_ns: Callable[[], int]) -> None:
@@ -81,15 +81,15 @@ class PartRun(AgentRun):
         self._session = session
         self._lateness = TimerLateness()
         self._probe_hosts: ProbeHosts | None = None
-        self._taken: list[socket.socket] = []
-        self._progress = SaidProgress(session, output, self._end_us() - plan.epoch_us, lambda: self._epoch_ns)
+        self._probe_ports: list[socket.socket] = []
+        self._progress = ReportedProgress(session, output, self._end_us() - plan.epoch_us, lambda: self._epoch_ns)
         self._epoch_ns = now_ns() + plan.epoch_us * 1000  # until the engine names it
-        self._tell(machine=self._part.machine, part=self._part.nodes)
+        self._set_record(machine=self._part.machine, part=self._part.nodes)
 
     def execute(self) -> bool:
         """Run like a single machine, then report to the engine and serve it until it sends ``end``."""
         try:
-            lock = self._take_machine()
+            lock = self._lock_machine()
         except AgentError as error:
             self._session.say(SessionWord("done", ok=False, error=AgentFailure(error.operation, error.message)))
             return False
@@ -99,7 +99,7 @@ class PartRun(AgentRun):
         finally:
             lock.close()
 
-    def _take_machine(self) -> TextIO:
+    def _lock_machine(self) -> TextIO:
         """Lock the machine and remove what a killed run left. Raises AgentError while another run holds the lock: the
         two would share NICs and namespaces."""
         lock = _LOCK.open("a")
@@ -117,17 +117,17 @@ class PartRun(AgentRun):
             self._session.say(SessionWord("hello", format=SESSION_FORMAT, machine=self._part.machine))
         except AgentError:
             return False
-        went_well = super().execute()
+        succeeded = super().execute()
         try:
-            self._session.say(SessionWord("done", ok=went_well, error=self.report.error))
+            self._session.say(SessionWord("done", ok=succeeded, error=self.report.error))
             self._session.wait("end")
         except AgentError:
             return False
-        return went_well
+        return succeeded
 
     def _clean_up(self) -> None:
         self._lateness.kill()
-        for opened in self._taken:
+        for opened in self._probe_ports:
             opened.close()
         if self._probe_hosts is not None:
             self._probe_hosts.remove()
@@ -135,10 +135,10 @@ class PartRun(AgentRun):
 
     def _set_up(self) -> Wiring:
         self._session.watch(self._loop)
-        tell(self._settings.begin())
+        print_problems(self._settings.recover())
         modules = self._load_installed()
         wiring = super()._set_up()
-        self._tell(modules={**(self.report.modules or {}), **describe_modules(modules)})
+        self._set_record(modules={**(self.report.modules or {}), **describe_modules(modules)})
         return wiring
 
     def _load_installed(self) -> list[str]:
@@ -167,7 +167,7 @@ class PartRun(AgentRun):
             assert self._wiring is not None and self._part.bottleneck is not None
             self._probe_hosts = ProbeHosts(self._part.bottleneck, self._wiring.namespaces, path.mtu_bytes)
         elif calibration.enabled and self._wiring is not None:
-            self._taken = take_probes(calibration.targets, self._wiring.namespaces)
+            self._probe_ports = open_probe_ports(calibration.targets, self._wiring.namespaces)
         self._lateness.start()
         self._session.say(SessionWord("ready", ready_ns=now_ns()))
         self._epoch_ns = self._session.wait("start").epoch_monotonic_ns
@@ -199,14 +199,14 @@ class PartRun(AgentRun):
         start_ns = self._epoch_ns + start_us * 1000
         self._loop.run_until(start_ns)
         # The other machines count packets only after the emulator has sent its last one.
-        rests_ns = start_ns + (calibration.phase_us + calibration.settle_us // 2) * 1000
+        silent_ns = start_ns + (calibration.phase_us + calibration.settle_us // 2) * 1000
         if self._probe_hosts is not None:
             result = calibrate_emulator(self.plan, wiring.namespaces, self._probe_hosts, self._loop, self._epoch_ns)
             self._output.json(f"calibration-{name}.json", result)
-            self._loop.run_until(rests_ns)
+            self._loop.run_until(silent_ns)
             return
         trips = measure_round_trips(self.plan.path, calibration.targets, wiring.namespaces, self._loop, start_ns)
-        self._loop.run_until(rests_ns)
+        self._loop.run_until(silent_ns)
         self._output.json(f"echo-{name}.json", EchoRecord(1, trips))
 
     def _run_timeline(self, wiring: Wiring) -> None:
@@ -219,14 +219,14 @@ class PartRun(AgentRun):
         it."""
         calibration, path = self.plan.calibration, self.plan.path
         end_us = calibration.after_us if calibration.enabled else self.plan.duration_us
-        margin_ns = -_RESTS_NS if calibration.enabled else _UNMEASURED_NS + path.holding_us * 1000
+        margin_ns = -_SILENCE_NS if calibration.enabled else _UNCALIBRATED_NS + path.holding_us * 1000
         deadline = self._epoch_ns + end_us * 1000 + margin_ns
         quiet_ns = path.both_ways_us * 1000 + _POLL_NS
         flows_deadline = deadline - 3 * quiet_ns - path.holding_us * 1000
         now = now_ns()
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
-        self._tell(processor=self._lateness.stop())
+        self._set_record(processor=self._lateness.stop())
         for flow in self._flows.values():
             flow.close()
         self._loop.run_until(deadline - quiet_ns)

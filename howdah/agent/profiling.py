@@ -76,9 +76,9 @@ class Profiling:
             except FileNotFoundError:
                 self._why = "perf is not in the guest"
                 return
-        self._ask(b"ping")
+        self._command_perf(b"ping")
 
-    def _ask(self, what: bytes) -> None:
+    def _command_perf(self, what: bytes) -> None:
         """Send perf a command and wait until it acknowledges it or ends."""
         if self._why is not None or self._perf is None:
             return
@@ -96,7 +96,7 @@ class Profiling:
                 _sleep_ms(5)
 
     def start(self, loop: Loop, epoch_ns: int) -> None:
-        self._ask(b"enable")
+        self._command_perf(b"enable")
         self._mark(now_ns())
         self._interval = loop.every(_MARK_NS, epoch_ns, self._mark)
 
@@ -111,7 +111,7 @@ class Profiling:
         if self._interval is not None:
             loop.cancel(self._interval)
         self._mark(now_ns())
-        self._ask(b"disable")
+        self._command_perf(b"disable")
 
     def finish(self) -> None:
         """End perf and write the record. This takes long, so call it only when nothing is measured any more."""
@@ -147,13 +147,13 @@ def module_sections(modules: Path) -> dict[str, dict[str, int]]:
     """Return the addresses of each loaded module's code: {module: {section: address}}."""
     found: dict[str, dict[str, Any]] = {}
     for directory in sorted(modules.iterdir()):
-        places = {
+        addresses = {
             name: int((directory / "sections" / name).read_text(), 16)
             for name in _SECTIONS
             if (directory / "sections" / name).exists()
         }
-        if places:
-            found[directory.name] = places
+        if addresses:
+            found[directory.name] = addresses
     return found
 
 

@@ -99,19 +99,19 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, NodeQueues]:
         names = [link.name for link in links(namespace.netlink)]
         commands = ["qdisc show", *(f"class show dev {name}" for name in names)]
         with namespace.entered():
-            text = known(_output("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n"))
+            text = without_unknown(_run("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n"))
             try:
                 shown, *classes = _json_values(text) or [[]]
             except ValueError:  # an older tc (iproute2 6.1) prints classes as text, even with -j
-                (shown,) = _json_values(known(_output("tc", "-j", "qdisc", "show"))) or [[]]
-                classes = [_output("tc", "class", "show", "dev", name).splitlines() for name in names]
-        queues = [_kept(ShownQueue, row) for row in shown]
-        _tell_unknown(namespace, queues)
+                (shown,) = _json_values(without_unknown(_run("tc", "-j", "qdisc", "show"))) or [[]]
+                classes = [_run("tc", "class", "show", "dev", name).splitlines() for name in names]
+        queues = [_record_of(ShownQueue, row) for row in shown]
+        _add_unknown_options(namespace, queues)
         marked = [queue.dev for queue in queues if queue.kind == "clsact" and queue.dev]
         found[node] = NodeQueues(
             queues,
             {
-                name: [row if isinstance(row, str) else _kept(ShownClass, row) for row in rows]
+                name: [row if isinstance(row, str) else _record_of(ShownClass, row) for row in rows]
                 for name, rows in zip(names, classes, strict=False)
                 if rows
             },
@@ -121,17 +121,17 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, NodeQueues]:
     return found
 
 
-def _kept(kind: type[_Shown], row: Mapping[str, Any]) -> _Shown:
+def _record_of(kind: type[_Shown], row: Mapping[str, Any]) -> _Shown:
     """Return the fields of a row of tc that the record has."""
     return kind(**{field.name: row[field.name] for field in fields(kind) if field.name in row})
 
 
-def known(text: str) -> str:
+def without_unknown(text: str) -> str:
     """Remove the text that tc prints inside its JSON for an unknown kind of queue."""
     return re.sub(r"\[Unknown qdisc, optlen=\d+\] ?", "", text)
 
 
-def _tell_unknown(namespace: Namespace, shown: list[ShownQueue]) -> None:
+def _add_unknown_options(namespace: Namespace, shown: list[ShownQueue]) -> None:
     """Fill in the options of queues that tc may not know, as read from the kernel."""
     for found in qdiscs(namespace.netlink):
         for place, item in enumerate(shown if found.settings else ()):
@@ -213,12 +213,12 @@ def tool_versions(flows: list[Flow], *, tc: bool) -> dict[str, str]:
             commands |= kind.versions
     versions = {}
     for name, command in commands.items():
-        text = _output(*command)
+        text = _run(*command)
         versions[name] = text.splitlines()[0].strip() if text else ""
     return versions
 
 
-def _output(*command: str, given: str = "") -> str:
+def _run(*command: str, given: str = "") -> str:
     try:
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
     except FileNotFoundError:
@@ -241,7 +241,7 @@ def algorithms(flows: list[Flow], own: dict[str, str]) -> dict[str, AlgorithmRec
     return found
 
 
-def of_kernel(record: AgentRecord) -> AgentRecord:
+def with_kernel(record: AgentRecord) -> AgentRecord:
     """Return the record with the kernel's release, tick rate, algorithms and boot parameters."""
     name = os.uname()
     return replace(

@@ -62,6 +62,7 @@ class AgentRun:
         self._flows: dict[int, FlowDriver] = {}
         self._epoch_ns = plan.epoch_us * 1000
         self._wiring: Wiring | None = None
+        self._in_kernel: dict[str, str] = {}  # the kernel's names of modules, by the names of their files
         self._own = OwnModules({}, {}, set())
         self._controls: dict[str, Control] = {}  # stay registered as long as they are referenced here
         self._settings = Settings(JOURNAL if self._traits.outlives_run else None)
@@ -79,22 +80,22 @@ class AgentRun:
         self._log = log = KeptLog(self._output, whole=not self._traits.outlives_run)
         try:
             self._phases()
-            self._tell(status="ok")
+            self._set_record(status="ok")
         except AgentError as error:
-            self._tell(error=AgentFailure(error.operation, error.message))
+            self._set_record(error=AgentFailure(error.operation, error.message))
             sys.stderr.write(f"howdah-agent: {error}\n")
         except Exception as error:  # noqa: BLE001 - whatever it is, agent.json must say so
             import traceback
 
             traceback.print_exc()
-            self._tell(error=AgentFailure(f"phase {self._progress.phase}", f"{type(error).__name__}: {error}"))
+            self._set_record(error=AgentFailure(f"phase {self._progress.phase}", f"{type(error).__name__}: {error}"))
         finally:
             self._clean_up()
-            self._tell(kernel_log=log.end())
+            self._set_record(kernel_log=log.end())
         self._output.json("agent.json", self.report)
         return self.report.status == "ok"
 
-    def _tell(self, **found: Any) -> None:
+    def _set_record(self, **found: Any) -> None:
         """Set fields of agent.json. Fields that are never set stay absent, because a run may end in any phase."""
         self.report = replace(self.report, **found)
 
@@ -108,7 +109,7 @@ class AgentRun:
             flow.close()
         if self._wiring is not None:
             self._wiring.remove()
-        tell(self._settings.give_back())
+        print_problems(self._settings.restore())
 
     def _phases(self) -> None:
         with self._phase("setup"):
@@ -131,30 +132,34 @@ class AgentRun:
         with self._phase("quiesce"):
             silent = self._quiesce(wiring)
             if self._processor_watch is not None:
-                self._tell(processor=self._processor_watch.stop())
+                self._set_record(processor=self._processor_watch.stop())
             if self._profiling is not None:
                 self._profiling.stop(self._loop)
             collecting.stop(self._loop, now_ns())
             account: Accounting = {"before": before, "silent": silent, "after": self._snapshot(wiring)}
-        self._tell(flows=[flow.record(self._epoch_ns) for flow in self._flows.values()])
+        self._set_record(flows=[flow.record(self._epoch_ns) for flow in self._flows.values()])
         if calibration.enabled:
             with self._phase("calibrate-after"):
                 self._calibrate(wiring, "after", calibration.after_us)
         with self._phase("collect"):
             self._output.json("accounting.json", account)
-            self._collect_last()
-            self._tell(
-                modules=self._own.described(self.report.modules or {}),
-                algorithms=provenance.algorithms(self.plan.flows, self._own.providers()),
-                memory=collecting.memory(),
-            )
-            if self._profiling is not None:
-                self._profiling.finish()
-            elif self.plan.collect.cpu:
-                # Function names for the processor profile that the engine makes; read only now that measuring is over.
-                symbols = module_symbols(Path("/proc/kallsyms").read_text(encoding="ascii"))
-                self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
+            self._collect_extra()
+            self._collect(collecting)
         self._progress.write("done", now_ns())
+
+    def _collect(self, collecting: Collecting) -> None:
+        """Record everything that is known only after the measurements, and write the processor profile."""
+        self._set_record(
+            modules=self._own.with_uses(self.report.modules or {}),
+            algorithms=provenance.algorithms(self.plan.flows, self._own.providers()),
+            memory=collecting.memory(),
+        )
+        if self._profiling is not None:
+            self._profiling.finish()
+        elif self.plan.collect.cpu:
+            # Function names for the processor profile that the engine makes; read only now that measuring is over.
+            symbols = module_symbols(Path("/proc/kallsyms").read_text(encoding="ascii"))
+            self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
 
     def _tick(self, now: int) -> None:
         self._progress.tick(now)
@@ -181,67 +186,76 @@ class AgentRun:
 
     def _set_up(self) -> Wiring:
         """Load modules, build the network, open the flows' sockets, record provenance, and choose the epoch."""
-        plan = self.plan
         wall_us = self._output.host_clock_us()
-        tell(self._settings.begin())
-        in_kernel = names_in_kernel(self._inputs / "modules")
-        brought = {module_name(module) for module in plan.modules}
-        brought |= {*plan.own_algorithms.values()}
+        print_problems(self._settings.recover())
+        loaded = self._load_modules()
+        if self._traits.exact_uptime:
+            become_invisible()
+        if self._traits.agent_seeds_random:
+            give_entropy(self.plan.seed)
+        self._wiring = wiring = make_wiring(self._wiring_kind, self.plan, self._inputs, self._settings)
+        wiring.apply(self.plan.operations)
+        self._set_record(operations_wall_us=self._output.host_clock_us() - wall_us)
+        if self._processor_watch is not None:
+            self._processor_watch.start()
+        if not self._traits.exact_uptime and self.plan.collect.tcp_info_us:
+            _preload_diagnostics(wiring)
+        self._wait_for_links(wiring)
+        for description in self.plan.flows:
+            flow = make_flow(description, self._local_hosts(wiring), self._loop, self._output)
+            self._flows[description.id] = flow
+            flow.prepare()
+        self._record_provenance(wiring, loaded)
+        if self._profiling is not None:
+            self._profiling.prepare()
+        self._choose_epoch()
+        self._set_record(epoch_monotonic_ns=self._epoch_ns)
+        return wiring
+
+    def _load_modules(self) -> list[str]:
+        """Load kernel modules and BPF files, check the algorithms that they register, and return the modules' names."""
+        plan, directory = self.plan, self._inputs / "modules"
+        self._in_kernel = names_in_kernel(directory)
+        profile_modules = {*map(module_name, plan.modules), *plan.own_algorithms.values()}
         self._own = OwnModules(
-            {name: loaded_as for name, loaded_as in in_kernel.items() if name in brought},
+            {name: loaded_as for name, loaded_as in self._in_kernel.items() if name in profile_modules},
             plan.own_algorithms,
             {flow.kernel_algorithm for flow in plan.flows},
         )
         self._own.before_loading()
-        modules = load_modules(self._inputs / "modules", plan.module_parameters, self._settings)
-        self._controls = load_controls(self._inputs / "modules")
+        loaded = load_modules(directory, plan.module_parameters, self._settings)
+        self._controls = load_controls(directory)
         self._own.after_loading({name: control.algorithms for name, control in self._controls.items()})
-        if self._traits.exact_uptime:
-            become_invisible()
-        if self._traits.agent_seeds_random:
-            give_entropy(plan.seed)
-        self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs, self._settings)
-        wiring.apply(plan.operations)
-        self._tell(operations_wall_us=self._output.host_clock_us() - wall_us)
-        if self._processor_watch is not None:
-            self._processor_watch.start()
-        if not self._traits.exact_uptime and plan.collect.tcp_info_us:
-            _wake_diagnostics(wiring)
-        self._wait_for_links(wiring)
-        for description in plan.flows:
-            flow = make_flow(description, self._here(wiring), self._loop, self._output)
-            self._flows[description.id] = flow
-            flow.prepare()
-        kernel_modules = [name.partition(".")[0] for name in plan.kernel_parameters]
-        self.report = provenance.of_kernel(self.report)
-        described = describe_modules([*modules, *kernel_modules], in_kernel)
-        described |= {name: ModuleRecord(programs=control.programs) for name, control in self._controls.items()}
-        self._tell(modules=described, sysctls=provenance.sysctls(wiring.namespaces, plan.operations))
+        return loaded
+
+    def _record_provenance(self, wiring: Wiring, loaded: list[str]) -> None:
+        """Record the state of kernel, modules and network that the flows will find."""
+        plan, namespaces = self.plan, wiring.namespaces
+        built_in = [name.partition(".")[0] for name in plan.kernel_parameters]
+        self.report = provenance.with_kernel(self.report)
+        modules = describe_modules([*loaded, *built_in], self._in_kernel)
+        modules |= {name: ModuleRecord(programs=control.programs) for name, control in self._controls.items()}
+        self._set_record(modules=modules, sysctls=provenance.sysctls(namespaces, plan.operations))
         if plan.calibration.enabled:  # tc runs as a process for each host: a third of a short run's system calls
-            self._tell(qdiscs=provenance.qdisc_dump(wiring.namespaces))
-        self._tell(
-            links=provenance.link_dump(wiring.namespaces),
-            routes=provenance.route_dump(wiring.namespaces),
+            self._set_record(qdiscs=provenance.qdisc_dump(namespaces))
+        self._set_record(
+            links=provenance.link_dump(namespaces),
+            routes=provenance.route_dump(namespaces),
             tools=provenance.tool_versions(plan.flows, tc=plan.calibration.enabled),
         )
-        if self._profiling is not None:
-            self._profiling.prepare()
-        self._choose_epoch()
-        self._tell(epoch_monotonic_ns=self._epoch_ns)
-        return wiring
 
-    def _here(self, wiring: Wiring) -> dict[str, Namespace]:
+    def _local_hosts(self, wiring: Wiring) -> dict[str, Namespace]:
         """The hosts whose flows this agent drives, by name."""
         return wiring.namespaces
 
-    def _collect_last(self) -> None:
+    def _collect_extra(self) -> None:
         """Write further files in the collect phase."""
 
     def _wait_for_links(self, wiring: Wiring) -> None:
         """Wait until every link has a carrier. A new link carries no packets until the kernel's link watch has seen the
         carrier, up to a second later."""
         deadline, pause_ns = now_ns() + _LINKS_NS, _POLL_NS
-        while idle := _not_running(wiring):
+        while idle := links_without_carrier(wiring):
             now = now_ns()
             if now > deadline:
                 raise AgentError("setup", f"no carrier on {', '.join(idle)} after {_LINKS_NS / 1e9:.0f} s")
@@ -298,7 +312,7 @@ class AgentRun:
             return lambda _now: wiring.change(f"event {number} at {event.at_us} us", change, at_ns)
         assert isinstance(change, FlowChange)
         flow = self._flows[change.flow]
-        return self._own.seen(flow.start) if isinstance(change, StartFlow) else flow.stop
+        return self._own.and_count(flow.start) if isinstance(change, StartFlow) else flow.stop
 
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere.
@@ -337,7 +351,7 @@ def _profiling(plan: Plan, output: Output) -> Profiling | None:
     return Profiling(shift, output)
 
 
-def _wake_diagnostics(wiring: Wiring) -> None:
+def _preload_diagnostics(wiring: Wiring) -> None:
     """Make a distribution's kernel load its inet_diag modules before the flows begin.
 
     Loading takes tens of milliseconds at the first request, and the agent could not start flows meanwhile.
@@ -351,7 +365,7 @@ def _wake_diagnostics(wiring: Wiring) -> None:
             netlink.close()
 
 
-def _not_running(wiring: Wiring) -> list[str]:
+def links_without_carrier(wiring: Wiring) -> list[str]:
     """Names (``NODE:INTERFACE``) of interfaces that are up but have no carrier yet."""
     return [
         f"{name}:{link.name}"
@@ -366,7 +380,7 @@ def module_name(file: str) -> str:
     return Path(file).stem.removesuffix(".bpf").replace("-", "_")
 
 
-def tell(problems: list[str]) -> None:
+def print_problems(problems: list[str]) -> None:
     """Print problems to standard error, which the engine keeps."""
     for problem in problems:
         sys.stderr.write(f"howdah-agent: {problem}\n")

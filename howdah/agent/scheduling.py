@@ -36,7 +36,8 @@ def become_invisible() -> None:
 
 def _stop_fair_server() -> None:
     """Switch the fair server off if the kernel has the switch for it (CONFIG_SCHED_DEBUG)."""
-    if not any(_DEBUGFS.iterdir()) if _DEBUGFS.is_dir() else True:
+    is_mounted = _DEBUGFS.is_dir() and any(_DEBUGFS.iterdir())
+    if not is_mounted:
         with contextlib.suppress(OSError):
             syscall.mount("debugfs", str(_DEBUGFS), "debugfs")
     for runtime in _DEBUGFS.glob("sched/fair_server/cpu*/runtime"):

@@ -28,10 +28,10 @@ class Settings:
         self._before: dict[str, str] = {}
 
     @property
-    def are_given_back(self) -> bool:
+    def are_restored(self) -> bool:
         return self._journal is not None
 
-    def begin(self) -> list[str]:
+    def recover(self) -> list[str]:
         """Restore what a killed run left changed; return messages about values that could not be restored."""
         if self._before or self._journal is None or not self._journal.exists():
             return []
@@ -39,7 +39,7 @@ class Settings:
             self._before = dict(json.loads(self._journal.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             return [f"{self._journal}: {error}"]
-        return self.give_back()
+        return self.restore()
 
     def write(self, path: Path, value: str) -> None:
         """Write a setting and keep its old value. Raises OSError if the setting does not exist or the kernel refuses
@@ -58,7 +58,7 @@ class Settings:
         """Write a parameter of a loaded module or of built-in code. Raises OSError as ``write`` does."""
         self.write(SYS_MODULE / module / "parameters" / name, value)
 
-    def give_back(self) -> list[str]:
+    def restore(self) -> list[str]:
         """Restore the old values, the last change first; return messages about values that could not be written."""
         problems = []
         for name, value in reversed(self._before.items()):

@@ -182,9 +182,9 @@ class Filler:
         self.sent_frames += 1
         return None
 
-    def finish(self) -> Filled:
-        left = departures(self._sample_sender) if self._senders else {}
-        came = arrivals(self._receivers[0]) if self._receivers else []
+    def finish(self) -> FillResult:
+        departed = departures(self._sample_sender) if self._senders else {}
+        arrived = arrivals(self._receivers[0]) if self._receivers else []
         delivered = self._delivered() - self._delivered_before
         if self._snmp is not None:
             os.close(self._snmp)
@@ -194,11 +194,11 @@ class Filler:
             opened.close()
         self._senders = []
         self._bulk_left = self._single_left = 0  # pump() may still be called after a pause
-        return Filled(self.sent_frames, delivered, left, [(item.number, item.time_ns) for item in came])
+        return FillResult(self.sent_frames, delivered, departed, [(item.number, item.time_ns) for item in arrived])
 
 
 @dataclass(frozen=True)
-class Filled:
+class FillResult:
     """Frames sent and delivered, and for sampled frames, by number, the times at which they left the sender's interface
     and reached the receiver's. Ends in other kernels are left out."""
 
@@ -239,20 +239,20 @@ def measure_buffer(
         return BufferResult(None, 0, 0, 0, calibration.buffer_unknown)
     if rate is None:
         return BufferResult(None, 0, 0, 0, "the rate could not be measured")
-    load, chosen = choose_load(plan)
+    load, indices = choose_load(plan)
     if load is None:
-        return BufferResult(None, 0, 0, 0, too_slow(plan))
-    fillers = [Filler(calibration, calibration.targets[number], namespaces, loop, load) for number in chosen]
+        return BufferResult(None, 0, 0, 0, too_slow_message(plan))
+    fillers = [Filler(calibration, calibration.targets[number], namespaces, loop, load) for number in indices]
     start = now_ns()
     for filler in fillers:
         filler.pump(start)
     offered = (load.bulk_frames + load.single_frames) * frame_bytes * len(fillers)
     drain_ns = int((offered + filled_bytes(calibration)) * 8 * SECOND / configured_rate)
     loop.run_until(phase_end_ns, finished=lambda: all(filler.done for filler in fillers))
-    waited = max(calibration.targets[number].forward_delay_us for number in chosen) * 1000
+    waited = max(calibration.targets[number].forward_delay_us for number in indices) * 1000
     loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, phase_end_ns))
     filled = [filler.finish() for filler in fillers]
-    return depth_of(filled, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
+    return depth_of(filled, [base_delays_ns[number] for number in indices], rate, frame_bytes)
 
 
 def filled_bytes(calibration: Calibration) -> int:
@@ -281,14 +281,14 @@ def choose_load(plan: Plan) -> tuple[BufferLoad | None, list[int]]:
     return None, []
 
 
-def too_slow(plan: Plan) -> str:
+def too_slow_message(plan: Plan) -> str:
     calibration = plan.calibration
     senders = len({target.sender for target in calibration.targets})
     interface = plan.path.sender_interface_bits_per_second
     return f"{senders} sender(s) of {interface} bit/s cannot outrun {calibration.rate_bits_per_second} bit/s"
 
 
-def depth_of(filled: list[Filled], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:
+def depth_of(filled: list[FillResult], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:
     sent = delivered = 0
     longest_wait: int | None = None
     for item, base in zip(filled, bases, strict=True):

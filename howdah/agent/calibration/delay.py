@@ -83,8 +83,10 @@ class DelayMeasurement:
 
     def record(self) -> TargetEnds:
         """Return the times of departure and arrival at the ends in this kernel, by CLOCK_REALTIME."""
-        ways = (ProbeEnds(way.sent_ns, way.arrived_ns()) for way in (self._forward, self._reverse))
-        record = TargetEnds(*ways)
+        directions = (
+            ProbeEnds(direction.sent_ns, direction.arrived_ns()) for direction in (self._forward, self._reverse)
+        )
+        record = TargetEnds(*directions)
         self._close()
         return record
 
@@ -101,10 +103,10 @@ class DelayMeasurement:
         self.received = len(forward) + len(reverse)
         self.base_forward_ns = base_ns(forward, early=self._early)
         self._close()
-        return described(self.target, forward, reverse)
+        return target_delays(self.target, forward, reverse)
 
 
-def described(
+def target_delays(
     target: CalibrationTarget, forward_ns: list[int], reverse_ns: list[int], sent: int = 2 * PROBES
 ) -> TargetDelays:
     """Return a target's entry in calibration-*.json."""

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass, field
 
 from howdah.agent.calibration.median import summary
-from howdah.agent.calibration.udp import PROBE_PORT, SO_TIMESTAMPNS, open_unread, stamped_ns, wall_ns
+from howdah.agent.calibration.udp import PROBE_PORT, SO_TIMESTAMPNS, open_unread, timestamp_ns, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
 from howdah.linux.namespace import Namespace
@@ -72,7 +72,7 @@ class _Echo:
             sequence = reply_sequence(data)
             if sequence is None or not 0 <= sequence - self.number * PROBES < len(self.sent_ns):
                 continue
-            if (time_ns := stamped_ns(ancillary)) is not None:
+            if (time_ns := timestamp_ns(ancillary)) is not None:
                 found.append(time_ns - self.sent_ns[sequence - self.number * PROBES])
 
 
@@ -112,7 +112,7 @@ def measure_round_trips(
     return found
 
 
-def take_probes(targets: list[CalibrationTarget], namespaces: dict[str, Namespace]) -> list[socket.socket]:
+def open_probe_ports(targets: list[CalibrationTarget], namespaces: dict[str, Namespace]) -> list[socket.socket]:
     """Open the ports that the emulator probes on the local hosts, so that no ICMP error returns."""
     found = {}
     for target in targets:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from howdah.agent.calibration import found
+from howdah.agent.calibration import calibration_record
 from howdah.agent.calibration.buffer import measure_buffer
-from howdah.agent.calibration.delay import described, measure_delays
+from howdah.agent.calibration.delay import measure_delays, target_delays
 from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
@@ -93,10 +93,10 @@ class _Line:
         self._sender.sendto(NUMBER.pack(len(self.sent_ns) - 1), (self.destination, PROBE_PORT))
 
     def delays_ns(self) -> list[int]:
-        found = self.tap.departures(self.destination, PROBE_PORT)
+        departed = self.tap.departures(self.destination, PROBE_PORT)
         self.tap.close()
         self._sender.close()
-        return [item.time_ns - self.sent_ns[item.number] for item in found]
+        return [item.time_ns - self.sent_ns[item.number] for item in departed]
 
 
 def calibrate_emulator(
@@ -105,16 +105,16 @@ def calibrate_emulator(
     """Return the content of calibration-*.json like ``calibrate``, once the emulator is silent again."""
     calibration = plan.calibration
     start = now_ns()
-    measured, sent, received = _measure_lines(plan, routers, hosts, loop, start)
+    entries, sent, received = _measure_lines(plan, routers, hosts, loop, start)
     target = hosts.target()
     inside = replace(
         calibration, targets=[target], train_rate_bits_per_second=None, burst_frames=hosts.bottleneck.burst_frames
     )
     bare_path = replace(plan.path, sender_interface_bits_per_second=None)
     plan_inside = replace(plan, calibration=inside, path=bare_path)
-    bare, _targets = measure_delays(bare_path, [target], hosts.namespaces, loop, now_ns(), early=False)
+    direct, _targets = measure_delays(bare_path, [target], hosts.namespaces, loop, now_ns(), early=False)
     train = measure_rate(inside, target, hosts.namespaces, loop)
-    bases = [measurement.base_forward_ns for measurement in bare]
+    bases = [measurement.base_forward_ns for measurement in direct]
     phase_end = start + calibration.phase_us * 1000
     depth = measure_buffer(plan_inside, bases, train.rate_bits_per_second, hosts.namespaces, loop, phase_end)
     longest_us = max(target.forward_delay_us + target.reverse_delay_us for target in calibration.targets)
@@ -122,7 +122,7 @@ def calibrate_emulator(
     silent = wait_for_silence(routers, loop, longest_us * 1000 + _POLL_NS, deadline)
     # Count no frame of the train: it does not pass the delay lines, where a plan's losses are.
     lost, times = ProbesLost(sent, received), (start - epoch_ns, now_ns() - epoch_ns)
-    return found(*times, train, depth, silent=silent, targets=measured, loss=lost)
+    return calibration_record(*times, train, depth, silent=silent, targets=entries, loss=lost)
 
 
 def _measure_lines(
@@ -150,11 +150,10 @@ def _measure_lines(
         lines.append((target, forward, reverse))
     longest_us = max(max(target.forward_delay_us + target.variation_us, target.reverse_delay_us) for target in targets)
     loop.run_until(start + PROBES * _EVERY_NS + longest_us * 1000 + _MARGIN_NS)
-    found, sent, received = [], 0, 0
+    entries, sent, received = [], 0, 0
     for target, forward, reverse in lines:
         delays = forward.delays_ns(), reverse.delays_ns()
         own_sent = len(forward.sent_ns) + len(reverse.sent_ns)
-        measured = described(target, *delays, sent=own_sent)
-        found.append(measured)
+        entries.append(target_delays(target, *delays, sent=own_sent))
         sent, received = sent + own_sent, received + len(delays[0]) + len(delays[1])
-    return found, sent, received
+    return entries, sent, received

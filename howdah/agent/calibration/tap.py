@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from howdah.agent.calibration.udp import NUMBER, SO_RCVBUFFORCE, SO_TIMESTAMPNS, Arrival, stamped_ns
+from howdah.agent.calibration.udp import NUMBER, SO_RCVBUFFORCE, SO_TIMESTAMPNS, Arrival, timestamp_ns
 from howdah.frame import UDP_BYTES
 from howdah.linux.namespace import Namespace
 
@@ -29,7 +29,7 @@ class Tap:
     def departures(self, address: str, port: int) -> list[Arrival]:
         """Return number and CLOCK_REALTIME of each waiting packet that was sent to this address and UDP port."""
         found: list[Arrival] = []
-        wanted = socket.inet_aton(address)
+        wanted_address = socket.inet_aton(address)
         while True:
             try:
                 data, ancillary, _flags, sender = self._socket.recvmsg(_HEADERS_BYTES, 64)
@@ -41,8 +41,8 @@ class Tap:
                 raise
             if sender[2] != socket.PACKET_OUTGOING:
                 continue
-            number = _number(data, wanted, port)
-            time_ns = stamped_ns(ancillary)
+            number = _number(data, wanted_address, port)
+            time_ns = timestamp_ns(ancillary)
             if number is not None and time_ns is not None:
                 found.append(Arrival(number, time_ns))
 

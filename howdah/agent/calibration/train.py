@@ -65,7 +65,7 @@ def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | Non
 
     Numbers are positions in the train, so a packet lost after the bottleneck does not change the rate.
     """
-    return _fitted([arrival for arrival in found if arrival.number >= unsteady_packets(sent)], frame_bytes)
+    return _line_rate([arrival for arrival in found if arrival.number >= unsteady_packets(sent)], frame_bytes)
 
 
 def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_ns: int) -> float | None:
@@ -76,10 +76,10 @@ def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_
     a rate.
     """
     steady = [arrival for arrival in found if arrival.number >= burst_frames and arrival.time_ns > sent_ns]
-    return _fitted(steady, frame_bytes) if len(steady) > 2 else None
+    return _line_rate(steady, frame_bytes) if len(steady) > 2 else None
 
 
-def _fitted(arrivals: list[Arrival], frame_bytes: int) -> float | None:
+def _line_rate(arrivals: list[Arrival], frame_bytes: int) -> float | None:
     """The rate of the line through the arrivals; None if fewer than two arrived, or all at once."""
     if len(arrivals) < 2:
         return None
@@ -102,10 +102,10 @@ def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> floa
     """The rate when some packets overtake: the median over pairs half a train apart, most of which kept their order."""
     first = unsteady_packets(sent)
     times = {arrival.number: arrival.time_ns for arrival in found if arrival.number >= first}
-    apart = (sent - first) // 2
-    spans = [times[number + apart] - time_ns for number, time_ns in times.items() if number + apart in times]
-    usual_ns = median(spans) if spans else 0
-    return apart * frame_bytes * 8 * SECOND / usual_ns if usual_ns > 0 else None
+    lag = (sent - first) // 2
+    spans_ns = [times[number + lag] - time_ns for number, time_ns in times.items() if number + lag in times]
+    median_ns = median(spans_ns) if spans_ns else 0
+    return lag * frame_bytes * 8 * SECOND / median_ns if median_ns > 0 else None
 
 
 def measure_rate(

@@ -84,7 +84,7 @@ def send(sender: socket.socket, payload: bytearray | memoryview, address: str, p
     return True
 
 
-def stamped_ns(ancillary: list[tuple[int, int, bytes]], kind: int = SO_TIMESTAMPNS) -> int | None:
+def timestamp_ns(ancillary: list[tuple[int, int, bytes]], kind: int = SO_TIMESTAMPNS) -> int | None:
     """The kernel's time stamp in a packet's ancillary data; None without one."""
     for level, its_kind, value in ancillary:
         if (level, its_kind) == (socket.SOL_SOCKET, kind):
@@ -102,7 +102,7 @@ def arrivals(receiver: socket.socket) -> list[Arrival]:
         except BlockingIOError:
             return found
         (number,) = NUMBER.unpack(data)
-        if (time_ns := stamped_ns(ancillary)) is not None:
+        if (time_ns := timestamp_ns(ancillary)) is not None:
             found.append(Arrival(number, time_ns))
 
 
@@ -121,7 +121,7 @@ def departures(sender: socket.socket) -> dict[int, int]:
             _data, ancillary, _flags, _address = sender.recvmsg(0, 256, socket.MSG_ERRQUEUE)
         except BlockingIOError:
             return found
-        time_ns, number = stamped_ns(ancillary, _SO_TIMESTAMPING), None
+        time_ns, number = timestamp_ns(ancillary, _SO_TIMESTAMPING), None
         for level, kind, value in ancillary:
             if level == socket.IPPROTO_IP and kind == _IP_RECVERR:
                 (number,) = struct.unpack_from("=I", value, _EE_DATA_OFFSET)

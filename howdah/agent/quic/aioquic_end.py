@@ -27,15 +27,15 @@ _AHEAD_BYTES = 1 << 20  # keep at least this much in aioquic's send buffer while
 _BLOCK = bytes(1 << 20)
 
 
-class Sending(QuicConnectionProtocol):
+class ServerConnection(QuicConnectionProtocol):
     """A server's connection, which sends ``object_bytes`` zeros on the stream that the client opened."""
 
     object_bytes = 0
-    every: ClassVar[list[Sending]] = []
+    connections: ClassVar[list[ServerConnection]] = []
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.every.append(self)
+        self.connections.append(self)
         self._stream: int | None = None
         self._left = self.object_bytes
 
@@ -59,7 +59,7 @@ class Sending(QuicConnectionProtocol):
             self._quic.send_stream_data(self._stream, block, end_stream=not self._left)
 
 
-class Receiving(QuicConnectionProtocol):
+class ClientConnection(QuicConnectionProtocol):
     """A client's connection, which counts received bytes and sets ``done`` when the stream has ended."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -75,7 +75,7 @@ class Receiving(QuicConnectionProtocol):
 
 
 async def _serve(address: str, port: int, object_bytes: int, algorithm: str, directory: str) -> None:
-    Sending.object_bytes = object_bytes
+    ServerConnection.object_bytes = object_bytes
     logger = QuicLogger()  # logs open connections, too; a file logger writes only after the end of one
     settings = QuicConfiguration(
         is_client=False,
@@ -85,9 +85,9 @@ async def _serve(address: str, port: int, object_bytes: int, algorithm: str, dir
         idle_timeout=3600.0,
     )
     settings.load_cert_chain("certificate.pem", "key.pem")
-    server = await serve(address, port, configuration=settings, create_protocol=Sending)
+    server = await serve(address, port, configuration=settings, create_protocol=ServerConnection)
     await _interrupted()
-    for connection in Sending.every:
+    for connection in ServerConnection.connections:
         connection.close()
     _write(logger.to_dict(), Path(directory, "server.qlog"))
     server.close()
@@ -101,13 +101,13 @@ def _write(log: dict[str, Any], path: Path) -> None:
         for number, trace in enumerate(traces):
             events = trace.pop("events")
             file.write(", " * bool(number) + json.dumps(trace)[:-1] + ', "events": [')
-            for place, event in enumerate(events):
-                file.write(", " * bool(place) + json.dumps(event))
+            for position, event in enumerate(events):
+                file.write(", " * bool(position) + json.dumps(event))
             file.write("]}")
         file.write("]}")
 
 
-async def _ask(address: str, port: int, window_bytes: int) -> int:
+async def _request(address: str, port: int, window_bytes: int) -> int:
     settings = QuicConfiguration(
         is_client=True,
         alpn_protocols=[_PROTOCOL],
@@ -119,7 +119,9 @@ async def _ask(address: str, port: int, window_bytes: int) -> int:
     loop = asyncio.get_running_loop()
     # aioquic's own ``connect`` needs IPv6.
     _transport, connection = await loop.create_datagram_endpoint(
-        lambda: Receiving(QuicConnection(configuration=settings)), family=socket.AF_INET, local_addr=("0.0.0.0", 0)
+        lambda: ClientConnection(QuicConnection(configuration=settings)),
+        family=socket.AF_INET,
+        local_addr=("0.0.0.0", 0),
     )
     connection.connect((address, port))
     await connection.wait_connected()
@@ -135,9 +137,9 @@ async def _ask(address: str, port: int, window_bytes: int) -> int:
 
 
 async def _interrupted() -> None:
-    told = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, told.set)
-    await told.wait()
+    interrupted = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
+    await interrupted.wait()
 
 
 def main(arguments: list[str]) -> int:
@@ -146,7 +148,7 @@ def main(arguments: list[str]) -> int:
         algorithm, directory = rest
         asyncio.run(_serve(address, int(port), int(object_bytes), algorithm, directory))
         return 0
-    return asyncio.run(_ask(address, int(port), int(rest[0])))
+    return asyncio.run(_request(address, int(port), int(rest[0])))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from howdah.plan.plan import Flow
 from howdah.record.agent import FlowRecord
 
 _TCP_CONGESTION = 13
-ON_BOTH_ENDS = ("dctcp",)  # negotiates its ECN only if the peer uses it too; else it falls back to dctcp-reno
+NEEDS_BOTH_ENDS = ("dctcp",)  # negotiates its ECN only if the peer uses it too; else it falls back to dctcp-reno
 _ALGORITHMS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX
 NOTHING = Transferred(0, None, None, done=False)
@@ -81,7 +81,7 @@ class ConnectedFlow(FlowDriver):
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         self._choose_algorithm(source)  # accepted connections inherit it from the listener
-        if flow.kernel_algorithm in ON_BOTH_ENDS:
+        if flow.kernel_algorithm in NEEDS_BOTH_ENDS:
             self._choose_algorithm(destination)
         self._loop.when_readable(self._listener.fileno(), self._accept)
 

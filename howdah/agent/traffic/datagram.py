@@ -8,7 +8,7 @@ import socket
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.kernel import CONTROL, cookie_of, order, status_of
+from howdah.agent.traffic.kernel import CONTROL, cookie_of, send_command, status_of
 from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
@@ -50,7 +50,7 @@ class DatagramFlow(FlowDriver):
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         self._sender_cookie, self._receiver_cookie = cookie_of(self._sender), cookie_of(self._receiver)
-        order(f"sink {self._receiver.fileno()}")
+        send_command(f"sink {self._receiver.fileno()}")
 
     def _open(self, host: str, own: tuple[str, int], peer: tuple[str, int]) -> socket.socket:
         opened = self._namespaces[host].socket(socket.SOCK_DGRAM)
@@ -74,14 +74,14 @@ class DatagramFlow(FlowDriver):
         if self._sender is None or self._sending:
             return
         flow = self.description
-        order(f"datagrams {self._sender.fileno()} {flow.datagram_interval_ns} {flow.datagram_bytes}")
+        send_command(f"datagrams {self._sender.fileno()} {flow.datagram_interval_ns} {flow.datagram_bytes}")
         self._sending = True
 
     def _switch_off(self, _now: int) -> None:
         if self._sender is None or not self._sending:
             return
         self._sent_bytes += self._count(self._sender_cookie, "source")[0]
-        order(f"detach {self._sender.fileno()}")
+        send_command(f"detach {self._sender.fileno()}")
         self._sending = False
 
     def _count(self, cookie: int | None, role: str) -> tuple[int, int | None]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.traffic.running import tell_running
+from howdah.agent.traffic.running import note_running
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
@@ -128,7 +128,7 @@ class FlowDriver(ABC):
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
             except FileNotFoundError as error:
                 raise AgentError(self.label, f"{command[0]} is not installed in the guest") from error
-        tell_running(self._output.directory("program"), process.pid, f"{self.label} on {host}, {' '.join(command)}")
+        note_running(self._output.directory("program"), process.pid, f"{self.label} on {host}, {' '.join(command)}")
         return process
 
     def _when_ended(self, process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:

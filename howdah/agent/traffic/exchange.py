@@ -21,7 +21,7 @@ from howdah.plan.plan import Flow
 from howdah.plan.traffic import Exchange
 from howdah.record.agent import FlowRecord, TransactionRecord
 
-Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of request, first and last byte of the answer; bytes
+TransactionTimes = tuple[int, int, int, int]  # CLOCK_MONOTONIC of request, first and last byte of the answer; bytes
 
 
 def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
@@ -52,19 +52,19 @@ def answer_all(connection: socket.socket, exchange: Exchange) -> Transferred:
     return Transferred(sent, first, last, done=error is None, error=error)
 
 
-def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred, list[Times]]:
+def request_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred, list[TransactionTimes]]:
     """Send a request, read its whole answer (the kernel discards the data), think, repeat; then close."""
     buffer = bytearray(READ_BYTES)
-    question = bytes(exchange.request_bytes)
+    request = bytes(exchange.request_bytes)
     received = 0
-    made: list[Times] = []
+    timings: list[TransactionTimes] = []
     error = None
     try:
         for number in range(exchange.requests):
             if number and exchange.think_us:
                 time.sleep(exchange.think_us / 1e6)
             start = now_ns()
-            connection.sendall(question)
+            connection.sendall(request)
             connection.recv_into(buffer, 1, socket.MSG_PEEK)
             first = now_ns()
             left = exchange.object_bytes
@@ -73,16 +73,16 @@ def ask_all(connection: socket.socket, exchange: Exchange) -> tuple[Transferred,
                 if not count:
                     raise BrokenPipeError
                 received, left = received + count, left - count
-            made.append((start, first, now_ns(), exchange.object_bytes))
+            timings.append((start, first, now_ns(), exchange.object_bytes))
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)
     except BrokenPipeError:
         pass  # the agent shut the other end down
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
-    first_ns = made[0][1] if made else None
-    last_ns = made[-1][2] if made else None
-    return Transferred(received, first_ns, last_ns, done=error is None, error=error), made
+    first_ns = timings[0][1] if timings else None
+    last_ns = timings[-1][2] if timings else None
+    return Transferred(received, first_ns, last_ns, done=error is None, error=error), timings
 
 
 class ExchangeEndpoint(PythonEndpoint):
@@ -90,15 +90,15 @@ class ExchangeEndpoint(PythonEndpoint):
 
     def __init__(self, role: str, exchange: Exchange, file: Path) -> None:
         super().__init__(role, 0, receiver_closes=True)
-        self._asks = role == "sink"
+        self._is_client = role == "sink"
         self._exchange = exchange
         self._file = file
 
     def _work(self, connection: socket.socket) -> Transferred:
-        if not self._asks:
+        if not self._is_client:
             return answer_all(connection, self._exchange)
-        state, made = ask_all(connection, self._exchange)
-        self._file.write_text(json.dumps(made) + "\n", encoding="utf-8")
+        state, timings = request_all(connection, self._exchange)
+        self._file.write_text(json.dumps(timings) + "\n", encoding="utf-8")
         return state
 
 
@@ -118,7 +118,7 @@ class ExchangeFlow(GeneratedFlow):
 
     def record(self, epoch_ns: int) -> FlowRecord:
         found = super().record(epoch_ns)
-        made = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []
+        timings = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []
         transactions = [
             TransactionRecord(
                 # The first transaction includes connecting.
@@ -127,7 +127,7 @@ class ExchangeFlow(GeneratedFlow):
                 end_ns=end_ns - epoch_ns,
                 body_bytes=size,
             )
-            for number, (start_ns, first_ns, end_ns, size) in enumerate(made)
+            for number, (start_ns, first_ns, end_ns, size) in enumerate(timings)
         ]
         whole = found.bytes_received == self.description.size_bytes
         return replace(found, transactions=transactions, complete=found.complete and whole)

@@ -103,8 +103,8 @@ class FlentFlow(Iperf3Flow):
         written = sorted(self._data.glob("*.flent.gz"))
         error = None
         if self._start_ns is not None and (status != 0 or not written):
-            error = f"flent ended with status {status}: {self._said()}"
-        received = received_bytes(self._text("server"))
+            error = f"flent ended with status {status}: {self._client_output()}"
+        received = received_bytes(self._output_of("server"))
         return replace(
             super().record(epoch_ns),
             bytes_sent=received,
@@ -113,10 +113,10 @@ class FlentFlow(Iperf3Flow):
             error=error,
         )
 
-    def _said(self) -> str:
-        return self._text("client").strip()[-300:]
+    def _client_output(self) -> str:
+        return self._output_of("client").strip()[-300:]
 
-    def _text(self, end: str) -> str:
+    def _output_of(self, end: str) -> str:
         try:
             return self._file(end).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.traffic.connection import ON_BOTH_ENDS, ConnectedFlow, make_endpoint
+from howdah.agent.traffic.connection import NEEDS_BOTH_ENDS, ConnectedFlow, make_endpoint
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
@@ -65,7 +65,7 @@ class HalfFlow(ConnectedFlow):
                 self._loop.when_readable(own.fileno(), self._accept)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its socket: {error.strerror}") from error
-        if self._sends or flow.kernel_algorithm in ON_BOTH_ENDS:
+        if self._sends or flow.kernel_algorithm in NEEDS_BOTH_ENDS:
             self._choose_algorithm(own)
 
     def start(self, now: int) -> None:

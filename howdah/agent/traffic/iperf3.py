@@ -99,7 +99,7 @@ class Iperf3Flow(FlowDriver):
         self._end_ns: int | None = None
         self._stopped = False
         self._size_bytes: int | None = description.size_bytes if self.kind == "iperf3" else None
-        self._moved_ns: int | None = None  # when the receiver had the whole transfer
+        self._received_ns: int | None = None  # when the receiver had the whole transfer
         self._poll_ns = poll_ns(description.rtt_us)
 
     def prepare(self) -> None:
@@ -118,41 +118,41 @@ class Iperf3Flow(FlowDriver):
             with sent_file(self.description).open("wb") as file:
                 file.truncate(self._size_bytes)
         self._client = self._spawn(self.description.sender, self._client_command(), self._file("client"))
-        self._loop.at(now + self._poll_ns, self._look_for_connection)
-        self._when_ended(self._client, self._ended)
+        self._loop.at(now + self._poll_ns, self._poll_connection)
+        self._when_ended(self._client, self._on_end)
 
-    def _ended(self, now: int) -> None:
+    def _on_end(self, now: int) -> None:
         self._end_ns = now
 
-    def _look_for_connection(self, now: int) -> None:
+    def _poll_connection(self, now: int) -> None:
         if self._end_ns is not None or self._stopped:
             return
         found = self._socket(self.description.sender, self.endpoint)
         if found is None or found.state == TCP_SYN_SENT:
-            self._loop.at(now + self._poll_ns, self._look_for_connection)
+            self._loop.at(now + self._poll_ns, self._poll_connection)
             return
         self._connected_ns = now
         self._sender_cookie = found.cookie
-        there = self._socket(self.description.receiver, self.endpoint.reversed())
-        self._receiver_cookie = None if there is None else there.cookie
+        receiver = self._socket(self.description.receiver, self.endpoint.reversed())
+        self._receiver_cookie = None if receiver is None else receiver.cookie
         if self._size_bytes:
-            self._look_for_last_byte(now)
+            self._poll_last_byte(now)
 
-    def _look_for_last_byte(self, now: int) -> None:
+    def _poll_last_byte(self, now: int) -> None:
         """Poll until the receiver has all bytes, or, if it is on another machine, until it has acknowledged them. The
         client stays connected beyond that."""
         if self._end_ns is not None or self._stopped:
             return
         flow = self.description
-        there = flow.receiver in self._namespaces
-        end = "destination" if there else "source"
+        is_local = flow.receiver in self._namespaces
+        end = "destination" if is_local else "source"
         connections = connections_of(self._namespaces[flow.host(end)], flow.at(end)[1])
-        moved = max((one.received_bytes if there else one.acknowledged_bytes for one in connections), default=0)
-        syn = 0 if there else 1  # counts as an acknowledged byte
-        if moved >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:
-            self._moved_ns = now
+        received = max((one.received_bytes if is_local else one.acknowledged_bytes for one in connections), default=0)
+        syn = 0 if is_local else 1  # counts as an acknowledged byte
+        if received >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:
+            self._received_ns = now
         else:
-            self._loop.at(now + self._poll_ns, self._look_for_last_byte)
+            self._loop.at(now + self._poll_ns, self._poll_last_byte)
 
     def _socket(self, host: str, endpoint: DiagEndpoint) -> SocketState | None:
         with self._namespaces[host].entered():
@@ -189,13 +189,13 @@ class Iperf3Flow(FlowDriver):
         if error is None and self._start_ns is not None and not end:
             error = "iperf3 client wrote no result"
         received = end.get("sum_received", {}).get("bytes", 0)
-        if self._size_bytes and self._moved_ns is not None:
+        if self._size_bytes and self._received_ns is not None:
             received = self._size_bytes
         whole = not self._size_bytes or received == self._size_bytes
         return self._record(
             epoch_ns,
             connected_ns=self._connected_ns,
-            end_ns=self._end_ns if self._moved_ns is None else self._moved_ns,
+            end_ns=self._end_ns if self._received_ns is None else self._received_ns,
             bytes_sent=end.get("sum_sent", {}).get("bytes", 0),
             bytes_received=received,
             complete=error is None and self._end_ns is not None and whole,

@@ -15,7 +15,7 @@ CONTROL = Path("/proc/howdah_traffic")
 _SO_COOKIE = 57
 
 
-def order(command: str) -> None:
+def send_command(command: str) -> None:
     """Send the module a command. Raises AgentError if it refuses."""
     descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
     try:
@@ -71,7 +71,7 @@ class KernelEndpoint:
         command = f"{name} {connection.fileno()}"
         if self._role == "source" or self._receiver_closes:
             command += f" {self._limit_bytes}"
-        order(command)
+        send_command(command)
 
     def state(self) -> Transferred:
         found = status_of(read_file(str(CONTROL)), self._cookie, self._role)

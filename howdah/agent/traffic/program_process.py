@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from howdah.agent.error import AgentError
-from howdah.agent.traffic.running import tell_running
+from howdah.agent.traffic.running import note_running
 from howdah.linux.namespace import Namespace
 from howdah.plan.traffic import ProgramEnd
 from howdah.record.agent import ProgramRecord
@@ -36,7 +36,7 @@ class ProgramProcess:
         self._command: list[str] = []
         self._environment: dict[str, str] = {}
         self.process: subprocess.Popen[bytes] | None = None
-        self._told = False
+        self._end_requested = False
 
     @property
     def name(self) -> str:
@@ -50,12 +50,7 @@ class ProgramProcess:
     @property
     def failed(self) -> bool:
         """Whether it ended with a status other than 0 before it was asked to end."""
-        return self.process is not None and self.process.poll() not in (None, 0) and not self._told
-
-    @property
-    def ended_early(self) -> bool:
-        """Whether it ended with an error that nobody asked for."""
-        return self.failed
+        return self.process is not None and self.process.poll() not in (None, 0) and not self._end_requested
 
     def make_directory(self, substitute: Callable[[str], str]) -> None:
         """Copy its files, and run the commands that must precede it. Raises AgentError."""
@@ -107,45 +102,45 @@ class ProgramProcess:
                 raise AgentError(self._label, f"its {self.end} {self.name} {what}") from error
             except OSError as error:
                 raise AgentError(self._label, f"its {self.end} {self.name} cannot be run: {error.strerror}") from error
-        tell_running(
+        note_running(
             self._raw,
             self.process.pid,
             f"{self._label}: its {self.end} on {namespace.name}, {' '.join(self._command)}",
         )
 
-    def note_ended(self) -> None:
+    def reap(self) -> None:
         if self.process is not None:
             self.process.wait()
-            tell_running(self._raw, self.process.pid, None)
+            note_running(self._raw, self.process.pid, None)
 
-    def tell_to_end(self) -> None:
+    def request_end(self) -> None:
         if self.is_running and self.process is not None:
-            self._told = True
+            self._end_requested = True
             self.process.send_signal(getattr(signal, f"SIG{self._specification.signal}"))
 
     def kill(self) -> None:
         """End it at the end of the run: ask it to end, and kill it if it does not."""
         if not self.is_running or self.process is None:
             return
-        self.tell_to_end()
+        self.request_end()
         try:
             self.process.wait(_ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        tell_running(self._raw, self.process.pid, None)
+        note_running(self._raw, self.process.pid, None)
 
-    def ending(self) -> str:
+    def describe_end(self) -> str:
         """Describe how it ended, with the last lines that it wrote."""
         if self.process is None:
             return f"its {self.end} {self.name} was not started"
         status = self.process.poll()
         if status is None:
-            return f"its {self.end} {self.name} runs{self.said()}"
+            return f"its {self.end} {self.name} runs{self.last_output()}"
         how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        return f"its {self.end} {self.name} {how}{self.said()}"
+        return f"its {self.end} {self.name} {how}{self.last_output()}"
 
-    def said(self) -> str:
+    def last_output(self) -> str:
         """``: `` and the last lines of its standard error, or else of its output."""
         for name in ("stderr.txt", "stdout.txt"):
             try:
@@ -160,4 +155,4 @@ class ProgramProcess:
     def record(self) -> ProgramRecord:
         """The program's record for agent.json."""
         status = None if self.process is None else self.process.poll()
-        return ProgramRecord(self._command, status, self._told)
+        return ProgramRecord(self._command, status, self._end_requested)

@@ -94,7 +94,7 @@ def bound_udp_ports(text: str) -> set[int]:
 
 
 @dataclass(frozen=True)
-class Carried:
+class InterfaceTotals:
     """Counters of a host's interfaces without the loopback: bytes of frames, and packets."""
 
     received_bytes: int
@@ -102,8 +102,8 @@ class Carried:
     sent_bytes: int
     sent_packets: int
 
-    def since(self, earlier: Carried) -> Carried:
-        return Carried(
+    def since(self, earlier: InterfaceTotals) -> InterfaceTotals:
+        return InterfaceTotals(
             self.received_bytes - earlier.received_bytes,
             self.received_packets - earlier.received_packets,
             self.sent_bytes - earlier.sent_bytes,
@@ -111,11 +111,11 @@ class Carried:
         )
 
 
-def carried(namespace: Namespace) -> Carried:
+def interface_totals(namespace: Namespace) -> InterfaceTotals:
     return parse_interfaces(_read(namespace, _INTERFACES))
 
 
-def parse_interfaces(text: str) -> Carried:
+def parse_interfaces(text: str) -> InterfaceTotals:
     """Sum the counters of /proc/net/dev."""
     sums = [0, 0, 0, 0]
     for line in text.splitlines()[2:]:
@@ -125,7 +125,7 @@ def parse_interfaces(text: str) -> Carried:
         fields = [int(field) for field in counters.split()]
         for index, value in enumerate((fields[0], fields[1], fields[8], fields[9])):
             sums[index] += value
-    return Carried(*sums)
+    return InterfaceTotals(*sums)
 
 
 def _read(namespace: Namespace, path: str) -> str:

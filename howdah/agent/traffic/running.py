@@ -9,7 +9,7 @@ from pathlib import Path
 RUNNING = "program-running.json"  # in raw/program/
 
 
-def tell_running(directory: Path, pid: int, words: str | None) -> None:
+def note_running(directory: Path, pid: int, words: str | None) -> None:
     """Note a running program, described by ``words``; None removes it after its end."""
     path = directory / RUNNING
     running: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

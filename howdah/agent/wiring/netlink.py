@@ -26,13 +26,13 @@ _SHOWN_LETTERS = 100
 def describe(step: PlanStep) -> str:
     """Describe an operation in one line for error messages."""
     arguments = " ".join(
-        f"{name}={value if isinstance(value, str) else json.dumps(_shown(value))}"
+        f"{name}={value if isinstance(value, str) else json.dumps(_shortened(value))}"
         for name, value in step.arguments().items()
     )
     return f"{step.op} {arguments}"
 
 
-def _shown(value: Any) -> Any:
+def _shortened(value: Any) -> Any:
     """Shorten long texts in an option's value: they hold many numbers packed into a string."""
     if not isinstance(value, dict):
         return value
@@ -50,7 +50,7 @@ def without_ipv6(namespace: Namespace) -> None:
             namespace.write_file(str(path), "1")
 
 
-def _too_old(step: PlanStep, error: OSError) -> str:
+def _version_hint(step: PlanStep, error: OSError) -> str:
     """Advice to append to the error if the kernel is too old for this kind of queue."""
     queue = step.discipline if isinstance(step, PlacedQueue) else None
     since = queue.since if isinstance(queue, HopQueue) and error.errno == errno.ENOENT else ()
@@ -72,12 +72,12 @@ class NetlinkWiring:
             self.apply_one(f"operation {number}", operation)
 
     def apply_one(self, label: str, operation: Operation) -> None:
-        with _named(label, operation):
+        with _naming_step(label, operation):
             operation.apply(self)
 
     def change(self, label: str, change: PathChange, at_ns: int) -> None:
         """Apply a path change of the timeline."""
-        with _named(label, change):
+        with _naming_step(label, change):
             change.change(self, at_ns)
 
     def remove(self) -> None:
@@ -95,7 +95,7 @@ class NetlinkWiring:
             without_ipv6(self.namespaces[node])
         self._adoption.prepare(interface, mac, nic_mac, tag)
         self._enter(node, interface)
-        self._adoption.entered(self.namespaces[node], interface)
+        self._adoption.note_host(self.namespaces[node], interface)
 
     def _enter(self, node: str, interface: str) -> None:
         """Move an interface of the machine into a host."""
@@ -104,13 +104,13 @@ class NetlinkWiring:
 
 
 @contextmanager
-def _named(label: str, step: PlanStep) -> Iterator[None]:
+def _naming_step(label: str, step: PlanStep) -> Iterator[None]:
     """Turn errors of a step into AgentError that names it: the kernel's refusals with their message, and bad arguments
     such as a missing node or an invalid address."""
     try:
         yield
     except OSError as error:
         text = f"{label} ({describe(step)})"
-        raise AgentError(text, (error.strerror or str(error)) + _too_old(step, error)) from error
+        raise AgentError(text, (error.strerror or str(error)) + _version_hint(step, error)) from error
     except (KeyError, TypeError, ValueError) as error:
         raise AgentError(f"{label} ({describe(step)})", f"bad arguments: {error}") from error
