@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from howdah.codec import planned
-from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
+from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_text
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.qdisc import qdiscs
@@ -51,7 +51,7 @@ def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> CounterState:
 
 def _read(descriptor: int, snmp: bool) -> dict[str, int]:
     try:
-        text = read_again(descriptor)
+        text = read_text(descriptor)
     finally:
         os.close(descriptor)
     return parse_snmp(text) if snmp else parse_softnet(text)

@@ -48,14 +48,14 @@ class Watched:
 
 
 @planned
-class HereWatched(Watched):
+class LocalWatched(Watched):
     """A connection with only the ends that are in this kernel."""
 
-    here: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
 
     @property
     def ends(self) -> tuple[tuple[str, Endpoint], ...]:  # type: ignore[override]
-        return tuple(end for end in super().ends if end[0] in self.here)
+        return tuple(end for end in super().ends if end[0] in self.nodes)
 
 
 @planned
@@ -73,10 +73,11 @@ class Surroundings:
         assert self.plan is not None
         return self.plan
 
-    def ends_in(self, here: frozenset[str]) -> Surroundings:
+    def ends_in(self, nodes: frozenset[str]) -> Surroundings:
         """Return the surroundings with only those ends of connections that are in these nodes."""
         connections: list[Watched] = [
-            HereWatched(item.flow, item.endpoint, item.is_active, item.is_over, here=here) for item in self.connections
+            LocalWatched(item.flow, item.endpoint, item.is_active, item.is_over, nodes=nodes)
+            for item in self.connections
         ]
         return replace(self, connections=connections)
 

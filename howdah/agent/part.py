@@ -25,7 +25,7 @@ from howdah.agent.session import SESSION_FORMAT, AgentSession, SessionWord
 from howdah.agent.timer_lateness import TimerLateness
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, SECOND, now_ns
-from howdah.linux.namespace import forget
+from howdah.linux.namespace import remove_stale
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
 from howdah.plan.plan import Plan
@@ -109,7 +109,7 @@ class PartRun(AgentRun):
             lock.close()
             raise AgentError("begin", "another run is in progress on this machine") from None
         for name in (*self._part.nodes, *PROBE_HOSTS):
-            forget(name)
+            remove_stale(name)
         return lock
 
     def _execute(self) -> bool:

@@ -136,7 +136,7 @@ def _add_unknown_options(namespace: Namespace, shown: list[ShownQueue]) -> None:
     for found in qdiscs(namespace.netlink):
         for place, item in enumerate(shown if found.settings else ()):
             if (namespace.index(item.dev or ""), item.handle) == (found.index, found.handle):
-                names = discipline(found.kind).told
+                names = discipline(found.kind).reported
                 options = {word: found.settings[name] for word, name in names.items() if name in found.settings}
                 shown[place] = replace(item, options=options)
 

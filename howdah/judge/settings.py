@@ -157,7 +157,7 @@ def _queues(plan: Plan, agent: AgentRecord) -> list[str] | None:
 def _rooms(plan: Plan, dumps: dict[str, NodeQueues]) -> Iterator[str]:
     """The limits and thresholds of queues, in the kernel's own words."""
     for item in plan.queues:
-        names = item.discipline.told
+        names = item.discipline.reported
         dump = dumps.get(item.node)
         if not names or dump is None:
             continue

@@ -51,7 +51,7 @@ def write_file(path: str, text: str, *, new: bool = False) -> None:
         os.close(descriptor)
 
 
-def read_again(descriptor: int) -> str:
+def read_text(descriptor: int) -> str:
     return read_raw(descriptor).decode("ascii", "replace")
 
 

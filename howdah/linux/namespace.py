@@ -20,7 +20,7 @@ _DIRECTORY = Path("/run/netns")
 _OWN = "/proc/thread-self/ns/net"
 
 
-def forget(name: str) -> None:
+def remove_stale(name: str) -> None:
     """Remove a namespace that a killed agent left. Its virtual interfaces end with it, and its NICs return home."""
     path = _DIRECTORY / name
     if path.exists():

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from howdah.codec import encoded
 from howdah.linux.kernelfile import write_file
 from howdah.linux.progress_port import END, ProgressPort
-from howdah.linux.syscall import write_out
+from howdah.linux.syscall import start_writeback
 
 FRAME = struct.Struct("<qIHH")  # time_ns, length_bytes, node, kind
 KIND_INET_DIAG = 1
@@ -117,7 +117,7 @@ class Progress:
         """Correct the end of the run."""
         self._of_us = of_us
         if self._output.progress_port is not None:
-            self._output.progress_port.tell(END, of_us * 1000)
+            self._output.progress_port.report(END, of_us * 1000)
 
     def write(self, phase: str, time_ns: int) -> None:
         self.phase = phase
@@ -126,9 +126,9 @@ class Progress:
             self._descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         said = {"phase": phase, "time_us": time_ns // 1000, "of_us": self._of_us}
         os.pwrite(self._descriptor, json.dumps(said, separators=(",", ":")).ljust(_PROGRESS_BYTES).encode(), 0)
-        write_out(self._descriptor)
+        start_writeback(self._descriptor)
         if self._output.progress_port is not None:
-            self._output.progress_port.tell(phase, time_ns)
+            self._output.progress_port.report(phase, time_ns)
 
     def tick(self, time_ns: int) -> None:
         self.write(self.phase, time_ns)

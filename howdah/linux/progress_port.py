@@ -44,7 +44,7 @@ class ProgressPort:
         except OSError:
             self._device = None
 
-    def tell(self, phase: str, time_ns: int) -> None:
+    def report(self, phase: str, time_ns: int) -> None:
         if self._device is None:
             return
         for byte in line(phase, time_ns):  # one byte a write: the device increments the port with each byte

@@ -63,7 +63,7 @@ def finit_module(descriptor: int, parameters: str = "") -> None:
     _check(_libc.syscall(ctypes.c_long(number), descriptor, parameters.encode(), 0), "finit_module")
 
 
-def write_out(descriptor: int) -> None:
+def start_writeback(descriptor: int) -> None:
     """Start writing a file's data to its file system without waiting for a disk. A guest's data then reach its host."""
     written = 2  # SYNC_FILE_RANGE_WRITE
     _check(_libc.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), written), "sync_file_range")

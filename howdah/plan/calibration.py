@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from howdah.linux.netlink.discipline.discipline import HopQueue, Room
+from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue
 from howdah.plan.flow import Delays
 from howdah.plan.network import Network, bare
 from howdah.plan.path import MOST_FILLED_US, PROBE_EVERY_US, PROBES, Path
@@ -116,8 +116,8 @@ def _slower(path: Path) -> int | None:
 def _train(path: Path, queues: list[HopQueue]) -> int | None:
     """The longest train that every queue on the way lets pass; None: as long as the bottleneck's buffer allows."""
     part = [] if (filled := _part(path)) is None else [filled]
-    room = Room(path.buffer_bytes, path.rate_bits_per_second, path.frame_bytes, Fraction(path.bdp_bytes), path.ecn)
-    limits = [queue.train_packets(room) for queue in queues]
+    link = HopLink(path.buffer_bytes, path.rate_bits_per_second, path.frame_bytes, Fraction(path.bdp_bytes), path.ecn)
+    limits = [queue.train_packets(link) for queue in queues]
     limits += [] if path.policer is None else [path.policer.train_packets(path.frame_bytes)]
     limits += [max(room * 4 // 5 // path.frame_bytes, 2) for room in [hop.buffer_bytes for hop in path.hops] + part]
     return min((limit for limit in limits if limit is not None), default=None)

@@ -43,7 +43,7 @@ def with_host_queues(cell: Cell, network: Network, plan: Plan) -> Plan:
     for sender in network.nodes("sender"):
         interface = network.access_link(sender).at(sender)
         usual = _usual(plan, sender)
-        queue = asked.discipline.of_host(asked.parameters(), usual.limit_packets)
+        queue = asked.discipline.for_host(asked.parameters(), usual.limit_packets)
         if isinstance(queue, PfifoFast):
             operations.append(QueueLength(interface.node, interface.name, queue.limit_packets))
         place = (interface.node, interface.name, CLASS_ID)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from howdah.errors import ProfileError
 from howdah.frame import ETHERNET_BYTES
 from howdah.linux.netlink.discipline.discipline import HopQueue
-from howdah.linux.netlink.discipline.gaps import packed
+from howdah.linux.netlink.discipline.gaps import pack_gaps
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.event import Event
@@ -58,7 +58,7 @@ def follow_trace(interface: Interface, trace: LinkTrace, leaf: HopQueue | Pfifo)
         overhead_bytes_less=ETHERNET_BYTES - TUN_BYTES,
         opportunities=len(trace.gaps_us),
         round_us=trace.round_us,
-        gaps=packed(trace.gaps_us),
+        gaps=pack_gaps(trace.gaps_us),
     )
     return [
         queue_at(interface, "root", ROOT_HANDLE, link),

@@ -8,17 +8,17 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from howdah.codec import encoded, planned
-from howdah.linux.netlink.discipline import class_made, made
+from howdah.linux.netlink.discipline import make_class, make_discipline
 from howdah.linux.netlink.discipline.discipline import Discipline, Words
 from howdah.linux.netlink.filter import MARKS_PRIORITY, add_filter
 from howdah.linux.netlink.police import LARGEST_PACKET_BYTES, PRIORITY, add_policer
 from howdah.linux.netlink.qdisc import (
     add_class,
     add_qdisc,
-    ask_qdisc,
     change_class,
     change_qdisc,
     replace_qdisc,
+    send_qdisc_options,
 )
 from howdah.plan.event import PathChange
 from howdah.plan.operation import OfInterface
@@ -74,7 +74,7 @@ class PlacedQueue(_MadeOfOptions):
     """A queueing discipline, and where it is. plan.json has the discipline's kind, and its fields as ``options``."""
 
     last: ClassVar[str] = "discipline"
-    made_of = staticmethod(made)
+    made_of = staticmethod(make_discipline)
     parent: str
     handle: str
     discipline: Discipline
@@ -140,7 +140,7 @@ class Class(_MadeOfOptions, Operation, PathChange):
 
     op: ClassVar[str] = "class"
     last: ClassVar[str] = "rate"
-    made_of = staticmethod(class_made)
+    made_of = staticmethod(make_class)
     parent: str
     classid: str
     rate: HtbClass
@@ -214,7 +214,7 @@ class FollowLink(OfInterface, PathChange):
         return f"link {self.node} {self.interface} {self.handle} {does}"
 
     def change(self, to: BuiltNetwork, at_ns: int) -> None:
-        from howdah.linux.netlink.discipline.howdah_link import TraceLink, begin, end
+        from howdah.linux.netlink.discipline.howdah_link import TraceLink, begin_options, end_options
 
-        message = begin(at_ns) if self.follows else end()
-        ask_qdisc(*self.found(to), "root", self.handle, TraceLink.kind, message)
+        message = begin_options(at_ns) if self.follows else end_options()
+        send_qdisc_options(*self.found(to), "root", self.handle, TraceLink.kind, message)

@@ -9,7 +9,7 @@ import re
 from howdah.default import KERNEL_FORM
 from howdah.errors import ProfileError
 from howdah.linux.netlink.discipline.bfifo import Bfifo
-from howdah.linux.netlink.discipline.discipline import HopQueue, Room, UnfitError
+from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, UnfitError
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 from howdah.plan.path import MOST_HELD_US, Path
 from howdah.plan.plan import Plan
@@ -28,16 +28,16 @@ def leaf(cell: Cell, buffer_bytes: int, rate_bits_per_second: int, hop: int | No
     if hop is not None:
         place = ("path", "hops", hop)
         queue, at = path.hops[hop].queue, f" of path.hops.{hop + 1}"
-    room = Room(buffer_bytes, rate_bits_per_second, path.frame_bytes, path.bdp(), path.ecn, at)
-    return _settled(cell, queue, room, (*place, "buffer"), (*place, "queue"))
+    link = HopLink(buffer_bytes, rate_bits_per_second, path.frame_bytes, path.bdp(), path.ecn, at)
+    return _settled(cell, queue, link, (*place, "buffer"), (*place, "queue"))
 
 
 def _settled(
-    cell: Cell, queue: QueueSection, room: Room, buffer: tuple[str | int, ...], place: tuple[str | int, ...]
+    cell: Cell, queue: QueueSection, link: HopLink, buffer: tuple[str | int, ...], place: tuple[str | int, ...]
 ) -> HopQueue:
     """``buffer`` and ``place`` are where a profile has the queue's buffer and its kind."""
     try:
-        return queue.discipline.settled(queue.parameters(), room)
+        return queue.discipline.from_parameters(queue.parameters(), link)
     except UnfitError as error:
         where = cell.place(*(buffer if error.of_buffer else place))
         raise ProfileError(str(error), where=where, hint=error.hint) from None
@@ -113,8 +113,8 @@ def reverse_leaf(cell: Cell, path: Path) -> HopQueue:
     if asked.reverse_queue.kind != "fifo":
         assert rate is not None and path.reverse_buffer_bytes is not None
         at = " of path.reverse_queue"
-        room = Room(path.reverse_buffer_bytes, rate, path.frame_bytes, asked.bdp(rate), path.ecn, at)
-        return _settled(cell, asked.reverse_queue, room, ("path", "reverse_buffer"), ("path", "reverse_queue"))
+        link = HopLink(path.reverse_buffer_bytes, rate, path.frame_bytes, asked.bdp(rate), path.ecn, at)
+        return _settled(cell, asked.reverse_queue, link, ("path", "reverse_buffer"), ("path", "reverse_queue"))
     if path.reverse_buffer_packets is not None:
         return Pfifo(path.reverse_buffer_packets)
     assert path.reverse_buffer_bytes is not None

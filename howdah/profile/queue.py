@@ -51,7 +51,7 @@ class QueueSection(_Kind):
 
     @property
     def asked(self) -> type[Parameters]:
-        return self.discipline.asked
+        return self.discipline.parameters_class
 
 
 class HostQueueSection(_Kind):
@@ -63,7 +63,7 @@ class HostQueueSection(_Kind):
 
     @property
     def asked(self) -> type[Parameters]:
-        return self.discipline.asked_of_host
+        return self.discipline.host_parameters_class
 
 
 def _field(field: dataclasses.Field[Any]) -> tuple[Any, Any]:
@@ -92,9 +92,9 @@ def _section(kind: type[Discipline], name: str, asked: type[Parameters], base: t
     return create_model(made, __base__=base, __doc__=asked.__doc__, __module__=__name__, **fields)
 
 
-SECTIONS = {name: _section(kind, name, kind.asked, QueueSection) for name, kind in queues().items()}
+SECTIONS = {name: _section(kind, name, kind.parameters_class, QueueSection) for name, kind in queues().items()}
 HOST_SECTIONS = {
-    name: _section(kind, name, kind.asked_of_host, HostQueueSection) for name, kind in host_queues().items()
+    name: _section(kind, name, kind.host_parameters_class, HostQueueSection) for name, kind in host_queues().items()
 }
 # Found by name where one is unpickled.
 globals().update({section.__name__: section for section in (*SECTIONS.values(), *HOST_SECTIONS.values())})

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from howdah.linux.netlink.discipline.gaps import unpacked
+from howdah.linux.netlink.discipline.gaps import unpack_gaps
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.plan.plan import Flow, Plan
 
@@ -69,7 +69,7 @@ def opportunities(plan: Plan, *, reverse: bool = False) -> LinkOpportunities | N
 
 @lru_cache(maxsize=4)
 def _once_ns(gaps: str) -> Int64:
-    return np.cumsum(np.array(unpacked(gaps), dtype=np.int64)) * 1000
+    return np.cumsum(np.array(unpack_gaps(gaps), dtype=np.int64)) * 1000
 
 
 Int64 = npt.NDArray[np.int64]

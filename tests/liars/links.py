@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from howdah.linux.netlink.discipline.gaps import packed, unpacked
+from howdah.linux.netlink.discipline.gaps import pack_gaps, unpack_gaps
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.plan.event import Event
 from howdah.plan.plan import Plan
@@ -33,8 +33,8 @@ def _carried_out(name: str, lie: str, caught: Catch, broken: Break) -> RunLiar:
 def _other_gaps(change: Callable[[array[int]], array[int]]) -> Break:
     def broken(plan: Plan) -> Plan:
         def alter(item: dict[str, dict[str, object]]) -> None:
-            gaps = change(unpacked(str(item["options"]["gaps"])))
-            item["options"].update(gaps=packed(gaps), opportunities=len(gaps))
+            gaps = change(unpack_gaps(str(item["options"]["gaps"])))
+            item["options"].update(gaps=pack_gaps(gaps), opportunities=len(gaps))
 
         return altered(plan, _LINK, alter)
 

@@ -44,7 +44,7 @@ def test_the_kernel_is_told_one_step_and_tells_gains_that_are_one_less(tmp_path:
         as_kept = queue.encode() + u32(5, queue.alpha - 1) + u32(6, queue.beta - 1)
         found = Dualpi2.settings(as_kept)
         assert {name: getattr(queue, name) for name in found} == found
-        assert set(Dualpi2.told.values()) == set(found) | {"step_us", "step_packets"}
+        assert set(Dualpi2.reported.values()) == set(found) | {"step_us", "step_packets"}
 
 
 def test_statistics_are_those_of_the_header() -> None:

@@ -17,7 +17,7 @@ from howdah.errors import ProfileError
 from howdah.judge.check import VIRTUAL
 from howdah.judge.loss import allowed_losses, burst_checks, bursts
 from howdah.linux.netlink import qdisc
-from howdah.linux.netlink.discipline import made
+from howdah.linux.netlink.discipline import make_discipline
 from howdah.linux.netlink.message import parse_attributes
 from howdah.measure.sampled import MISSING, Samples
 from howdah.plan.burst import transitions
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path, overrides: list[str], what: s
 
 def test_netem_is_given_the_model_and_no_other_loss(tmp_path: Path) -> None:
     options = lines(make_one(tmp_path, overrides=LOSSES))["right"]
-    request = qdisc.qdisc_request(2, "root", "1:", made("netem", options))
+    request = qdisc.qdisc_request(2, "root", "1:", make_discipline("netem", options))
     found = parse_attributes(parse_attributes(request[qdisc.TCMSG.size :])[2][24:])
     assert struct.unpack_from("=IIIIII", parse_attributes(request[qdisc.TCMSG.size :])[2])[2] == 0
     model = struct.unpack("=IIII", parse_attributes(found[5])[2])  # TCA_NETEM_LOSS, NETEM_LOSS_GE

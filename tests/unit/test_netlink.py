@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from howdah.linux.netlink import diag, qdisc
-from howdah.linux.netlink.discipline import made
+from howdah.linux.netlink.discipline import make_discipline
 from howdah.linux.netlink.discipline.bfifo import Bfifo
 from howdah.linux.netlink.discipline.htb import HtbClass
 from howdah.linux.netlink.discipline.netem import Netem
@@ -216,7 +216,7 @@ def test_netem_delays_are_exact_in_nanoseconds() -> None:
         "reorder_ratio": 0.0,
         "reorder_gap": 0,
     }
-    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", made("netem", options)))
+    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", make_discipline("netem", options)))
     _latency, limit, loss, gap, duplicate, _jitter = struct.unpack_from("=IIIIII", encoded)
     found = parse_attributes(encoded[24:])
     assert (limit, gap, duplicate) == (60_000, 0, 0)
@@ -230,7 +230,7 @@ def test_netem_delays_are_exact_in_nanoseconds() -> None:
 
 def test_netem_is_told_how_many_packets_keep_their_place_between_two_that_overtake() -> None:
     options = {"delay_us": 20_000, "limit_packets": 100, "reorder_ratio": 0.2, "reorder_gap": 10}
-    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", made("netem", options)))
+    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", make_discipline("netem", options)))
     assert struct.unpack_from("=IIIIII", encoded)[3] == 10  # struct tc_netem_qopt: latency, limit, loss, gap
     correlation = 0
     assert parse_attributes(encoded[24:])[3] == struct.pack("=II", round(0.2 * 0xFFFFFFFF), correlation)
@@ -247,7 +247,7 @@ def test_a_buffer_is_exact_in_bytes() -> None:
 
 def test_an_unknown_qdisc_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no kind 'cbq'; known: bfifo, cake, choke, clsact, codel, dualpi2, fq"):
-        made("cbq", {})
+        make_discipline("cbq", {})
 
 
 def test_a_socket_is_read_with_its_cookie(recorded: dict[str, Any]) -> None:

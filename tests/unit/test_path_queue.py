@@ -10,7 +10,7 @@ import pytest
 
 from howdah.errors import ProfileError
 from howdah.linux.netlink import qdisc
-from howdah.linux.netlink.discipline import made, queues
+from howdah.linux.netlink.discipline import make_discipline, queues
 from howdah.linux.netlink.discipline.red_numbers import RedNumbers, red_numbers
 from howdah.plan.plan import Plan
 from howdah.profile import load
@@ -80,7 +80,7 @@ def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expec
     plan = make_one(tmp_path, overrides=overrides)
     assert text(plan) == expected
     item = leaf(plan).arguments()
-    assert qdisc.qdisc_request(2, item["parent"], item["handle"], made(item["kind"], item["options"]))
+    assert qdisc.qdisc_request(2, item["parent"], item["handle"], make_discipline(item["kind"], item["options"]))
 
 
 @pytest.mark.parametrize("queue", [name for name, kind in queues().items() if not kind.fills])

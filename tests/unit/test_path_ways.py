@@ -18,7 +18,7 @@ from howdah.judge.check import VIRTUAL
 from howdah.judge.jitter import _distribution, _order
 from howdah.judge.room import room_check
 from howdah.linux.netlink import qdisc
-from howdah.linux.netlink.discipline import made
+from howdah.linux.netlink.discipline import make_discipline
 from howdah.linux.netlink.message import parse_attributes
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Plan
@@ -267,7 +267,7 @@ def test_a_tunnel_takes_of_every_rate(tmp_path: Path) -> None:
     assert plan.path.capacity_goodput_bits_per_second == plan.path.rate_bits_per_second * 1398 / 1514
     assert "htb default 1" in render(plan)
     assert "stab overhead 50" in render(plan)
-    request = qdisc.qdisc_request(2, "root", "1:", made("htb", limits[0]["options"]))
+    request = qdisc.qdisc_request(2, "root", "1:", make_discipline("htb", limits[0]["options"]))
     stab = parse_attributes(parse_attributes(request[qdisc.TCMSG.size :])[8])[1]
     assert struct.unpack("=BBhiIIII", stab) == (0, 0, 0, 50, 0, 0, 0, 0)
     plain = make_one(tmp_path, overrides=["path.middlebox={mtu: 1450}"])

@@ -10,7 +10,7 @@ import pytest
 
 from howdah.codec import encoded
 from howdah.errors import ProfileError
-from howdah.linux.netlink.discipline import made
+from howdah.linux.netlink.discipline import make_discipline
 from howdah.linux.netlink.discipline.howdah_cpu import HostProcessor
 from howdah.linux.netlink.qdisc import format_handle, parse_handle, qdisc_request
 from howdah.plan.compile import compile_plan
@@ -301,7 +301,9 @@ def test_what_arrives_has_a_parent_of_its_own() -> None:
     assert parse_handle("ingress") == 0xFFFFFFF1
     assert format_handle(0xFFFFFFF1) == "ingress"
     (found,) = queues(plan_of_processor("sender.processor=of-2007"))
-    request = qdisc_request(2, "ingress", "ffff:", made(found.arguments()["kind"], found.arguments()["options"]))
+    request = qdisc_request(
+        2, "ingress", "ffff:", make_discipline(found.arguments()["kind"], found.arguments()["options"])
+    )
     assert request[8:16] == bytes.fromhex("0000ffff f1ffffff"), "handle and parent"
     assert HostProcessor.kind.encode() + b"\0" in request
     assert len(HostProcessor.kind) < 16, "the kernel's names of queueing disciplines are that short"

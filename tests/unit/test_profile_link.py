@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from howdah.errors import ProfileError
-from howdah.linux.netlink.discipline.gaps import packed, unpacked
+from howdah.linux.netlink.discipline.gaps import pack_gaps, unpack_gaps
 from howdah.linux.netlink.discipline.howdah_link import TraceLink
 from howdah.plan.link import most_bytes
 from howdah.plan.plan import Plan
@@ -43,7 +43,7 @@ def plan_of(place: Path, content: str | bytes, name: str = "t", more: str = "", 
 
 def times_us(plan: Plan) -> list[int]:
     (link,) = [item for item in plan.operations if item.arguments().get("kind") == TraceLink.kind]
-    return list(accumulate(unpacked(link.arguments()["options"]["gaps"])))
+    return list(accumulate(unpack_gaps(link.arguments()["options"]["gaps"])))
 
 
 def test_a_trace_of_mahimahi_keeps_its_own_resolution(tmp_path: Path) -> None:
@@ -326,14 +326,14 @@ def test_a_path_is_taken_with_the_file_of_its_link(tmp_path: Path) -> None:
 
 def test_packed_opportunities_come_back_and_damage_is_told() -> None:
     gaps = array("I", [0, 1, 0xFFFFFFFF, 7])
-    assert unpacked(packed(gaps)) == gaps
-    for damaged in ("", "AAAA", packed(gaps)[:-4], "é"):
+    assert unpack_gaps(pack_gaps(gaps)) == gaps
+    for damaged in ("", "AAAA", pack_gaps(gaps)[:-4], "é"):
         with pytest.raises(ValueError, match=r".+"):
-            unpacked(damaged)
+            unpack_gaps(damaged)
 
 
 def test_the_kernel_gets_a_long_trace_in_parts() -> None:
-    link = TraceLink(1000, 1504, 10, 40_000, 40_000, packed(array("I", [1] * 40_000)))
-    parts = link.further()
+    link = TraceLink(1000, 1504, 10, 40_000, 40_000, pack_gaps(array("I", [1] * 40_000)))
+    parts = link.further_options()
     assert [len(part) for part in parts] == [60_004, 60_004, 40_004]
     assert all(len(part) < 1 << 16 for part in parts)

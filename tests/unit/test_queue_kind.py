@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, asked
+from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, parameter
 from howdah.linux.netlink.message import u32
 
 
@@ -34,22 +34,22 @@ from howdah.linux.netlink.message import u32
 class DrainParameters(Parameters):
     \"\"\"Drain: forgets what has waited for ``after``.\"\"\"
 
-    after: int = asked("30 ms", "wait", "duration")
+    after: int = parameter("30 ms", "wait", "duration")
 
 
 @planned
 class Drain(HopQueue):
     kind: ClassVar[str] = "drain"
     name: ClassVar[str] = "drain"
-    asked: ClassVar[type[Parameters]] = DrainParameters
-    told = {"limit": "limit_packets"}
+    parameters_class: ClassVar[type[Parameters]] = DrainParameters
+    reported = {"limit": "limit_packets"}
 
     limit_packets: int
     after_us: int
 
     @classmethod
-    def settled(cls, asked, room):
-        return cls(room.packets, asked.after)
+    def from_parameters(cls, values, hop):
+        return cls(hop.packets, values.after)
 
     def encode(self):
         return u32(1, self.limit_packets) + u32(2, self.after_us)
@@ -74,7 +74,7 @@ from tests.unit.profile_factory import make_one, operations
 plan = make_one(Path(sys.argv[2]), "", ["path.queue={kind: drain, after: 7 ms}", "path.buffer=100 packets"])
 (leaf,) = operations(plan, "qdisc", interface="left-eth0", handle="10:")
 print(leaf.lines()[0])
-print(discipline.made(leaf.arguments()["kind"], leaf.arguments()["options"]).encode().hex())
+print(discipline.make_discipline(leaf.arguments()["kind"], leaf.arguments()["options"]).encode().hex())
 print(table())
 print("- `drain`:" in page(), "DrainQueueSection" in json_schema()["$defs"])
 """

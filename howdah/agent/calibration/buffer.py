@@ -23,7 +23,7 @@ from howdah.agent.calibration.udp import (
 from howdah.agent.loop import Loop
 from howdah.frame import UDP_FRAME_BYTES
 from howdah.linux.clock import MS, SECOND, now_ns
-from howdah.linux.kernelfile import parse_snmp, read_again
+from howdah.linux.kernelfile import parse_snmp, read_text
 from howdah.linux.namespace import Namespace
 from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 
@@ -144,7 +144,7 @@ class Filler:
         self._senders = [self._bulk_sender, self._sender, self._sample_sender]
 
     def _delivered(self) -> int:
-        return 0 if self._snmp is None else parse_snmp(read_again(self._snmp))["IpInDelivers"]
+        return 0 if self._snmp is None else parse_snmp(read_text(self._snmp))["IpInDelivers"]
 
     @property
     def done(self) -> bool:

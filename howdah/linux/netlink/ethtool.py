@@ -41,31 +41,31 @@ def _name(feature: str) -> str:
     return name
 
 
-def _value(inside: socket.socket, interface: str, command: int, value: int) -> int:
+def _value(any_socket: socket.socket, interface: str, command: int, value: int) -> int:
     request = array.array("I", [command, value])
     address, _length = request.buffer_info()
-    fcntl.ioctl(inside, _SIOCETHTOOL, _IFREQ.pack(interface.encode(), address))
+    fcntl.ioctl(any_socket, _SIOCETHTOOL, _IFREQ.pack(interface.encode(), address))
     return request[1]
 
 
-def _get(inside: socket.socket, interface: str, name: str) -> bool:
-    value = _value(inside, interface, FEATURES[name][0], 0)
+def _get(any_socket: socket.socket, interface: str, name: str) -> bool:
+    value = _value(any_socket, interface, FEATURES[name][0], 0)
     return bool(value & _FLAG_LRO) if name == "lro" else bool(value)
 
 
-def set_offload(inside: socket.socket, interface: str, feature: str, enabled: bool) -> None:
-    """Switch an offload; ``inside`` is any socket of the namespace. Raises OSError if the driver refuses."""
+def set_offload(any_socket: socket.socket, interface: str, feature: str, enabled: bool) -> None:
+    """Switch an offload; ``any_socket`` is any socket of the namespace. Raises OSError if the driver refuses."""
     name = _name(feature)
-    if _get(inside, interface, name) == enabled:
+    if _get(any_socket, interface, name) == enabled:
         return
     value = int(enabled)
     if name == "lro":
-        flags = _value(inside, interface, FEATURES[name][0], 0)
+        flags = _value(any_socket, interface, FEATURES[name][0], 0)
         value = flags | _FLAG_LRO if enabled else flags & ~_FLAG_LRO
-    _value(inside, interface, FEATURES[name][1], value)
-    if _get(inside, interface, name) != enabled:
+    _value(any_socket, interface, FEATURES[name][1], value)
+    if _get(any_socket, interface, name) != enabled:
         raise OSError(errno.EOPNOTSUPP, f"{interface} keeps {name} {'off' if enabled else 'on'}")
 
 
-def offloads(inside: socket.socket, interface: str) -> dict[str, bool]:
-    return {name: _get(inside, interface, name) for name in FEATURES}
+def offloads(any_socket: socket.socket, interface: str) -> dict[str, bool]:
+    return {name: _get(any_socket, interface, name) for name in FEATURES}

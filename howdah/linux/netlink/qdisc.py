@@ -102,11 +102,11 @@ def class_request(index: int, parent: str, classid: str, kind: str, of_class: Di
 def add_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, discipline: Discipline) -> None:
     """Install a qdisc where the interface still has its default one, which is replaced."""
     netlink.request(RTM_NEWQDISC, qdisc_request(index, parent, handle, discipline), NLM_F_CREATE | NLM_F_EXCL)
-    for encoded in discipline.further():
-        ask_qdisc(netlink, index, parent, handle, discipline.kind, encoded)
+    for encoded in discipline.further_options():
+        send_qdisc_options(netlink, index, parent, handle, discipline.kind, encoded)
 
 
-def ask_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, encoded: bytes) -> None:
+def send_qdisc_options(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, encoded: bytes) -> None:
     """Change a qdisc in place with options that are already encoded."""
     netlink.request(
         RTM_NEWQDISC, header(index, handle, parent) + text(TCA_KIND, kind) + attribute(_TCA_OPTIONS, encoded)

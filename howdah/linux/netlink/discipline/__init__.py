@@ -14,19 +14,19 @@ from howdah.linux.netlink.discipline.discipline import Discipline, HopQueue, Hos
 @cache
 def discipline(kind: str) -> type[Discipline]:
     """Return the class of a kind. Raises ValueError for an unknown kind."""
-    found = _found(kind) if kind.isidentifier() else None
+    found = _find(kind) if kind.isidentifier() else None
     if found is None:
         raise ValueError(f"there is no kind {kind!r}; known: {', '.join(disciplines())}")
     return found
 
 
-def made(kind: str, options: Mapping[str, Any]) -> Discipline:
+def make_discipline(kind: str, options: Mapping[str, Any]) -> Discipline:
     """Return a discipline with the options of a plan. Raises ValueError for an unknown kind, TypeError for wrong
     options."""
     return discipline(kind)(**options)
 
 
-def class_made(kind: str, options: Mapping[str, Any]) -> Any:
+def make_class(kind: str, options: Mapping[str, Any]) -> Any:
     """Return a class of a discipline with the options of a plan. Raises ValueError if the kind has no classes."""
     found = discipline(kind).classes
     if found is None:
@@ -37,7 +37,7 @@ def class_made(kind: str, options: Mapping[str, Any]) -> Any:
 @cache
 def statistics_of(kind: str) -> type[Discipline] | None:
     """Return the class that parses a kind's own statistics; None for a kind that this project does not know."""
-    return _found(kind) if kind.isidentifier() else None
+    return _find(kind) if kind.isidentifier() else None
 
 
 @cache
@@ -46,7 +46,7 @@ def disciplines() -> dict[str, type[Discipline]]:
     import pkgutil  # not imported in guests, which know their kinds
 
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    return {name: found for name in names if (found := _found(name)) is not None}
+    return {name: found for name in names if (found := _find(name)) is not None}
 
 
 @cache
@@ -62,7 +62,7 @@ def host_queues() -> dict[str, type[HostQueue]]:
     return {kind.name: kind for kind in disciplines().values() if issubclass(kind, HostQueue)}
 
 
-def _found(kind: str) -> type[Discipline] | None:
+def _find(kind: str) -> type[Discipline] | None:
     name = f"{__name__}.{kind}"
     try:
         module = importlib.import_module(name)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, Words, asked
+from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, Parameters, Words, parameter
 from howdah.linux.netlink.discipline.pfifo import Pfifo
 
 
@@ -18,7 +18,7 @@ class FifoParameters(Parameters):
     or packets of any size (its pfifo): as many as full frames fit.
     """
 
-    counts: str | None = asked(
+    counts: str | None = parameter(
         None,
         "unit of the limit; by default bytes, and in the reverse direction the unit of reverse_buffer",
         choices=("bytes", "packets"),
@@ -31,18 +31,18 @@ class Bfifo(HopQueue):
 
     kind: ClassVar[str] = "bfifo"
     name: ClassVar[str] = "fifo"
-    asked: ClassVar[type[Parameters]] = FifoParameters
+    parameters_class: ClassVar[type[Parameters]] = FifoParameters
     fills: ClassVar[bool] = True
     unmarked: ClassVar[str] = "a fifo marks nothing"
-    told: ClassVar[Mapping[str, str]] = {"limit": "limit_bytes"}
+    reported: ClassVar[Mapping[str, str]] = {"limit": "limit_bytes"}
 
     limit_bytes: int
 
     @classmethod
-    def settled(cls, asked: FifoParameters, room: Room) -> HopQueue:
-        if asked.counts == "packets":
-            return Pfifo(limit_packets=max(room.buffer_bytes // room.frame_bytes, 1))
-        return cls(limit_bytes=room.buffer_bytes)
+    def from_parameters(cls, values: FifoParameters, link: HopLink) -> HopQueue:
+        if values.counts == "packets":
+            return Pfifo(limit_packets=max(link.buffer_bytes // link.frame_bytes, 1))
+        return cls(limit_bytes=link.buffer_bytes)
 
     def encode(self) -> bytes:
         return struct.pack("=I", self.limit_bytes)

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import ClassVar, Self
 
 from howdah.codec import OCCASIONAL, planned
-from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, Words, asked, duration
+from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, Parameters, Words, duration, parameter
 from howdah.linux.netlink.discipline.fair import LARGEST_MEMORY_BYTES
 from howdah.linux.netlink.message import u32, u64
 
@@ -30,13 +30,13 @@ class CakeParameters(Parameters):
     limit (CAKE's shaper is off). Its buffer counts kernel memory, so it gets 2.2 times the buffer's bytes.
     """
 
-    rtt: int = asked("100 ms", "RTT to which it is tuned; its target is a twentieth of that", "duration")
-    ack_filter: str = asked(
+    rtt: int = parameter("100 ms", "RTT to which it is tuned; its target is a twentieth of that", "duration")
+    ack_filter: str = parameter(
         "none",
         "drops queued ACKs that a later ACK of their flow makes redundant",
         choices=("none", "filter", "aggressive"),
     )
-    isolation: str = asked("triple-isolate", "which flows or hosts share fairly", choices=tuple(_FLOW_MODES))
+    isolation: str = parameter("triple-isolate", "which flows or hosts share fairly", choices=tuple(_FLOW_MODES))
 
 
 @planned
@@ -45,12 +45,16 @@ class Cake(HopQueue):
 
     kind: ClassVar[str] = "cake"
     name: ClassVar[str] = "cake"
-    asked: ClassVar[type[Parameters]] = CakeParameters
+    parameters_class: ClassVar[type[Parameters]] = CakeParameters
     drops_held: ClassVar[bool] = True
     marks_always: ClassVar[bool] = True
     marks_in: ClassVar[tuple[int, ...]] = (_TIN_STATS, _FIRST_TIN, _ECN_MARKED_PACKETS)
     marks_at: ClassVar[int | None] = 0
-    told: ClassVar[Mapping[str, str]] = {"rtt": "rtt_us", "memlimit": "memory_limit_bytes", "ack-filter": "ack_filter"}
+    reported: ClassVar[Mapping[str, str]] = {
+        "rtt": "rtt_us",
+        "memlimit": "memory_limit_bytes",
+        "ack-filter": "ack_filter",
+    }
 
     rtt_us: int
     target_us: int
@@ -59,14 +63,14 @@ class Cake(HopQueue):
     ack_filter: str | None = field(default=None, metadata=OCCASIONAL)  # as tc shows it
 
     @classmethod
-    def settled(cls, asked: CakeParameters, room: Room) -> Self:
-        memory = min(room.buffer_bytes * _MEMORY_OF_BYTES[0] // _MEMORY_OF_BYTES[1], LARGEST_MEMORY_BYTES)
-        return cls(asked.rtt, max(asked.rtt // _TARGETS, 1), asked.isolation, memory, _FILTERS[asked.ack_filter])
+    def from_parameters(cls, values: CakeParameters, link: HopLink) -> Self:
+        memory = min(link.buffer_bytes * _MEMORY_OF_BYTES[0] // _MEMORY_OF_BYTES[1], LARGEST_MEMORY_BYTES)
+        return cls(values.rtt, max(values.rtt // _TARGETS, 1), values.isolation, memory, _FILTERS[values.ack_filter])
 
-    def train_packets(self, room: Room) -> int | None:
+    def train_packets(self, link: HopLink) -> int | None:
         """The first drop is the second packet that waited longer than the target (cobalt_should_drop: the interval is
         scaled by a root that is zero until then)."""
-        return max(room.time_bytes(self.target_us) * 9 // 10 // room.frame_bytes + 1, 2)
+        return max(link.time_bytes(self.target_us) * 9 // 10 // link.frame_bytes + 1, 2)
 
     def encode(self) -> bytes:
         shape = u64(_BASE_RATE64, 0) + u32(_DIFFSERV_MODE, _BESTEFFORT) + u32(_FLOW_MODE, _FLOW_MODES[self.isolation])

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, UnfitError, Words
-from howdah.linux.netlink.discipline.early import EarlyParameters, chance, early, parameters, probability_of_32_bits
+from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, Parameters, UnfitError, Words
+from howdah.linux.netlink.discipline.early import EarlyParameters, chance, early, pack_parameters, scaled_probability
 from howdah.linux.netlink.message import attribute, u32
 
 _PARMS, _STAB, _MAX_P = 1, 2, 3
@@ -30,10 +30,10 @@ class Choke(HopQueue):
 
     kind: ClassVar[str] = "choke"
     name: ClassVar[str] = "choke"
-    asked: ClassVar[type[Parameters]] = ChokeParameters
+    parameters_class: ClassVar[type[Parameters]] = ChokeParameters
     drops_held: ClassVar[bool] = True
     marks_at: ClassVar[int | None] = 12
-    told: ClassVar[Mapping[str, str]] = {"limit": "limit_packets", "min": "least_packets", "max": "most_packets"}
+    reported: ClassVar[Mapping[str, str]] = {"limit": "limit_packets", "min": "least_packets", "max": "most_packets"}
 
     limit_packets: int
     least_packets: int
@@ -49,35 +49,35 @@ class Choke(HopQueue):
     idle_shifts: list[int]
 
     @classmethod
-    def settled(cls, asked: ChokeParameters, room: Room) -> Self:
-        of = early("CHOKe", cls.name, asked, room, "packets")
-        if of.limit > _MOST_PACKETS:
-            what = f"CHOKe{room.at} holds at most {_MOST_PACKETS} packets, not {of.limit}"
+    def from_parameters(cls, values: ChokeParameters, link: HopLink) -> Self:
+        red = early("CHOKe", cls.name, values, link, "packets")
+        if red.limit > _MOST_PACKETS:
+            what = f"CHOKe{link.at} holds at most {_MOST_PACKETS} packets, not {red.limit}"
             raise UnfitError(what, "give a smaller buffer, or another queue", of_buffer=True)
         return cls(
-            limit_packets=of.limit,
-            least_packets=of.least,
-            most_packets=of.most,
-            packet_bytes=room.frame_bytes,
-            burst_packets=of.burst_packets,
-            probability=of.probability,
-            rate_bits_per_second=room.rate_bits_per_second,
-            ecn=room.ecn,
-            ewma_log=of.ewma_log,
-            probability_log=of.probability_log,
-            idle_log=of.idle_log,
-            idle_shifts=of.idle_shifts,
+            limit_packets=red.limit,
+            least_packets=red.least,
+            most_packets=red.most,
+            packet_bytes=link.frame_bytes,
+            burst_packets=red.burst_packets,
+            probability=red.probability,
+            rate_bits_per_second=link.rate_bits_per_second,
+            ecn=link.ecn,
+            ewma_log=red.ewma_log,
+            probability_log=red.probability_log,
+            idle_log=red.idle_log,
+            idle_shifts=red.idle_shifts,
         )
 
-    def train_packets(self, room: Room) -> int | None:  # noqa: ARG002 - as all others have it
+    def train_packets(self, link: HopLink) -> int | None:  # noqa: ARG002 - as all others have it
         """The mean queue stays below the threshold while the queue does."""
         return max(self.least_packets, 2)
 
     def encode(self) -> bytes:
         logs = (self.ewma_log, self.probability_log, self.idle_log)
-        of = parameters(self.limit_packets, self.least_packets, self.most_packets, logs, _ECN * self.ecn)
+        of = pack_parameters(self.limit_packets, self.least_packets, self.most_packets, logs, _ECN * self.ecn)
         encoded = attribute(_PARMS, of) + attribute(_STAB, bytes(self.idle_shifts))
-        return encoded + u32(_MAX_P, probability_of_32_bits(self.probability))
+        return encoded + u32(_MAX_P, scaled_probability(self.probability))
 
     def words(self) -> Words:
         words: Words = ["limit", self.limit_packets, "min", self.least_packets, "max", self.most_packets]

@@ -6,15 +6,23 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import Attributes, HopQueue, Parameters, Room, asked, half_of, sent
+from howdah.linux.netlink.discipline.discipline import (
+    Attributes,
+    HopLink,
+    HopQueue,
+    Parameters,
+    half_patience,
+    option,
+    parameter,
+)
 
 
 @planned
 class CodelParameters(Parameters):
     """CoDel (RFC 8289): drops once packets have waited longer than ``target`` for a whole ``interval``."""
 
-    target: int = asked("5 ms", "acceptable waiting time", "duration")
-    interval: int = asked("100 ms", "how long a wait may exceed target; about an RTT", "duration")
+    target: int = parameter("5 ms", "acceptable waiting time", "duration")
+    interval: int = parameter("100 ms", "how long a wait may exceed target; about an RTT", "duration")
 
     def wrong(self) -> tuple[str, str] | None:
         return ("target", "expected a target shorter than the interval") if self.target >= self.interval else None
@@ -26,19 +34,19 @@ class Codel(Attributes, HopQueue):
 
     kind: ClassVar[str] = "codel"
     name: ClassVar[str] = "codel"
-    asked: ClassVar[type[Parameters]] = CodelParameters
+    parameters_class: ClassVar[type[Parameters]] = CodelParameters
     drops_held: ClassVar[bool] = True
     marks_at: ClassVar[int | None] = 24
 
-    limit_packets: int = sent(2, "limit")
-    target_us: int = sent(1, "target", "duration")
-    interval_us: int = sent(3, "interval", "duration")
-    ecn: bool = sent(4, "ecn", told=False)
+    limit_packets: int = option(2, "limit")
+    target_us: int = option(1, "target", "duration")
+    interval_us: int = option(3, "interval", "duration")
+    ecn: bool = option(4, "ecn", reported=False)
 
     @classmethod
-    def settled(cls, asked: CodelParameters, room: Room) -> Self:
-        return cls(room.packets, asked.target, asked.interval, room.ecn)
+    def from_parameters(cls, values: CodelParameters, link: HopLink) -> Self:
+        return cls(link.packets, values.target, values.interval, link.ecn)
 
-    def train_packets(self, room: Room) -> int | None:
+    def train_packets(self, link: HopLink) -> int | None:
         """CoDel waits an interval before its first drop."""
-        return half_of(room, self.interval_us)
+        return half_patience(link, self.interval_us)

@@ -22,7 +22,7 @@ NOTHING: Mapping[str, str] = {}
 NOTHING_READ: Mapping[str, int] = {}
 
 
-class AskedSize(Protocol):
+class Size(Protocol):
     """A buffer's size in a profile: howdah.quantity.BufferSize."""
 
     def to_bytes(self, bdp_bytes: Fraction, frame_bytes: int) -> int: ...
@@ -47,7 +47,7 @@ class Discipline:
     of_module: ClassVar[str] = ""  # note on this project's module and its page, for disciplines outside Linux
     strict: ClassVar[bool] = False  # whether the kernel requires NLA_F_NESTED on the options
     # Options that the kernel must report with the plan's values: tc's names to field names.
-    told: ClassVar[Mapping[str, str]] = NOTHING
+    reported: ClassVar[Mapping[str, str]] = NOTHING
     # The 32-bit count of marked packets in the kind's own statistics: nested attributes, then an offset. None for a
     # kind that does not count them.
     marks_in: ClassVar[tuple[int, ...]] = ()
@@ -61,7 +61,7 @@ class Discipline:
         """TCA_STAB, which changes the length that each packet counts with; by default empty."""
         return b""
 
-    def further(self) -> list[bytes]:
+    def further_options(self) -> list[bytes]:
         """Options of further requests, sent once the discipline exists."""
         return []
 
@@ -92,47 +92,47 @@ class Discipline:
         return {}
 
 
-def sent(number: int, word: str, form: str = "", *, told: bool = True) -> Any:
+def option(number: int, word: str, form: str = "", *, reported: bool = True) -> Any:
     """A field that the kernel takes as a 32-bit attribute with this ``number``, and tc after ``word``: as a number, or
-    in the ``form`` of a duration or of bytes. ``told``: the kernel reports it with the plan's value."""
-    return field(metadata={"number": number, "word": word, "form": form, "told": told})
+    in the ``form`` of a duration or of bytes. ``reported``: the kernel reports it with the plan's value."""
+    return field(metadata={"number": number, "word": word, "form": form, "reported": reported})
 
 
 class Attributes(Discipline):
-    """A discipline each of whose options is an attribute (``sent``)."""
+    """A discipline each of whose options is an attribute (``option``)."""
 
-    _sent: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    _attributes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     def __init_subclass__(cls) -> None:
-        cls._sent = {name: each.metadata for name, each in vars(cls).items() if isinstance(each, Field)}
-        cls.told = {said["word"]: name for name, said in cls._sent.items() if said["told"]}
+        cls._attributes = {name: each.metadata for name, each in vars(cls).items() if isinstance(each, Field)}
+        cls.reported = {entry["word"]: name for name, entry in cls._attributes.items() if entry["reported"]}
 
     def encode(self) -> bytes:
-        return b"".join(u32(said["number"], int(getattr(self, name))) for name, said in self._sent.items())
+        return b"".join(u32(entry["number"], int(getattr(self, name))) for name, entry in self._attributes.items())
 
     def words(self) -> Words:
         found: Words = []
-        for name, said in self._sent.items():
+        for name, entry in self._attributes.items():
             value = getattr(self, name)
             if value is True or value is False:
-                found.append(said["word"] if value else f"no{said['word']}")
-            elif said["form"] == "duration":
-                found += [said["word"], duration(value)]
+                found.append(entry["word"] if value else f"no{entry['word']}")
+            elif entry["form"] == "duration":
+                found += [entry["word"], duration(value)]
             else:
-                found += [said["word"], f"{value}b" if said["form"] == "bytes" else value]
+                found += [entry["word"], f"{value}b" if entry["form"] == "bytes" else value]
         return found
 
     @classmethod
     def read(cls, options: bytes) -> dict[str, int]:
         """Parse the options in TCA_OPTIONS."""
         found = parse_attributes(options)
-        numbers = {name: said["number"] for name, said in cls._sent.items()}
+        numbers = {name: entry["number"] for name, entry in cls._attributes.items()}
         return {name: int.from_bytes(found[number], "little") for name, number in numbers.items() if number in found}
 
 
 @planned
-class Room:
-    """The properties of a hop that determine its queue; ``at`` names a hop other than the bottleneck in messages."""
+class HopLink:
+    """A hop's link and buffer, which its queue depends on; ``at`` names a hop other than the bottleneck in messages."""
 
     buffer_bytes: int
     rate_bits_per_second: int
@@ -146,7 +146,7 @@ class Room:
         """The buffer in full frames, rounded up."""
         return -(-self.buffer_bytes // self.frame_bytes)
 
-    def of(self, size: AskedSize) -> int:
+    def of(self, size: Size) -> int:
         """A size in bytes."""
         return size.to_bytes(self.bdp_bytes, self.frame_bytes)
 
@@ -155,7 +155,7 @@ class Room:
         return time_us * self.rate_bits_per_second // 8_000_000
 
 
-def asked(
+def parameter(
     default: str | int | bool | None,
     meaning: str,
     quantity: str = "",
@@ -166,8 +166,8 @@ def asked(
 ) -> Any:
     """A parameter in a profile: its default as written there, and its ``quantity`` (howdah/profile/queue.py), its
     bounds, or its choices. With a default of None and no choices it is optional."""
-    said = {"default": default, "meaning": meaning, "quantity": quantity}
-    return field(metadata={**said, "least": least, "most": most, "choices": choices})
+    entry = {"default": default, "meaning": meaning, "quantity": quantity}
+    return field(metadata={**entry, "least": least, "most": most, "choices": choices})
 
 
 @planned
@@ -184,7 +184,7 @@ class HopQueue(Discipline):
 
     name: ClassVar[str]  # in profiles
     named_by: ClassVar[str] = ""  # the kind whose parameters select this one, if profiles do not name it
-    asked: ClassVar[type[Parameters]] = Parameters
+    parameters_class: ClassVar[type[Parameters]] = Parameters
     fills: ClassVar[bool] = False  # whether it drops only packets that do not fit into its buffer
     drops_held: ClassVar[bool] = False  # whether it also drops packets that it has queued
     unmarked: ClassVar[str] = ""  # why its marks cannot be counted
@@ -194,11 +194,11 @@ class HopQueue(Discipline):
     since: ClassVar[tuple[int, ...]] = ()  # the first Linux release with it, if supported kernels may lack it
 
     @classmethod
-    def settled(cls, asked: Any, room: Room) -> HopQueue:
-        """Make the queue of a hop from its parameters, of the class ``asked``. Raises UnfitError."""
+    def from_parameters(cls, values: Any, link: HopLink) -> HopQueue:
+        """Make the queue of a hop from values of ``parameters_class``. Raises UnfitError."""
         raise NotImplementedError
 
-    def train_packets(self, room: Room) -> int | None:  # noqa: ARG002 - as all others have it
+    def train_packets(self, link: HopLink) -> int | None:  # noqa: ARG002 - as all others have it
         """The longest packet train that passes without a drop; None: as many packets as the buffer holds."""
         return None
 
@@ -221,13 +221,12 @@ class HostQueue(Discipline):
     """A discipline that queues after the rate limit of a sender's interface; a profile chooses it."""
 
     name: ClassVar[str]  # in profiles
-    asked_of_host: ClassVar[type[Parameters]] = Parameters
+    host_parameters_class: ClassVar[type[Parameters]] = Parameters
     priorities: ClassVar[int] = 1  # number of priorities, each with a queue of the whole limit
 
     @classmethod
-    def of_host(cls, asked: Any, roomy_packets: int) -> HostQueue:
-        """Make the queue from its parameters, of the class ``asked_of_host``; ``roomy_packets`` is more than flows ever
-        queue."""
+    def for_host(cls, values: Any, ample_packets: int) -> HostQueue:
+        """Make the queue from values of ``host_parameters_class``; ``ample_packets`` is more than flows ever queue."""
         raise NotImplementedError
 
     @property
@@ -248,6 +247,6 @@ def duration(us: int) -> str:
     return format_duration(us).replace(" ", "")
 
 
-def half_of(room: Room, patience_us: int) -> int:
+def half_patience(link: HopLink, patience_us: int) -> int:
     """Half of the frames that leave before a queue that waits for ``patience_us`` begins to drop; at least two."""
-    return max(room.time_bytes(patience_us) // room.frame_bytes // 2, 2)
+    return max(link.time_bytes(patience_us) // link.frame_bytes // 2, 2)

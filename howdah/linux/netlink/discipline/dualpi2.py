@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HopQueue, Parameters, Room, Words, asked, duration
+from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, Parameters, Words, duration, parameter
 from howdah.linux.netlink.discipline.fair import memory_bytes
 from howdah.linux.netlink.message import attribute, parse_attributes, u32
 
@@ -32,32 +32,34 @@ class Dualpi2Parameters(Parameters):
     classic packets are dropped, or marked if ECN-capable, with probability p squared, and low-latency packets are
     marked with `coupling` times p. It always marks ECN-capable packets. Its buffer holds both queues."""
 
-    target: int = asked("15 ms", "wait that the controller aims at", "duration")
-    update: int = asked("16 ms", "time between updates of the probability", "duration")
-    alpha: int = asked(
+    target: int = parameter("15 ms", "wait that the controller aims at", "duration")
+    update: int = parameter("16 ms", "time between updates of the probability", "duration")
+    alpha: int = parameter(
         41, "weight of the wait's deviation from target, in 1/256 Hz: 0.16 Hz by default", least=1, most=_MOST_GAIN
     )
-    beta: int = asked(819, "weight of the wait's change, in 1/256 Hz: 3.2 Hz by default", least=1, most=_MOST_GAIN)
-    step: int | None = asked(
+    beta: int = parameter(819, "weight of the wait's change, in 1/256 Hz: 3.2 Hz by default", least=1, most=_MOST_GAIN)
+    step: int | None = parameter(
         None, "wait from which each low-latency packet is marked; 1 ms without step_packets", "duration"
     )
-    step_packets: int | None = asked(
+    step_packets: int | None = parameter(
         None, "the same threshold in queued packets, instead of step", least=1, most=1_000_000
     )
-    step_least: int = asked(0, "queued low-latency packets below which the step marks none", least=0, most=1_000_000)
-    coupling: int = asked(2, "ratio of the low-latency marking probability to the controller's", least=1, most=255)
-    classic_share: Fraction = asked("10 %", "of the rate, for the classic queue while both have packets", "share")
-    low_latency: str = asked(
+    step_least: int = parameter(
+        0, "queued low-latency packets below which the step marks none", least=0, most=1_000_000
+    )
+    coupling: int = parameter(2, "ratio of the low-latency marking probability to the controller's", least=1, most=255)
+    classic_share: Fraction = parameter("10 %", "of the rate, for the classic queue while both have packets", "share")
+    low_latency: str = parameter(
         "ect1",
         "ECN codepoints of the low-latency queue: ECT(1), which L4S sends, or any, as DCTCP needs; both include CE",
         choices=tuple(_MASKS),
     )
-    overload: str = asked(
+    overload: str = parameter(
         "drop",
         "drops of low-latency packets at a probability of 100 %: like classic ones, or none until the buffer is full",
         choices=("drop", "fill"),
     )
-    decide: str = asked("dequeue", "when a packet is dropped or marked", choices=("dequeue", "enqueue"))
+    decide: str = parameter("dequeue", "when a packet is dropped or marked", choices=("dequeue", "enqueue"))
 
     def wrong(self) -> tuple[str, str] | None:
         if self.step is not None and self.step_packets is not None:
@@ -73,7 +75,7 @@ class Dualpi2(HopQueue):
 
     kind: ClassVar[str] = "dualpi2"
     name: ClassVar[str] = "dualpi2"
-    asked: ClassVar[type[Parameters]] = Dualpi2Parameters
+    parameters_class: ClassVar[type[Parameters]] = Dualpi2Parameters
     since: ClassVar[tuple[int, ...]] = (6, 17)
     strict: ClassVar[bool] = True
     drops_held: ClassVar[bool] = True
@@ -88,7 +90,7 @@ class Dualpi2(HopQueue):
         "marks_packets": 24,
         "step_marks_packets": 28,
     }
-    told: ClassVar[Mapping[str, str]] = {
+    reported: ClassVar[Mapping[str, str]] = {
         "limit": "limit_packets",
         "memory limit": "memory_limit_bytes",
         "target": "target_us",
@@ -121,28 +123,28 @@ class Dualpi2(HopQueue):
     decide: str
 
     @classmethod
-    def settled(cls, asked: Dualpi2Parameters, room: Room) -> Self:
-        step_us = 1000 if asked.step is None and asked.step_packets is None else asked.step
+    def from_parameters(cls, values: Dualpi2Parameters, link: HopLink) -> Self:
+        step_us = 1000 if values.step is None and values.step_packets is None else values.step
         return cls(
-            limit_packets=room.packets,
-            memory_limit_bytes=memory_bytes(room),
-            target_us=asked.target,
-            update_us=asked.update,
-            alpha=asked.alpha,
-            beta=asked.beta,
+            limit_packets=link.packets,
+            memory_limit_bytes=memory_bytes(link),
+            target_us=values.target,
+            update_us=values.update,
+            alpha=values.alpha,
+            beta=values.beta,
             step_us=step_us,
-            step_packets=asked.step_packets,
-            step_least_packets=asked.step_least,
-            coupling=asked.coupling,
-            classic_percent=int(asked.classic_share * 100),
-            low_latency=asked.low_latency,
-            overload=asked.overload,
-            decide=asked.decide,
+            step_packets=values.step_packets,
+            step_least_packets=values.step_least,
+            coupling=values.coupling,
+            classic_percent=int(values.classic_share * 100),
+            low_latency=values.low_latency,
+            overload=values.overload,
+            decide=values.decide,
         )
 
-    def train_packets(self, room: Room) -> int | None:
+    def train_packets(self, link: HopLink) -> int | None:
         """Of n frames that arrive at an empty queue, n (beta × wait)² are dropped after an update. Two always pass."""
-        frame_s = room.frame_bytes * 8 / room.rate_bits_per_second
+        frame_s = link.frame_bytes * 8 / link.rate_bits_per_second
         return max(int((_RARE_DROP / (self.beta / _HERTZ * frame_s) ** 2) ** (1 / 3)), 2)
 
     @property
@@ -192,14 +194,14 @@ class Dualpi2(HopQueue):
             "coupling": _COUPLING,
             "classic_percent": _C_PROTECTION,
         }
-        told: dict[str, int | str] = {name: found[number] for name, number in numbers.items() if number in found}
+        reported: dict[str, int | str] = {name: found[number] for name, number in numbers.items() if number in found}
         gains = {"alpha": _ALPHA, "beta": _BETA}
-        told |= {name: found[number] + 1 for name, number in gains.items() if number in found}
+        reported |= {name: found[number] + 1 for name, number in gains.items() if number in found}
         masks = {mask: word for word, mask in _MASKS.items()}
-        told["low_latency"] = masks.get(found.get(_ECN_MASK, 0), "none")
-        told["overload"] = "drop" if found.get(_DROP_OVERLOAD) else "fill"
-        told["decide"] = "enqueue" if found.get(_DROP_EARLY) else "dequeue"
-        return told
+        reported["low_latency"] = masks.get(found.get(_ECN_MASK, 0), "none")
+        reported["overload"] = "drop" if found.get(_DROP_OVERLOAD) else "fill"
+        reported["decide"] = "enqueue" if found.get(_DROP_EARLY) else "dequeue"
+        return reported
 
     @classmethod
     def causes(cls, statistics: bytes) -> dict[str, int]:
@@ -207,5 +209,5 @@ class Dualpi2(HopQueue):
         that the controller has marked is counted again."""
         if len(statistics) < _STATISTICS.size:
             return {}
-        told = _STATISTICS.unpack_from(statistics)
-        return {"classic": told[3], "low_latency": told[4], "step_marks": told[7]}
+        reported = _STATISTICS.unpack_from(statistics)
+        return {"classic": reported[3], "low_latency": reported[4], "step_marks": reported[7]}

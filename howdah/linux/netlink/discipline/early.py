@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import AskedSize, Parameters, Room, UnfitError, Words, asked
+from howdah.linux.netlink.discipline.discipline import HopLink, Parameters, Size, UnfitError, Words, parameter
 
 if TYPE_CHECKING:
     from fractions import Fraction  # slow to import in a guest, which does not need it
@@ -21,14 +21,14 @@ _PARAMETERS = struct.Struct("=IIIBBBB")  # struct tc_red_qopt, and tc_choke_qopt
 class EarlyParameters(Parameters):
     """The parameters that random early detection and its descendants share."""
 
-    least: AskedSize | None = asked(
+    least: Size | None = parameter(
         None, "mean queue from which packets are dropped; a third of most by default", "buffer"
     )
-    most: AskedSize | None = asked(
+    most: Size | None = parameter(
         None, "mean queue from which every packet is dropped; a quarter of the buffer by default", "buffer"
     )
-    probability: Fraction = asked("2 %", "of a drop when the mean queue reaches most", "share")
-    burst: int | None = asked(
+    probability: Fraction = parameter("2 %", "of a drop when the mean queue reaches most", "share")
+    burst: int | None = parameter(
         None,
         "packets that may arrive at once; by default (2 least + most) / (3 frames), or what the kernel can hold",
         least=1,
@@ -56,7 +56,7 @@ class Early:
     idle_shifts: list[int]
 
 
-def early(called: str, kind: str, asked: EarlyParameters, room: Room, unit: str) -> Early:
+def early(called: str, kind: str, values: EarlyParameters, link: HopLink, unit: str) -> Early:
     """Compute the options for a hop; ``called`` is the name in messages, ``unit`` what is counted: bytes or packets.
 
     Raises UnfitError.
@@ -65,27 +65,27 @@ def early(called: str, kind: str, asked: EarlyParameters, room: Room, unit: str)
         red_numbers,
     )  # not imported in guests, whose plan has the numbers
 
-    step, frame = (room.frame_bytes, room.frame_bytes) if unit == "packets" else (1, room.frame_bytes)
-    most = room.of(asked.most) if asked.most else room.buffer_bytes // 4
-    least = room.of(asked.least) if asked.least else most // 3
-    limit, least, most = -(-room.buffer_bytes // step), least // step * step, most // step * step
+    step, frame = (link.frame_bytes, link.frame_bytes) if unit == "packets" else (1, link.frame_bytes)
+    most = link.of(values.most) if values.most else link.buffer_bytes // 4
+    least = link.of(values.least) if values.least else most // 3
+    limit, least, most = -(-link.buffer_bytes // step), least // step * step, most // step * step
     if not frame <= least < most <= limit * step:
         counted = f"{frame // step}, {least // step}, {most // step}, {limit} {unit}"
-        what = f"{called}{room.at} needs a frame <= least < most <= buffer, not {counted}"
+        what = f"{called}{link.at} needs a frame <= least < most <= buffer, not {counted}"
         raise UnfitError(what, "give least and most of the queue, or a larger buffer")
-    probability = float(asked.probability)
-    numbers = red_numbers(least, most, frame, asked.burst, probability, room.rate_bits_per_second, step)
+    probability = float(values.probability)
+    numbers = red_numbers(least, most, frame, values.burst, probability, link.rate_bits_per_second, step)
     if isinstance(numbers, str):
-        raise UnfitError(f"{called}{room.at}: {numbers}", f"another burst of {kind}, or smaller thresholds")
+        raise UnfitError(f"{called}{link.at}: {numbers}", f"another burst of {kind}, or smaller thresholds")
     logs = (numbers.ewma_log, numbers.probability_log, numbers.idle_log, numbers.idle_shifts)
     return Early(limit, least // step, most // step, numbers.burst_packets, probability, *logs)
 
 
-def parameters(limit: int, least: int, most: int, logs: tuple[int, int, int], flags: int) -> bytes:
+def pack_parameters(limit: int, least: int, most: int, logs: tuple[int, int, int], flags: int) -> bytes:
     return _PARAMETERS.pack(limit, least, most, *logs, flags)
 
 
-def probability_of_32_bits(probability: float) -> int:
+def scaled_probability(probability: float) -> int:
     return int(probability * _PROBABILITY_ONE)
 
 

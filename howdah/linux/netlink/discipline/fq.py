@@ -7,7 +7,7 @@ import struct
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import Attributes, HostQueue, Parameters, asked, sent
+from howdah.linux.netlink.discipline.discipline import Attributes, HostQueue, Parameters, option, parameter
 
 _STATISTICS = struct.Struct("=5Q")  # struct tc_fq_qd_stats up to flows_plimit
 
@@ -16,8 +16,8 @@ _STATISTICS = struct.Struct("=5Q")  # struct tc_fq_qd_stats up to flows_plimit
 class FqParameters(Parameters):
     """fq (`net/sched/sch_fq.c`): a queue for each connection, paced at the rate that TCP sets."""
 
-    limit: int = asked(10_000, "packets of all connections", least=1, most=1_000_000)
-    flow_limit: int = asked(100, "packets of one connection", least=1, most=1_000_000)
+    limit: int = parameter(10_000, "packets of all connections", least=1, most=1_000_000)
+    flow_limit: int = parameter(100, "packets of one connection", least=1, most=1_000_000)
 
     def wrong(self) -> tuple[str, str] | None:
         return ("flow_limit", "expected at most limit") if self.flow_limit > self.limit else None
@@ -29,14 +29,14 @@ class Fq(Attributes, HostQueue):
 
     kind: ClassVar[str] = "fq"
     name: ClassVar[str] = "fq"
-    asked_of_host: ClassVar[type[Parameters]] = FqParameters
+    host_parameters_class: ClassVar[type[Parameters]] = FqParameters
 
-    limit_packets: int = sent(1, "limit")
-    flow_limit_packets: int = sent(2, "flow_limit")
+    limit_packets: int = option(1, "limit")
+    flow_limit_packets: int = option(2, "flow_limit")
 
     @classmethod
-    def of_host(cls, asked: FqParameters, roomy_packets: int) -> Self:  # noqa: ARG003 - as all others have it
-        return cls(asked.limit, asked.flow_limit)
+    def for_host(cls, values: FqParameters, ample_packets: int) -> Self:  # noqa: ARG003 - as all others have it
+        return cls(values.limit, values.flow_limit)
 
     @property
     def room_packets(self) -> tuple[int, int]:

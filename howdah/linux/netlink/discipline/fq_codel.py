@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.codel import CodelParameters
-from howdah.linux.netlink.discipline.discipline import Attributes, HopQueue, Parameters, Room, half_of, sent
+from howdah.linux.netlink.discipline.discipline import Attributes, HopLink, HopQueue, Parameters, half_patience, option
 from howdah.linux.netlink.discipline.fair import FairParameters, memory_bytes, quantum_bytes
 
 
@@ -22,23 +22,23 @@ class FqCodel(Attributes, HopQueue):
 
     kind: ClassVar[str] = "fq_codel"
     name: ClassVar[str] = "fq_codel"
-    asked: ClassVar[type[Parameters]] = FqCodelParameters
+    parameters_class: ClassVar[type[Parameters]] = FqCodelParameters
     drops_held: ClassVar[bool] = True
     marks_at: ClassVar[int | None] = 12
 
-    limit_packets: int = sent(2, "limit")
-    target_us: int = sent(1, "target", "duration")
-    interval_us: int = sent(3, "interval", "duration")
-    flows: int = sent(5, "flows")
-    quantum_bytes: int = sent(6, "quantum")
-    memory_limit_bytes: int = sent(9, "memory_limit", "bytes")
-    ecn: bool = sent(4, "ecn", told=False)
+    limit_packets: int = option(2, "limit")
+    target_us: int = option(1, "target", "duration")
+    interval_us: int = option(3, "interval", "duration")
+    flows: int = option(5, "flows")
+    quantum_bytes: int = option(6, "quantum")
+    memory_limit_bytes: int = option(9, "memory_limit", "bytes")
+    ecn: bool = option(4, "ecn", reported=False)
 
     @classmethod
-    def settled(cls, asked: FqCodelParameters, room: Room) -> Self:
-        quantum, memory = quantum_bytes(asked.quantum, room), memory_bytes(room)
-        return cls(room.packets, asked.target, asked.interval, asked.flows, quantum, memory, room.ecn)
+    def from_parameters(cls, values: FqCodelParameters, link: HopLink) -> Self:
+        quantum, memory = quantum_bytes(values.quantum, link), memory_bytes(link)
+        return cls(link.packets, values.target, values.interval, values.flows, quantum, memory, link.ecn)
 
-    def train_packets(self, room: Room) -> int | None:
+    def train_packets(self, link: HopLink) -> int | None:
         """CoDel waits an interval before its first drop."""
-        return half_of(room, self.interval_us)
+        return half_patience(link, self.interval_us)

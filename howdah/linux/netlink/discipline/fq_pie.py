@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import Attributes, HopQueue, Parameters, Room, half_of, sent
+from howdah.linux.netlink.discipline.discipline import Attributes, HopLink, HopQueue, Parameters, half_patience, option
 from howdah.linux.netlink.discipline.fair import FairParameters, memory_bytes, quantum_bytes
 from howdah.linux.netlink.discipline.pie import BURST_US, PieParameters
 
@@ -22,24 +22,26 @@ class FqPie(Attributes, HopQueue):
 
     kind: ClassVar[str] = "fq_pie"
     name: ClassVar[str] = "fq_pie"
-    asked: ClassVar[type[Parameters]] = FqPieParameters
+    parameters_class: ClassVar[type[Parameters]] = FqPieParameters
     strict: ClassVar[bool] = True
     marks_at: ClassVar[int | None] = 16
 
-    limit_packets: int = sent(1, "limit")
-    flows: int = sent(2, "flows")
-    target_us: int = sent(3, "target", "duration")
-    update_us: int = sent(4, "tupdate", "duration", told=False)  # the kernel rounds it to its ticks
-    alpha: int = sent(5, "alpha")
-    beta: int = sent(6, "beta")
-    quantum_bytes: int = sent(7, "quantum")
-    memory_limit_bytes: int = sent(8, "memory_limit", "bytes")
-    ecn: bool = sent(10, "ecn", told=False)
+    limit_packets: int = option(1, "limit")
+    flows: int = option(2, "flows")
+    target_us: int = option(3, "target", "duration")
+    update_us: int = option(4, "tupdate", "duration", reported=False)  # the kernel rounds it to its ticks
+    alpha: int = option(5, "alpha")
+    beta: int = option(6, "beta")
+    quantum_bytes: int = option(7, "quantum")
+    memory_limit_bytes: int = option(8, "memory_limit", "bytes")
+    ecn: bool = option(10, "ecn", reported=False)
 
     @classmethod
-    def settled(cls, asked: FqPieParameters, room: Room) -> Self:
-        gains, quantum = (asked.alpha, asked.beta), quantum_bytes(asked.quantum, room)
-        return cls(room.packets, asked.flows, asked.target, asked.update, *gains, quantum, memory_bytes(room), room.ecn)
+    def from_parameters(cls, values: FqPieParameters, link: HopLink) -> Self:
+        gains, quantum = (values.alpha, values.beta), quantum_bytes(values.quantum, link)
+        return cls(
+            link.packets, values.flows, values.target, values.update, *gains, quantum, memory_bytes(link), link.ecn
+        )
 
-    def train_packets(self, room: Room) -> int | None:
-        return half_of(room, BURST_US)
+    def train_packets(self, link: HopLink) -> int | None:
+        return half_patience(link, BURST_US)

@@ -16,13 +16,13 @@ LARGEST_GAP_US = 0xFFFFFFFF
 _BYTES = 4
 
 
-def packed(gaps_us: array[int]) -> str:
+def pack_gaps(gaps_us: array[int]) -> str:
     """Pack the gaps: 32-bit integers, lowest byte first, zlib, Base64."""
     return base64.b64encode(zlib.compress(_ordered(gaps_us).tobytes(), 9)).decode("ascii")
 
 
-def unpacked(text: str) -> array[int]:
-    """Unpack the gaps. Raises ValueError for text that ``packed`` did not make."""
+def unpack_gaps(text: str) -> array[int]:
+    """Unpack the gaps. Raises ValueError for text that ``pack_gaps`` did not make."""
     try:
         unzipper = zlib.decompressobj()
         content = unzipper.decompress(base64.b64decode(text, validate=True), MOST_OPPORTUNITIES * _BYTES)

@@ -9,8 +9,8 @@ from dataclasses import field
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import AskedSize, HopQueue, Parameters, Room, UnfitError, Words, asked
-from howdah.linux.netlink.discipline.early import EarlyParameters, early, probability_of_32_bits
+from howdah.linux.netlink.discipline.discipline import HopLink, HopQueue, Parameters, Size, UnfitError, Words, parameter
+from howdah.linux.netlink.discipline.early import EarlyParameters, early, scaled_probability
 from howdah.linux.netlink.message import attribute, u32
 
 _PARMS, _STAB, _DPS, _MAX_P, _LIMIT = 1, 2, 3, 4, 5
@@ -22,11 +22,11 @@ class GredParameters(EarlyParameters):
     """RED with lower thresholds for packets that carry a mark, so that a congested queue drops them first (RFC 2597's
     precedence; the kernel's sch_gred). All packets share one mean queue; only IPv4 packets can be marked."""
 
-    dscp: int = asked(14, "DSCP of marked packets; 14 is AF13", least=1, most=63)
-    marked_least: AskedSize | None = asked(
+    dscp: int = parameter(14, "DSCP of marked packets; 14 is AF13", least=1, most=63)
+    marked_least: Size | None = parameter(
         None, "mean queue from which marked packets are dropped; a third of marked_most by default", "buffer"
     )
-    marked_most: AskedSize | None = asked(
+    marked_most: Size | None = parameter(
         None, "mean queue from which every marked packet is dropped; least by default", "buffer"
     )
 
@@ -38,10 +38,10 @@ class Gred(HopQueue):
 
     kind: ClassVar[str] = "gred"
     name: ClassVar[str] = "gred"
-    asked: ClassVar[type[Parameters]] = GredParameters
+    parameters_class: ClassVar[type[Parameters]] = GredParameters
     unmarked: ClassVar[str] = "gred does not count what it marks"
     # tc shows the options of a virtual queue after its number.
-    told: ClassVar[Mapping[str, str]] = {
+    reported: ClassVar[Mapping[str, str]] = {
         "limit": "limit_bytes",
         "0 min": "least_bytes",
         "0 max": "most_bytes",
@@ -67,43 +67,43 @@ class Gred(HopQueue):
     dscp: int | None = field(default=None, compare=False)  # used by the filter, not by the queue
 
     @classmethod
-    def settled(cls, asked: GredParameters, room: Room) -> Self:
+    def from_parameters(cls, values: GredParameters, link: HopLink) -> Self:
         """Make the queue; both pairs of thresholds share one mean, and therefore its weight."""
         from howdah.linux.netlink.discipline.red_numbers import burst_of, probability_log
 
-        of, frame = early("GRED", cls.name, asked, room, "bytes"), room.frame_bytes
-        most = room.of(asked.marked_most) if asked.marked_most else of.least
-        least = room.of(asked.marked_least) if asked.marked_least else most // 3
-        if not frame <= least < most <= of.limit:
-            counted = f"{frame}, {least}, {most}, {of.limit} bytes"
-            what = f"GRED{room.at} needs a frame <= marked_least < marked_most <= buffer, not {counted}"
+        red, frame = early("GRED", cls.name, values, link, "bytes"), link.frame_bytes
+        most = link.of(values.marked_most) if values.marked_most else red.least
+        least = link.of(values.marked_least) if values.marked_least else most // 3
+        if not frame <= least < most <= red.limit:
+            counted = f"{frame}, {least}, {most}, {red.limit} bytes"
+            what = f"GRED{link.at} needs a frame <= marked_least < marked_most <= buffer, not {counted}"
             raise UnfitError(what, "give marked_least and marked_most of the queue, or a larger buffer")
-        burst = burst_of(least / frame, of.ewma_log)
+        burst = burst_of(least / frame, red.ewma_log)
         if burst is None:
-            what = f"GRED{room.at}: no burst of marked packets has the weight 2^-{of.ewma_log} of the mean"
+            what = f"GRED{link.at}: no burst of marked packets has the weight 2^-{red.ewma_log} of the mean"
             raise UnfitError(what, "give the queue another burst or marked_least")
         return cls(
-            limit_bytes=of.limit,
-            least_bytes=of.least,
-            most_bytes=of.most,
+            limit_bytes=red.limit,
+            least_bytes=red.least,
+            most_bytes=red.most,
             packet_bytes=frame,
-            burst_packets=of.burst_packets,
-            probability=of.probability,
-            rate_bits_per_second=room.rate_bits_per_second,
-            ewma_log=of.ewma_log,
-            probability_log=of.probability_log,
-            idle_log=of.idle_log,
-            idle_shifts=of.idle_shifts,
+            burst_packets=red.burst_packets,
+            probability=red.probability,
+            rate_bits_per_second=link.rate_bits_per_second,
+            ewma_log=red.ewma_log,
+            probability_log=red.probability_log,
+            idle_log=red.idle_log,
+            idle_shifts=red.idle_shifts,
             marked_least_bytes=least,
             marked_most_bytes=most,
             marked_burst_packets=burst,
-            marked_probability_log=probability_log(least, most, of.probability),
-            dscp=asked.dscp,
+            marked_probability_log=probability_log(least, most, red.probability),
+            dscp=values.dscp,
         )
 
-    def train_packets(self, room: Room) -> int | None:
+    def train_packets(self, link: HopLink) -> int | None:
         """The mean queue stays below the threshold while the queue does."""
-        return max(self.least_bytes // room.frame_bytes, 2)
+        return max(self.least_bytes // link.frame_bytes, 2)
 
     def marked(self) -> int | None:
         return self.dscp
@@ -113,14 +113,14 @@ class Gred(HopQueue):
         setup = struct.pack("=IIBBH", 2, 0, 1, 0, 0)  # struct tc_gred_sopt
         return attribute(_DPS, setup) + u32(_LIMIT, self.limit_bytes)
 
-    def further(self) -> list[bytes]:
+    def further_options(self) -> list[bytes]:
         """The options of each virtual queue (struct tc_gred_qopt)."""
         found = []
         for queue, (least, most, _burst, log) in enumerate(self._virtual_queues()):
             sizes = (self.limit_bytes, least, most, queue)
             packed = struct.pack("=IIII24xBBBB8x", *sizes, self.ewma_log, log, self.idle_log, _PRIORITY)
             encoded = attribute(_PARMS, packed) + attribute(_STAB, bytes(self.idle_shifts))
-            found.append(encoded + u32(_MAX_P, probability_of_32_bits(self.probability)))
+            found.append(encoded + u32(_MAX_P, scaled_probability(self.probability)))
         return found
 
     def words(self) -> Words:

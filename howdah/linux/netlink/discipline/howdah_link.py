@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from howdah.codec import planned
 from howdah.linux.netlink.discipline.discipline import Discipline, Words
-from howdah.linux.netlink.discipline.gaps import unpacked
+from howdah.linux.netlink.discipline.gaps import unpack_gaps
 
 _SETTINGS, _GAPS, _BEGIN, _END = range(4)
 _GAPS_IN_A_MESSAGE = 15_000  # a netlink attribute holds at most 64 KiB
@@ -37,8 +37,8 @@ class TraceLink(Discipline):
         sizes = (self.opportunity_bytes, -self.overhead_bytes_less, self.opportunities)
         return struct.pack("=IIiIQQ", _SETTINGS, *sizes, self.rate_bits_per_second, self.round_us * 1000)
 
-    def further(self) -> list[bytes]:
-        gaps = unpacked(self.gaps)
+    def further_options(self) -> list[bytes]:
+        gaps = unpack_gaps(self.gaps)
         parts = (gaps[first : first + _GAPS_IN_A_MESSAGE] for first in range(0, len(gaps), _GAPS_IN_A_MESSAGE))
         return [struct.pack("=I", _GAPS) + part.tobytes() for part in parts]
 
@@ -47,11 +47,11 @@ class TraceLink(Discipline):
         return [*words, "opportunities", self.opportunities, "round", f"{self.round_us}us"]
 
 
-def begin(begin_ns: int) -> bytes:
+def begin_options(begin_ns: int) -> bytes:
     """Options of the request that starts the trace, as of ``begin_ns``, an instant of CLOCK_MONOTONIC in the past."""
     return struct.pack("=IIQ", _BEGIN, 0, begin_ns)
 
 
-def end() -> bytes:
+def end_options() -> bytes:
     """Options of the request that restores the constant rate."""
     return struct.pack("=I", _END)

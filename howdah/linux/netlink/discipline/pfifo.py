@@ -12,7 +12,7 @@ from howdah.linux.netlink.discipline.discipline import HopQueue, HostQueue, Para
 
 
 @planned
-class RoomyParameters(Parameters):
+class AmpleFifoParameters(Parameters):
     """First in, first out, with room for all packets that flows queue, so that it never drops."""
 
 
@@ -23,15 +23,15 @@ class Pfifo(HopQueue, HostQueue):
     kind: ClassVar[str] = "pfifo"
     name: ClassVar[str] = "fifo"
     named_by: ClassVar[str] = "bfifo"
-    asked_of_host: ClassVar[type[Parameters]] = RoomyParameters
+    host_parameters_class: ClassVar[type[Parameters]] = AmpleFifoParameters
     fills: ClassVar[bool] = True
-    told: ClassVar[Mapping[str, str]] = {"limit": "limit_packets"}
+    reported: ClassVar[Mapping[str, str]] = {"limit": "limit_packets"}
 
     limit_packets: int
 
     @classmethod
-    def of_host(cls, asked: Any, roomy_packets: int) -> Self:  # noqa: ARG003 - it has no parameters
-        return cls(roomy_packets)
+    def for_host(cls, values: Any, ample_packets: int) -> Self:  # noqa: ARG003 - it has no parameters
+        return cls(ample_packets)
 
     @property
     def room_packets(self) -> tuple[int, int]:

@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import HostQueue, Parameters, Words, asked
+from howdah.linux.netlink.discipline.discipline import HostQueue, Parameters, Words, parameter
 
 
 @planned
 class PfifoFastParameters(Parameters):
     """pfifo_fast (`net/sched/sch_generic.c`): three queues by priority. TCP's packets without a DSCP share one."""
 
-    limit: int = asked(1000, "packets of one priority: the interface's `txqueuelen`", least=1, most=100_000)
+    limit: int = parameter(1000, "packets of one priority: the interface's `txqueuelen`", least=1, most=100_000)
 
 
 @planned
@@ -22,14 +22,14 @@ class PfifoFast(HostQueue):
 
     kind: ClassVar[str] = "pfifo_fast"
     name: ClassVar[str] = "pfifo_fast"
-    asked_of_host: ClassVar[type[Parameters]] = PfifoFastParameters
+    host_parameters_class: ClassVar[type[Parameters]] = PfifoFastParameters
     priorities: ClassVar[int] = 3
 
     limit_packets: int
 
     @classmethod
-    def of_host(cls, asked: PfifoFastParameters, roomy_packets: int) -> Self:  # noqa: ARG003 - as all others have it
-        return cls(asked.limit)
+    def for_host(cls, values: PfifoFastParameters, ample_packets: int) -> Self:  # noqa: ARG003 - as all others have it
+        return cls(values.limit)
 
     @property
     def room_packets(self) -> tuple[int, int]:

@@ -6,7 +6,15 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from howdah.codec import planned
-from howdah.linux.netlink.discipline.discipline import Attributes, HopQueue, Parameters, Room, asked, half_of, sent
+from howdah.linux.netlink.discipline.discipline import (
+    Attributes,
+    HopLink,
+    HopQueue,
+    Parameters,
+    half_patience,
+    option,
+    parameter,
+)
 
 BURST_US = 150_000  # initial time in which PIE drops nothing (RFC 8033, section 4.4)
 
@@ -15,14 +23,14 @@ BURST_US = 150_000  # initial time in which PIE drops nothing (RFC 8033, section
 class PieParameters(Parameters):
     """PIE (RFC 8033): a controller that keeps the wait at ``target`` through a drop probability."""
 
-    target: int = asked("15 ms", "wait that the controller aims at", "duration")
-    update: int = asked(
+    target: int = parameter("15 ms", "wait that the controller aims at", "duration")
+    update: int = parameter(
         "15 ms",
         "time between updates of the probability; the kernel counts it in ticks of 10 ms, rounded up",
         "duration",
     )
-    alpha: int = asked(2, "weight of the wait's deviation, in sixteenths", least=0, most=32)
-    beta: int = asked(20, "weight of the wait's change, in sixteenths", least=0, most=32)
+    alpha: int = parameter(2, "weight of the wait's deviation, in sixteenths", least=0, most=32)
+    beta: int = parameter(20, "weight of the wait's change, in sixteenths", least=0, most=32)
 
 
 @planned
@@ -31,19 +39,19 @@ class Pie(Attributes, HopQueue):
 
     kind: ClassVar[str] = "pie"
     name: ClassVar[str] = "pie"
-    asked: ClassVar[type[Parameters]] = PieParameters
+    parameters_class: ClassVar[type[Parameters]] = PieParameters
     marks_at: ClassVar[int | None] = 36
 
-    limit_packets: int = sent(2, "limit")
-    target_us: int = sent(1, "target", "duration")
-    update_us: int = sent(3, "tupdate", "duration", told=False)  # the kernel rounds it to its ticks
-    alpha: int = sent(4, "alpha")
-    beta: int = sent(5, "beta")
-    ecn: bool = sent(6, "ecn", told=False)
+    limit_packets: int = option(2, "limit")
+    target_us: int = option(1, "target", "duration")
+    update_us: int = option(3, "tupdate", "duration", reported=False)  # the kernel rounds it to its ticks
+    alpha: int = option(4, "alpha")
+    beta: int = option(5, "beta")
+    ecn: bool = option(6, "ecn", reported=False)
 
     @classmethod
-    def settled(cls, asked: PieParameters, room: Room) -> Self:
-        return cls(room.packets, asked.target, asked.update, asked.alpha, asked.beta, room.ecn)
+    def from_parameters(cls, values: PieParameters, link: HopLink) -> Self:
+        return cls(link.packets, values.target, values.update, values.alpha, values.beta, link.ecn)
 
-    def train_packets(self, room: Room) -> int | None:
-        return half_of(room, BURST_US)
+    def train_packets(self, link: HopLink) -> int | None:
+        return half_patience(link, BURST_US)

@@ -47,27 +47,27 @@ def red_numbers(
     The weight is the smallest for which the mean stays below ``least_bytes`` while a burst arrives at an empty queue
     (Floyd and Jacobson 1993, section 4).
     """
-    room = _MEAN_BITS - (most_bytes // step_bytes).bit_length()
+    free_bits = _MEAN_BITS - (most_bytes // step_bytes).bit_length()
     usual = (2 * least_bytes + most_bytes) // (3 * packet_bytes) + 1
-    asked = burst_packets or usual
-    log = _weight_log(least_bytes / packet_bytes, asked)
+    burst = burst_packets or usual
+    log = _weight_log(least_bytes / packet_bytes, burst)
     if log is None:
-        return f"a burst of {asked} packets is smaller than least, which is {least_bytes // packet_bytes} packets"
-    if log > room and burst_packets is None:
+        return f"a burst of {burst} packets is smaller than least, which is {least_bytes // packet_bytes} packets"
+    if log > free_bits and burst_packets is None:
         # The weight grows as the burst shrinks: find the largest burst that fits.
-        low, high = math.ceil(least_bytes / packet_bytes), asked
+        low, high = math.ceil(least_bytes / packet_bytes), burst
         while low + 1 < high:
             middle = (low + high) // 2
             found = _weight_log(least_bytes / packet_bytes, middle)
-            low, high = (middle, high) if found is not None and found <= room else (low, middle)
-        asked, log = low, _weight_log(least_bytes / packet_bytes, low)
-    if log is None or log > room:
-        return f"the kernel's 32 bits cannot hold a mean over {asked} packets with a threshold of {most_bytes} bytes"
+            low, high = (middle, high) if found is not None and found <= free_bits else (low, middle)
+        burst, log = low, _weight_log(least_bytes / packet_bytes, low)
+    if log is None or log > free_bits:
+        return f"the kernel's 32 bits cannot hold a mean over {burst} packets with a threshold of {most_bytes} bytes"
     log_of_probability = probability_log(least_bytes, most_bytes, probability)
     if log_of_probability > _LARGEST_SHIFT:
         return f"the kernel cannot hold a probability of {probability} over {most_bytes - least_bytes} bytes"
     idle_log, shifts = _idle(log, packet_bytes, rate)
-    return RedNumbers(asked, log, log_of_probability, idle_log, shifts)
+    return RedNumbers(burst, log, log_of_probability, idle_log, shifts)
 
 
 def probability_log(least_bytes: int, most_bytes: int, probability: float) -> int:
