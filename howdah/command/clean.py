@@ -16,7 +16,7 @@ from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
 from howdah.record.closure import memory_place
-from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
+from howdah.record.directory import PARTIAL, RunDirectory, remove_abandoned, remove_whole, sweep_writing
 from howdah.record.index import read_index
 from howdah.scratch import sweep_left
 from howdah.work.compress import compress_run, is_large, refused
@@ -48,6 +48,11 @@ def _remove(path: Path) -> None:
     except OSError as error:
         raise HowdahError(f"cannot be removed: {error.strerror}", where=str(path)) from error
     write_stdout(f"removed {path}\n")
+
+
+def _sweep(path: Path) -> None:
+    if remove_abandoned(path):
+        write_stdout(f"removed {path}\n")
 
 
 class _Savings:
@@ -83,8 +88,7 @@ def execute(options: argparse.Namespace) -> int:
         if entry.is_symlink():
             continue
         if entry.name.startswith(PARTIAL):  # an experiment that was being removed
-            if is_abandoned(entry):
-                _remove(entry)
+            _sweep(entry)
             continue
         experiment = ExperimentDirectory(entry)
         listed = {cell.run for cell in read_index(experiment.index).cells} if experiment.index.exists() else None
@@ -94,10 +98,12 @@ def execute(options: argparse.Namespace) -> int:
                 continue
             for run in sorted(entry.iterdir()):
                 unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
-                of_a_rerun = entry.name == "reruns" and not is_abandoned(run)  # made without a lock
-                if (run.name.startswith(PARTIAL) and not of_a_rerun) or (options.unlisted and unlisted):
+                is_partial = run.name.startswith(PARTIAL)
+                if is_partial and entry.name == "reruns":  # made without the experiment's lock
+                    _sweep(run)
+                elif is_partial or (options.unlisted and unlisted):
                     _remove(run)
-                elif options.compress and listed is not None and not run.name.startswith(PARTIAL):
+                elif options.compress and listed is not None:
                     savings.compress(run)
             for swept in experiment.sweep_partial() if entry.name != "reruns" else ():
                 write_stdout(f"removed {entry / swept}\n")
@@ -120,6 +126,5 @@ def execute(options: argparse.Namespace) -> int:
     for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_left()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
-        if is_abandoned(left):
-            _remove(left)
+        _sweep(left)
     return 0

@@ -23,6 +23,7 @@ from howdah.record.provenance import first_record
 from howdah.record.run import KernelOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
 from howdah.record.table import equal
 from howdah.record.verdict import Verdict, read_verdict
+from howdah.scratch import held
 from howdah.work.stage import execute, outdated, read_plan, refresh
 from howdah.work.trust import check_trust, signed
 
@@ -99,21 +100,23 @@ def make_again(
     plan_json = read_foreign(original.plan).decode()
     is_strangers = check_trust(plan, plan_json, record, trust=trust)
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
-    partial.raw.mkdir(parents=True)
-    partial.share.mkdir()
-    partial.plan.write_text(plan_json, encoding="utf-8")
-    made = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
-    write_record(partial, made if is_strangers else signed(made, plan, plan_json))
     try:
-        bring_programs(original, partial, plan)
-        if up_to_date:
-            refresh(original)  # the same analysis on both sides, or the comparison would compare our code
-        engine = find_engine(plan.engine)
-        with building_for_a_stranger(is_stranger=is_strangers):
-            engine.prepare([plan], build)
-            verdict = execute(partial, progress, engine=engine)
-        found = differences(original, partial, plan)
-        partial.path.rename(final)
+        partial.path.mkdir(parents=True)
+        with held(partial.path):
+            partial.raw.mkdir()
+            partial.share.mkdir()
+            partial.plan.write_text(plan_json, encoding="utf-8")
+            made = first_record(plan_json, record.key or "").but(rerun_of=str(original.path))
+            write_record(partial, made if is_strangers else signed(made, plan, plan_json))
+            bring_programs(original, partial, plan)
+            if up_to_date:
+                refresh(original)  # the same analysis on both sides, or the comparison would compare our code
+            engine = find_engine(plan.engine)
+            with building_for_a_stranger(is_stranger=is_strangers):
+                engine.prepare([plan], build)
+                verdict = execute(partial, progress, engine=engine)
+            found = differences(original, partial, plan)
+            partial.path.rename(final)
     except BaseException:
         shutil.rmtree(partial.path, ignore_errors=True)
         raise
