@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from howdah.record.connections import read_connections
 from howdah.record.digest import has_data
 from howdah.record.directory import PARTIAL, RunDirectory, read_object
 from howdah.record.provenance import first_record
-from howdah.record.run import KernelOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
+from howdah.record.run import KernelOrigin, ModuleOrigin, RunRecord, Software, TreeOrigin, read_record, write_record
 from howdah.record.table import equal
 from howdah.record.verdict import Verdict, read_verdict
 from howdah.scratch import held
@@ -29,7 +29,8 @@ from howdah.work.trust import check_trust, signed
 
 Progress = Callable[[str, int, int], None]
 # What a run was made on, in run.json. Tables that differ while one of these has changed need no other explanation.
-MADE_ON = ("kernel", "guest_tree", "modules", "howdah")
+_MODULES = "modules"
+MADE_ON = ("kernel", "guest_tree", _MODULES, "howdah")
 Rows = dict[str, dict[str, Any]]  # of measures or of checks, by what they are called
 METRICS, VERDICT = "metrics.json", "verdict.json"
 
@@ -66,8 +67,17 @@ class Again:
 
     def changes_text(self) -> list[str]:
         """One line for each changed thing that the run depends on."""
-        shown = [(name, _short(name, before), _short(name, now)) for name, (before, now) in self.changed.items()]
-        return [f"{name}: {before}, now {now}" for name, before, now in shown]
+        shown = [
+            (name, *(_short(name, each) for each in both)) for name, both in self.changed.items() if name != _MODULES
+        ]
+        shown += [(f"module {name}", *map(_module, both)) for name, both in self._modules()]
+        return [f"{name}: {before}, now {now}" for name, before, now in shown if before != now]
+
+    def _modules(self) -> Iterator[tuple[str, tuple[ModuleOrigin | None, ModuleOrigin | None]]]:
+        none: dict[str, ModuleOrigin] = {}
+        before, now = (each or none for each in self.changed.get(_MODULES, [none, none]))
+        for name in sorted({*before, *now}):
+            yield name, (before.get(name), now.get(name))
 
 
 def make_again(
@@ -124,7 +134,7 @@ def make_again(
     changed = {
         name: [_said(record, name), _said(again, name)]
         for name in MADE_ON
-        if _made_on(record, name) != _made_on(again, name)
+        if _made_on(record, name, again) != _made_on(again, name, record)
     }
     fixed = [each.confinement is None or each.confinement.addresses_fixed for each in (record, again)]
     if found and not all(fixed):
@@ -226,11 +236,17 @@ def _said(record: RunRecord, name: str) -> Any:
     return getattr(record, name) if name in record.model_fields_set else None
 
 
-def _made_on(record: RunRecord, name: str) -> Any:
-    """The values that show a change: a module's ``srcversion``, but not the place of its source."""
-    if name != "modules":
+def _made_on(record: RunRecord, name: str, other: RunRecord) -> Any:
+    """The values that show a change: a module's digests, as far as ``other`` has them, but not where it came from."""
+    if name != _MODULES:
         return _said(record, name)
-    return {module: about.model_copy(update={"source": None}) for module, about in record.modules.items()}
+    found = {}
+    for module, about in record.modules.items():
+        less: dict[str, None] = {"source": None}
+        if module in other.modules and other.modules[module].sha256 is None:  # of an earlier release
+            less["sha256"] = None
+        found[module] = about.model_copy(update=less)
+    return found
 
 
 def _short(name: str, value: Any) -> str:
@@ -249,4 +265,11 @@ def _short(name: str, value: Any) -> str:
         case Software():
             modified = ", modified" if value.modified else ""
             return f"{value.version} ({str(value.revision)[:12]}{modified})"
-    return ", ".join(f"{module} {each.srcversion}" for module, each in sorted(value.items())) or "none"
+    return str(value)
+
+
+def _module(about: ModuleOrigin | None) -> str:
+    if about is None:
+        return "none"
+    values = ", ".join(f"{name}={value}" for name, value in sorted((about.parameters or {}).items()))
+    return f"{about.srcversion or 'without srcversion'} (file {str(about.sha256)[:12]}{values and f'; {values}'})"
