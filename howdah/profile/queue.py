@@ -161,7 +161,7 @@ def _form(kind: str, parameters: Any) -> tuple[str, list[str]]:
         except ValidationError as error:
             first = error.errors()[0]
             expected = str(first.get("ctx", {}).get("expected", "")).replace("'", "")
-            unknown = f"{kind} has no {name}" if first["type"] == "extra_forbidden" else f"{value!r} is no {name}"
+            unknown = f"{kind} has no {name}" if first["type"] == "extra_forbidden" else f"{name} cannot be {value!r}"
             refused.append(f"{name} is {expected}" if expected else unknown)
         else:
             pairs.append(f"{name}: {json.dumps(value) if isinstance(value, bool) else value}")

@@ -148,7 +148,7 @@ def test_parameters_beside_the_queue_are_refused_with_what_to_write(tmp_path: Pa
         ("path.queue={cake: {ack_filter: true}}", "{kind: cake}; ack_filter is none, filter or aggressive"),
         ("path.cake={ack_filter: true}", "path.queue: {kind: cake}; ack_filter is none, filter or aggressive"),
         ("path.queue={red: {min: 3, burst: 20}}", "{kind: red, burst: 20}; red has no min"),
-        ("path.queue={cake: {rtt: -1 ms}}", "{kind: cake}; '-1 ms' is no rtt"),
+        ("path.queue={cake: {rtt: -1 ms}}", "{kind: cake}; rtt cannot be '-1 ms'"),
     ],
 )
 def test_what_it_shows_in_their_place_is_taken(tmp_path: Path, given: str, shown: str) -> None:
