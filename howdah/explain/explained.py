@@ -15,7 +15,8 @@ from howdah.explain.course import SenderCourse, course
 from howdah.explain.delay import SENDER, RoundTrips, Tap, round_trips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.holding import holding_of
-from howdah.explain.path import LossBy, SeenPath, path_of
+from howdah.explain.loss import LossBy
+from howdah.explain.path import SeenPath, path_of
 from howdah.explain.repairs import CUBIC, RENO, repairs_of
 from howdah.explain.seen import FILLS, LATE, Seen, look
 from howdah.explain.startup import StartUp, start_up

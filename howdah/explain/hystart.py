@@ -34,7 +34,7 @@ class Detections:
     delays: dict[int, tuple[float, float]]
 
 
-def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bool) -> Detections:
+def detections(course: SenderCourse, trips: RoundTrips, until: int) -> Detections:
     """Up to the ACK ``until``."""
     rtt = np.full(len(course), -1, np.int64)
     rtt[trips.ack] = trips.rtt_ns
@@ -71,8 +71,7 @@ def detections(course: SenderCourse, trips: RoundTrips, until: int, *, paced: bo
         if now - last <= _ACK_DELTA_NS:
             last = now
             train = now - start
-            need = least + min(_MOST_ACK_DELAY_NS, _GSO_BYTES * least / (2 * flight[at]))
-            need = need if paced else need / 2
+            need = (least + min(_MOST_ACK_DELAY_NS, _GSO_BYTES * least / (2 * flight[at]))) / 2
             if not spoke[0] and train > need:
                 trains[at] = train, need
                 spoke[0] = True

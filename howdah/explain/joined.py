@@ -15,8 +15,8 @@ import numpy as np
 from howdah.explain.bucket import Bucket, policer_of, policer_words, shallow_queue
 from howdah.explain.delay import RoundTrips
 from howdah.explain.explained import Explained
+from howdah.explain.loss import POLICER, QUEUE, RANDOM, LossBy
 from howdah.explain.matched import Clocks, Matched, clocks_of, match_acks, match_data
-from howdah.explain.path import POLICER, QUEUE, RANDOM, LossBy
 from howdah.explain.seen import Seen
 from howdah.number import counted, delay, significant
 

@@ -7,7 +7,9 @@ the exit D falls by what is acknowledged. The exit is the last ACK at which D is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -73,93 +75,218 @@ class StartUp:
     hystart: Detections | None
 
 
+@dataclass(frozen=True)
+class SeenCause:
+    """Why a flow left: one of howdah.measure.cause.CAUSES, whether nothing else explains it, and the words for it."""
+
+    name: str
+    sure: bool
+    evidence: str
+
+
+@dataclass(frozen=True)
+class _GrowthEvidence:
+    """What the rules look at.
+
+    ``gain`` is D of the module's text in packets, at each ACK. ``first_again`` is the ACK at which the first repair
+    left that was not undone, ``end`` the last ACK of growth, ``mark`` the first ACK that reports a mark of ECN.
+    """
+
+    seen: Seen
+    course: SenderCourse
+    trips: RoundTrips
+
+    @cached_property
+    def rounds(self) -> list[Round]:
+        return _rounds(self.course)
+
+    @cached_property
+    def growth(self) -> float | None:
+        return _growth(self.rounds)
+
+    @cached_property
+    def initial_window(self) -> int | None:
+        return _initial_window(self.seen, self.course)
+
+    @cached_property
+    def paced(self) -> bool:
+        """Whether the sender paces; an application that writes piece by piece looks alike."""
+        return is_paced(self.seen, self.trips) and float(fed(self.seen, self.course).mean()) < _MOSTLY
+
+    @cached_property
+    def gain(self) -> Reals:
+        course = self.course
+        return np.asarray((course.flight - (course.una - course.una[0])) / course.mss_bytes)
+
+    @cached_property
+    def first_again(self) -> int | None:
+        return _first_again(self.seen, self.course, self.gain)
+
+    @cached_property
+    def end(self) -> int | None:
+        return _last_growth(self.gain, self.course, self.first_again)
+
+    @cached_property
+    def mark(self) -> int | None:
+        return _first_mark(self.seen)
+
+    @property
+    def known_end(self) -> int:
+        """The last ACK of growth, for rules after those of flows that did not stop growing."""
+        assert self.end is not None
+        return self.end
+
+    def limit_at(self, at: int | None) -> str | None:
+        return _limit(self.seen, self.course, self.trips, at)
+
+    def detections_until(self, at: int) -> Detections:
+        return detections(self.course, self.trips, at)
+
+    def left(self, at: int, cause: SeenCause, end: int, found: Detections | None) -> StartUp:
+        """A start-up that ended with an exit at an ACK."""
+        return StartUp(
+            self.rounds, self.growth, self.initial_window, at, self.course.round_of(at), cause.name, cause.sure,
+            cause.evidence, "", None, end, self.paced, found,
+        )  # fmt: skip
+
+    def stayed(self, why: str, limit: str | None = None, end: int | None = None) -> StartUp:
+        """A start-up without an exit, or one whose exit does not show."""
+        return StartUp(
+            self.rounds, self.growth, self.initial_window, None, None, None, False, "", why, limit, end, self.paced,
+            None,
+        )  # fmt: skip
+
+
 def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
-    mss = course.mss_bytes
-    rounds = _rounds(course)
-    in_pieces = fed(seen, course)
-    paced = is_paced(seen, trips) and float(in_pieces.mean()) < _MOSTLY
-    initial = _initial_window(seen, course)
-    if not course.of_sender:
-        return _without(
-            [], None, False, "away from the sender, segments without time stamps do not tell what it had sent"
-        )
-    if seen.opener is None:
-        return _without(rounds, initial, paced, "the capture begins after the connection did")
-    gain = (course.flight - (course.una - course.una[0])) / mss
-    first_again = _first_again(seen, course, gain)
-    end = _last_growth(gain, course, first_again)
-    grown = _growth(rounds)
-    if paced:
-        drained = drain_begin(course)
-        if drained is not None and stays_empty(course, trips, drained):
-            evidence = "paced; what was in flight fell from its largest without a timeout"
-            return StartUp(rounds, grown, initial, drained, course.round_of(drained), BBR_DRAIN,
-                           rate_stood(course, drained), evidence, "", None, drained, paced, None)  # fmt: skip
-        if first_again is None:
-            limit = _limit(seen, course, trips, end)
-            return _without(rounds, initial, paced, "it paces, and what was in flight did not fall", limit, end, grown)
-    by_loss = first_again is not None and (end is None or first_again <= end)
-    mark = _first_mark(seen)
-    if by_loss:
-        assert first_again is not None
-        at = first_again
-        found = detections(course, trips, at, paced=False)
-        mark = mark if mark is not None and mark <= at else None
-        before, told = _left_before(gain, course, found, at, trips)
-        if before is not None and _limit(seen, course, trips, before) is None:
-            cause, sure, evidence = _detector(course, trips, found, before, mark, paced)
-            at = before
-        elif seen.narrowed_bytes is not None or mark is not None:
-            cause, sure = UNKNOWN, False
-            what = "the segments became smaller" if mark is None else "a mark of ECN came"
-            evidence = f"{what} where the first one was sent again"
-        elif told:
-            cause, sure = _loss_or_timeout(seen, course, at, trips), True
-            evidence = f"the first retransmission, with {gain_words(course, at)} in flight"
-        elif repairs_of(course, trips).reduces_like == RENO:
-            cause, sure = _loss_or_timeout(seen, course, at, trips), True
-            evidence = f"the first retransmission, with {gain_words(course, at)} in flight, of a sender like reno"
-        else:
-            cause, sure = UNKNOWN, False
-            evidence = "a detector of HyStart speaks just before the first retransmission"
-        return StartUp(
-            rounds, grown, initial, at, course.round_of(at), cause, sure, evidence, "", None, at, paced, found
-        )
-    if end is None:
-        why = ENDED if _all_sent(seen, course, len(course) - 1) else GROWING
-        return _without(rounds, initial, paced, why, APPLICATION if why == ENDED else None, None, grown)
-    limit = _limit(seen, course, trips, end)
-    found = detections(course, trips, _soon(course, trips, end), paced=False)
-    if limit is not None and first_again is not None and _within_a_round(course, trips, end, first_again):
-        at, held = first_again, "the receive window" if limit == RECEIVE_WINDOW else "the application"
-        found = detections(course, trips, at, paced=False)
-        if found.trains or found.delays or mark is not None or seen.narrowed_bytes is not None:
-            cause, sure = UNKNOWN, False
-            evidence = f"it left while {held} held it back, by a detector of HyStart or the loss behind it"
-        else:
-            cause, sure = _loss_or_timeout(seen, course, at, trips), True
-            evidence = f"the first retransmission, with {gain_words(course, at)} in flight, while {held} held it back"
-        return StartUp(
-            rounds, grown, initial, at, course.round_of(at), cause, sure, evidence, "", None, end, paced, found
-        )
-    if limit is not None:
-        why = "the receive window held it back before it left"
-        if limit == APPLICATION:
-            why = ENDED if _all_sent(seen, course, end) else NO_DATA
-        return _without(rounds, initial, paced, why, limit, end, grown)
-    cause, sure, evidence = _detector(course, trips, found, end, mark, paced)
-    if trips.at != SENDER and sure and _silence_follows(course, trips, end):
-        cause, sure = UNKNOWN, False
-        evidence = "growth ended before a timeout; what was lost in front of the tap may have ended it"
-    if cause == UNKNOWN and trips.clock_ns > (trips.base_ns.value or 0) / 4:
-        why = "the clock of the capture is too coarse to tell where growth ended"
-        return _without(rounds, initial, paced, why, None, end, grown)
-    if cause == UNKNOWN and course.window_bytes[end] < 0:
+    """How a flow grew, where its start-up ended and why: the first rule in ``_RULES`` that gives an answer decides."""
+    evidence = _GrowthEvidence(seen, course, trips)
+    return next(found for rule in _RULES if (found := rule(evidence)) is not None)
+
+
+def _sender_not_known(evidence: _GrowthEvidence) -> StartUp | None:
+    """Away from the sender, without time stamps, nothing tells what it had sent: no answer."""
+    if evidence.course.of_sender:
+        return None
+    why = "away from the sender, segments without time stamps do not tell what it had sent"
+    return StartUp([], None, None, None, None, None, False, "", why, None, None, False, None)
+
+
+def _began_before_capture(evidence: _GrowthEvidence) -> StartUp | None:
+    """The capture has no handshake, so the start-up may be over: no answer."""
+    if evidence.seen.opener is not None:
+        return None
+    return replace(evidence.stayed("the capture begins after the connection did"), growth=None)
+
+
+def _drained_its_queue(evidence: _GrowthEvidence) -> StartUp | None:
+    """The sender paces, then sends much less than is delivered, and the queue stays empty: it left like BBR."""
+    course = evidence.course
+    at = drain_begin(course) if evidence.paced else None
+    if at is None or not stays_empty(course, evidence.trips, at):
+        return None
+    words = "paced; what was in flight fell from its largest without a timeout"
+    return evidence.left(at, SeenCause(BBR_DRAIN, rate_stood(course, at), words), at, None)
+
+
+def _paced_without_loss(evidence: _GrowthEvidence) -> StartUp | None:
+    """The sender paces, drained nothing and sent nothing again: it did not leave."""
+    if not evidence.paced or evidence.first_again is not None:
+        return None
+    limit = evidence.limit_at(evidence.end)
+    return evidence.stayed("it paces, and what was in flight did not fall", limit, evidence.end)
+
+
+def _grew_until_repair(evidence: _GrowthEvidence) -> StartUp | None:
+    """Growth lasted until the first repair: the loss ended it, or a detector of HyStart just before the loss showed."""
+    at, end, course, trips = evidence.first_again, evidence.end, evidence.course, evidence.trips
+    if at is None or (end is not None and at > end):
+        return None
+    found = evidence.detections_until(at)
+    mark = evidence.mark if evidence.mark is not None and evidence.mark <= at else None
+    before, all_silent = _left_before(evidence.gain, course, found, at, trips)
+    if before is not None and evidence.limit_at(before) is None:
+        return evidence.left(before, _detector(course, trips, found, before, mark, evidence.paced), before, found)
+    return evidence.left(at, _cause_at_repair(evidence, at, mark, all_silent), at, found)
+
+
+def _cause_at_repair(evidence: _GrowthEvidence, at: int, mark: int | None, all_silent: bool) -> SeenCause:
+    """A loss or timeout, unless something else ended growth at the same time. ``all_silent``: no detector of HyStart
+    spoke so shortly before that its effect would not show yet."""
+    if evidence.seen.narrowed_bytes is not None or mark is not None:
+        what = "the segments became smaller" if mark is None else "a mark of ECN came"
+        return SeenCause(UNKNOWN, False, f"{what} where the first one was sent again")
+    words = f"the first retransmission, with {_flight_words(evidence.course, at)} in flight"
+    if all_silent:
+        return SeenCause(_loss_or_timeout(evidence, at), True, words)
+    if repairs_of(evidence.course, evidence.trips).reduces_like == RENO:
+        return SeenCause(_loss_or_timeout(evidence, at), True, f"{words}, of a sender like reno")
+    return SeenCause(UNKNOWN, False, "a detector of HyStart speaks just before the first retransmission")
+
+
+def _did_not_stop(evidence: _GrowthEvidence) -> StartUp | None:
+    """Growth did not end: the transfer or the capture did."""
+    if evidence.end is not None:
+        return None
+    if _all_sent(evidence.seen, evidence.course, len(evidence.course) - 1):
+        return evidence.stayed(ENDED, APPLICATION)
+    return evidence.stayed(GROWING)
+
+
+def _lost_while_limited(evidence: _GrowthEvidence) -> StartUp | None:
+    """The receive window or the application stopped growth, and within a round trip something was sent again: it left
+    by that loss, unless something else may have ended growth behind the limit."""
+    end, at = evidence.known_end, evidence.first_again
+    limit = evidence.limit_at(end)
+    if limit is None or at is None or not _within_a_round(evidence.course, evidence.trips, end, at):
+        return None
+    held = "the receive window" if limit == RECEIVE_WINDOW else "the application"
+    found = evidence.detections_until(at)
+    if found.trains or found.delays or evidence.mark is not None or evidence.seen.narrowed_bytes is not None:
+        words = f"it left while {held} held it back, by a detector of HyStart or the loss behind it"
+        return evidence.left(at, SeenCause(UNKNOWN, False, words), end, found)
+    words = f"the first retransmission, with {_flight_words(evidence.course, at)} in flight, while {held} held it back"
+    return evidence.left(at, SeenCause(_loss_or_timeout(evidence, at), True, words), end, found)
+
+
+def _stopped_by_limit(evidence: _GrowthEvidence) -> StartUp | None:
+    """The receive window or the application stopped growth: no exit shows."""
+    end = evidence.known_end
+    limit = evidence.limit_at(end)
+    if limit is None:
+        return None
+    if limit != APPLICATION:
+        return evidence.stayed("the receive window held it back before it left", limit, end)
+    return evidence.stayed(ENDED if _all_sent(evidence.seen, evidence.course, end) else NO_DATA, limit, end)
+
+
+def _stopped_by_sender(evidence: _GrowthEvidence) -> StartUp | None:
+    """Growth ended without a loss or a limit: a detector of HyStart or a mark of ECN ended it, or nothing tells."""
+    end, course, trips = evidence.known_end, evidence.course, evidence.trips
+    found = evidence.detections_until(_soon(course, trips, end))
+    cause = _detector(course, trips, found, end, evidence.mark, evidence.paced)
+    if trips.at != SENDER and cause.sure and _silence_follows(course, trips, end):
+        words = "growth ended before a timeout; what was lost in front of the tap may have ended it"
+        cause = SeenCause(UNKNOWN, False, words)
+    if cause.name == UNKNOWN and trips.clock_ns > (trips.base_ns.value or 0) / 4:
+        return evidence.stayed("the clock of the capture is too coarse to tell where growth ended", None, end)
+    if cause.name == UNKNOWN and course.window_bytes[end] < 0:
         why = "growth ended where a receive window, which the capture does not tell, may have held it back"
-        return _without(rounds, initial, paced, why, None, end, grown)
-    return StartUp(
-        rounds, grown, initial, end, course.round_of(end), cause, sure, evidence, "", None, end, paced, found
-    )
+        return evidence.stayed(why, None, end)
+    return evidence.left(end, cause, end, found)
+
+
+# The first rule that gives a start-up decides.
+_RULES: tuple[Callable[[_GrowthEvidence], StartUp | None], ...] = (
+    _sender_not_known,
+    _began_before_capture,
+    _drained_its_queue,
+    _paced_without_loss,
+    _grew_until_repair,
+    _did_not_stop,
+    _lost_while_limited,
+    _stopped_by_limit,
+    _stopped_by_sender,
+)
 
 
 def _first_again(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
@@ -224,20 +351,8 @@ def _soon(course: SenderCourse, trips: RoundTrips, at: int) -> int:
     return min(max(last, at + _FEW_ACKS), len(course) - 1)
 
 
-def gain_words(course: SenderCourse, at: int) -> str:
+def _flight_words(course: SenderCourse, at: int) -> str:
     return f"{round(course.flight[at] / course.mss_bytes)} packets"
-
-
-def _without(
-    rounds: list[Round],
-    initial: int | None,
-    paced: bool,
-    why: str,
-    limit: str | None = None,
-    end: int | None = None,
-    growth: float | None = None,
-) -> StartUp:
-    return StartUp(rounds, growth, initial, None, None, None, False, "", why, limit, end, paced, None)
 
 
 def _rounds(course: SenderCourse) -> list[Round]:
@@ -314,11 +429,12 @@ def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int
     return int(rows[first + int(np.flatnonzero(window >= window.max() - 0.5)[-1])])
 
 
-def _loss_or_timeout(seen: Seen, course: SenderCourse, at: int, trips: RoundTrips) -> str:
-    """A timeout follows a silence, and no three duplicates."""
+def _loss_or_timeout(evidence: _GrowthEvidence, at: int) -> str:
+    """``rto`` where the first repair follows a silence and no three duplicates, else ``loss``."""
+    seen, course, trips = evidence.seen, evidence.course, evidence.trips
     repeats = seen.acks.repeats[max(at - 200, 0) : at + 1]
     sacked = bool((seen.acks.sack_top[max(at - 5, 0) : at + 1] > seen.acks.una[max(at - 5, 0) : at + 1]).any())
-    again = seen.sent.time_ns[np.isin(seen.sent.kind, (1, 3))]
+    again = seen.sent.time_ns[np.isin(seen.sent.kind, (AGAIN, FILLS))]
     silence = int(again[0]) - int(course.time_ns[at]) if again.size else 0
     far = (trips.base_ns.value or 0) if trips.at != SENDER else 0
     if silence - far >= _LEAST_TIMEOUT_NS and repeats[-_DUPLICATES:].sum() < _DUPLICATES and not sacked:
@@ -363,7 +479,7 @@ def _first_mark(seen: Seen) -> int | None:
 
 def _detector(
     course: SenderCourse, trips: RoundTrips, found: Detections, end: int, mark: int | None, paced: bool
-) -> tuple[str, bool, str]:
+) -> SeenCause:
     """Which detector of HyStart speaks at the exit, or whether a mark of ECN comes there."""
     base = trips.base_ns.value or 0
     doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
@@ -375,25 +491,26 @@ def _detector(
     ]
     near = sorted(each for each in spoke if each[0] <= doubt)
     if trips.clock_ns > _FINE_NS:
-        return (
-            UNKNOWN,
-            False,
-            "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors",
-        )
+        words = "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors"
+        return SeenCause(UNKNOWN, False, words)
     if not near:
-        return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
+        return SeenCause(
+            UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
+        )
     if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:
         both = "a mark of ECN and a detector" if mark is not None else "both detectors"
-        return UNKNOWN, False, f"{both} of HyStart speak at the same time"
+        return SeenCause(UNKNOWN, False, f"{both} of HyStart speak at the same time")
     _far, cause, at = near[0]
     if paced and cause != CONGESTION_SIGNAL:
-        return UNKNOWN, False, "it paces: a detector of HyStart, or a model of the path as BBR's, ended growth"
+        return SeenCause(
+            UNKNOWN, False, "it paces: a detector of HyStart, or a model of the path as BBR's, ended growth"
+        )
     if cause == CONGESTION_SIGNAL:
-        return cause, True, "the receiver reports a mark of ECN, and the sender reduced its window"
+        return SeenCause(cause, True, "the receiver reports a mark of ECN, and the sender reduced its window")
     if cause == ACK_TRAIN:
         length, need = (each / 1e6 for each in found.trains[at])
         words = f"a train of ACKs of {length:.1f} ms, longer than {need:.1f} ms"
     else:
         rise, need = (each / 1e6 for each in found.delays[at])
         words = f"the least round trip of a round rose by {rise:.1f} ms ({need:.1f} ms are enough)"
-    return cause, True, words
+    return SeenCause(cause, True, words)

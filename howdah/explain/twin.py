@@ -16,8 +16,8 @@ from howdah.errors import HowdahError
 from howdah.explain.course import of_capture
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
+from howdah.explain.loss import RANDOM
 from howdah.explain.overlay import ALIKE
-from howdah.explain.path import RANDOM
 from howdah.explain.startup import GROWING
 from howdah.frame import IP_AND_TCP_BYTES, STAMPED_TCP_BYTES, TIME_STAMP_BYTES, frame_bytes
 from howdah.held import RECEIVE_WINDOW, HeldBy

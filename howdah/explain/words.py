@@ -14,7 +14,7 @@ from howdah.explain.delay import MIDDLE, RECEIVER, SENDER
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained, FlowFacts
 from howdah.explain.joined import Joined, Leg, leg_rows
-from howdah.explain.path import LossBy
+from howdah.explain.loss import LossBy
 from howdah.explain.sender_log import STAYED
 from howdah.explain.startup import GROWING
 from howdah.held import NOTABLE_SHARE, held_words
