@@ -130,97 +130,117 @@ def _batch_of_pcap(data: bytes, starts: Integers, order: str, unit_ns: int, link
     )
 
 
-@dataclass
-class _Section:
-    """What holds for the blocks that follow: order of bytes, and of each interface the link type and its units."""
-
-    order: str = "<"
-    taps: list[int] = field(default_factory=list)  # place in ``links`` of each interface
+# Where a packet begins, its bytes here and on the wire, its tap, and its stamp in the tap's units.
+_PacketRow = tuple[int, int, int, int, int]
 
 
 def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
-    section = _Section()
-    same: dict[tuple[int, int, int, int], int] = {}  # an interface of a further section is that of the same place
-    links: list[int] = []
-    units: list[int] = []
-    offsets: list[int] = []
-    kept, total, stampless = head, 0, False
+    file = _Pcapng(problems)
+    rest = head
     while True:
         more = opened.read(BLOCK_BYTES)
-        data = kept + more
+        data = rest + more
+        found, place, damage = file.parse(data)
+        file.packets += len(found)
+        if found:
+            yield _batch_of_pcapng(data, found, file)
+        rest = data[place:]
+        if damage is not None:
+            problems.said.append(damage)
+            return
+        if not more:
+            if rest:
+                problems.said.append(f"the file is cut off after {file.packets} packets")
+            return
+
+
+@dataclass
+class _Pcapng:
+    """State of a pcapng file that is read: the byte order of the current section, and its interfaces.
+
+    ``links``, ``units`` (of the stamps, per second) and ``offsets`` (in seconds) are by tap; ``section_taps`` has the
+    tap of each interface of the section. An interface that a further section repeats at the same place is one tap.
+    """
+
+    problems: Problems
+    packets: int = 0
+    links: list[int] = field(default_factory=list)
+    units: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    _order: str = "<"
+    _section_taps: list[int] = field(default_factory=list)
+    _taps: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
+    _stampless: bool = False
+
+    def parse(self, data: bytes) -> tuple[list[_PacketRow], int, str | None]:
+        """The packets in the complete blocks of ``data``, where the rest begins, and what is wrong there, if anything
+        is."""
+        found: list[_PacketRow] = []
         size, place = len(data), 0
-        found: list[tuple[int, int, int, int, int]] = []
-        why = None
         while place + 12 <= size:
-            kind = struct.unpack_from(f"{section.order}I", data, place)[0]
-            if kind == _SECTION:
-                order = next((o for o in "<>" if struct.unpack_from(f"{o}I", data, place + 8)[0] == _BYTE_ORDER), None)
-                if order is None:
-                    why = "a section has no order of bytes"
-                    break
-                section = _Section(order)
-            length = struct.unpack_from(f"{section.order}I", data, place + 4)[0]
+            kind = struct.unpack_from(f"{self._order}I", data, place)[0]
+            if kind == _SECTION and not self._begin_section(data, place):
+                return found, place, "a section has no order of bytes"
+            length = struct.unpack_from(f"{self._order}I", data, place + 4)[0]
             if length < 12 or length % 4 or length > _MOST_PACKET_BYTES:
-                why = f"the file is damaged after {total + len(found)} packets"
-                break
+                return found, place, f"the file is damaged after {self.packets + len(found)} packets"
             if place + length > size:
                 break
             body, end = place + 8, place + length - 4
             if kind == _INTERFACE and end - body >= 8:
-                if len(links) >= _MOST_INTERFACES:
-                    why = f"it has more than {_MOST_INTERFACES} interfaces"
-                    break
-                link = struct.unpack_from(f"{section.order}H", data, body)[0]
-                each_second, offset_s = _clock(data, body + 8, end, section.order)
-                tap = same.setdefault((len(section.taps), link, each_second, offset_s), len(links))
-                section.taps.append(tap)
-                if tap == len(links):
-                    links.append(link)
-                    units.append(each_second)
-                    offsets.append(offset_s)
+                if len(self.links) >= _MOST_INTERFACES:
+                    return found, place, f"it has more than {_MOST_INTERFACES} interfaces"
+                self._add_interface(data, body, end)
             elif kind in (_ENHANCED, _OLD_PACKET) and end - body >= 20:
-                packet = _packet(data, body, end, kind, section)
+                packet = self._packet(data, body, end, kind)
                 if packet is not None:
                     found.append(packet)
-            elif kind == _SIMPLE and not stampless:
-                problems.said.append(
-                    "it has packets without time stamps (simple packet blocks), which tell nothing here"
-                )
-                stampless = True
+            elif kind == _SIMPLE:
+                self._report_stampless()
             place += length
-        total += len(found)
-        if found:
-            yield _batch_of_pcapng(data, found, links, units, offsets)
-        kept = data[place:]
-        if why is not None:
-            problems.said.append(why)
-            return
-        if not more:
-            if kept:
-                problems.said.append(f"the file is cut off after {total} packets")
-            return
+        return found, place, None
+
+    def _begin_section(self, data: bytes, place: int) -> bool:
+        """Take over the byte order of a section header; False where it has none."""
+        for order in "<>":
+            if struct.unpack_from(f"{order}I", data, place + 8)[0] == _BYTE_ORDER:
+                self._order, self._section_taps = order, []
+                return True
+        return False
+
+    def _add_interface(self, data: bytes, body: int, end: int) -> None:
+        link = struct.unpack_from(f"{self._order}H", data, body)[0]
+        units, offset_s = _clock(data, body + 8, end, self._order)
+        tap = self._taps.setdefault((len(self._section_taps), link, units, offset_s), len(self.links))
+        self._section_taps.append(tap)
+        if tap == len(self.links):
+            self.links.append(link)
+            self.units.append(units)
+            self.offsets.append(offset_s)
+
+    def _packet(self, data: bytes, body: int, end: int, kind: int) -> _PacketRow | None:
+        tap, high, low, here, wire = struct.unpack_from(f"{self._order}5I", data, body)
+        if kind == _OLD_PACKET:
+            tap = struct.unpack_from(f"{self._order}H", data, body)[0]
+        if tap >= len(self._section_taps) or body + 20 + here > end:
+            return None
+        return body + 20, here, max(wire, here), self._section_taps[tap], high << 32 | low
+
+    def _report_stampless(self) -> None:
+        if not self._stampless:
+            what = "it has packets without time stamps (simple packet blocks), which tell nothing here"
+            self.problems.said.append(what)
+        self._stampless = True
 
 
-def _packet(data: bytes, body: int, end: int, kind: int, section: _Section) -> tuple[int, int, int, int, int] | None:
-    """Its begin, the bytes here, those on the wire, its tap and its stamp in the tap's units."""
-    tap, high, low, here, wire = struct.unpack_from(f"{section.order}5I", data, body)
-    if kind == _OLD_PACKET:
-        tap = struct.unpack_from(f"{section.order}H", data, body)[0]
-    if tap >= len(section.taps) or body + 20 + here > end:
-        return None
-    return body + 20, here, max(wire, here), section.taps[tap], high << 32 | low
-
-
-def _batch_of_pcapng(
-    data: bytes, found: list[tuple[int, int, int, int, int]], links: list[int], units: list[int], offsets: list[int]
-) -> PacketBatch:
+def _batch_of_pcapng(data: bytes, found: list[_PacketRow], file: _Pcapng) -> PacketBatch:
     places, lengths, wire, tap = (np.array([row[i] for row in found], np.int64) for i in range(4))
     stamps = np.array([row[4] for row in found], np.uint64)
-    per_second = np.array(units, np.uint64)[tap]
+    per_second = np.array(file.units, np.uint64)[tap]
     seconds, fraction = stamps // per_second, (stamps % per_second).astype(np.float64)
-    time_ns = (seconds.astype(np.int64) + np.array(offsets, np.int64)[tap]) * _SECOND_NS
+    time_ns = (seconds.astype(np.int64) + np.array(file.offsets, np.int64)[tap]) * _SECOND_NS
     time_ns += np.rint(fraction * (_SECOND_NS / per_second.astype(np.float64))).astype(np.int64)
-    return PacketBatch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(links))
+    return PacketBatch(np.frombuffer(data, dtype=np.uint8), places, lengths, wire, time_ns, tap, list(file.links))
 
 
 def _clock(data: bytes, place: int, end: int, order: str) -> tuple[int, int]:

@@ -112,41 +112,26 @@ class Seen:
 def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
     """Read a connection; None where it has no data or nothing acknowledges them. ``rtt_ns`` helps to tell late segments
     from those sent again, where time stamps do not."""
-    time, flags = connection.column("time_ns"), connection.column("flags")
-    payload, ours = connection.column("payload_bytes"), connection.ours
     keep = ~_copies(connection)
-    opening = (flags & SYN) != 0
-    data = np.flatnonzero(ours & keep & (payload > 0) & ~opening)
-    back = np.flatnonzero(~ours & keep & ((flags & ACK) != 0) & ~opening & ((flags & RST) == 0))
+    data, back = _data_and_acks(connection, keep)
     if not data.size or not back.size:
         return None
-    sequence, acknowledged = connection.column("sequence"), connection.column("acknowledged")
-    data = data[~_probes(connection, data, back)]
-    if not data.size:
-        return None
+    payload = connection.column("payload_bytes")[data]
     base = _base(connection, data, back)
-    begin = unwrap(sequence[data]) + signed(sequence[data[0]] - base)
-    end = begin + payload[data]
-    una = np.maximum.accumulate(unwrap(acknowledged[back]) + signed(acknowledged[back[0]] - base))
+    begin = _counted_from(base, connection.column("sequence")[data])
+    end = begin + payload
+    top = np.maximum.accumulate(end)
+    una = np.maximum.accumulate(_counted_from(base, connection.column("acknowledged")[back]))
     whole = int(np.argmax(una >= end.max())) if (una >= end.max()).any() else una.size - 1
     back, una = back[: whole + 1], una[: whole + 1]  # what follows acknowledges no data
-    stamps = connection.column("has_stamps")
-    has_stamps = bool(stamps[data].mean() > 0.9)
-    stamp = unwrap(connection.column("stamp")[data]) if has_stamps else np.zeros(data.size, np.int64)
-    echo, ack_stamp = _echoes(connection, data, back) if has_stamps else (np.zeros(data.size, np.int64),) * 2
-    if not has_stamps:
-        ack_stamp = np.zeros(back.size, np.int64)
-    top = np.maximum.accumulate(end)
-    kind, missing = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
-    mss = _segment_bytes(connection, payload[data])
-    sent = SeenSent(data, time[data], begin, end, stamp, echo, connection.column("extra_bytes")[data], kind, top)
-    told = reported(connection, back, una, base, _top_before(sent, back))
-    acks = _acks(connection, back, una, ack_stamp, sent, told)
-    doubles = told.doubles
+    has_stamps, stamp, echo, ack_stamp = _time_stamps(connection, data, back)
+    kind, holes = _kinds(connection, data, begin, end, top, stamp, has_stamps, rtt_ns)
+    time, extra = connection.column("time_ns")[data], connection.column("extra_bytes")[data]
+    sent = SeenSent(data, time, begin, end, stamp, echo, extra, kind, top)
+    report = reported(connection, back, una, base, _top_before(sent, back))
+    acks = _acks(connection, back, una, ack_stamp, sent, report)
     early = _answered_before(connection, sent, acks) if has_stamps else np.zeros(0, np.int64)
-    needless = np.union1d(early, _sent_twice(sent, acks, doubles))
-    closed = bool((flags[ours] & (FIN | RST)).any())
-    gone = int(max(una[-1] - closed - top[-1], 0)) + missing(int(una[-1]))
+    closed = bool((connection.column("flags")[connection.ours] & (FIN | RST)).any())
     return Seen(
         connection,
         sent,
@@ -154,15 +139,31 @@ def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
         _handshake(connection, keep),
         _opener(connection),
         int((~keep).sum()),
-        gone,
-        max(len(doubles), int(early.size)),
-        needless,
+        int(max(una[-1] - closed - top[-1], 0)) + holes.acknowledged_bytes(int(una[-1])),
+        max(len(report.doubles), int(early.size)),
+        np.union1d(early, _sent_twice(sent, acks, report.doubles)),
         has_stamps,
         closed,
-        mss,
-        told.reneged,
-        told.unsent,
+        _segment_bytes(connection, payload),
+        report.reneged,
+        report.unsent,
     )
+
+
+def _data_and_acks(connection: TapConnection, keep: Flags) -> tuple[Integers, Integers]:
+    """Places of the sender's segments with data, and of the receiver's ACKs, without those of the handshake."""
+    flags, ours = connection.column("flags"), connection.ours
+    wanted = keep & ((flags & SYN) == 0)
+    data = np.flatnonzero(ours & wanted & (connection.column("payload_bytes") > 0))
+    back = np.flatnonzero(~ours & wanted & ((flags & ACK) != 0) & ((flags & RST) == 0))
+    if data.size and back.size:
+        data = data[~_probes(connection, data, back)]
+    return data, back
+
+
+def _counted_from(base: int, numbers: Integers) -> Integers:
+    """Sequence numbers as bytes since ``base``, across any number of wraps."""
+    return unwrap(numbers) + signed(numbers[0] - base)
 
 
 def _probes(connection: TapConnection, data: Integers, back: Integers) -> Flags:
@@ -213,13 +214,17 @@ def _copies(connection: TapConnection) -> Flags:
     return found
 
 
-def _echoes(connection: TapConnection, data: Integers, back: Integers) -> tuple[Integers, Integers]:
-    """Echoes of the data and stamps of the ACKs, both counted from the ACKs' first stamp."""
-    stamps, echoes = connection.column("stamp")[back], connection.column("echo")[data]
-    first = int(stamps[0])
-    mine = unwrap(stamps)
-    theirs = unwrap(echoes) + signed(int(echoes[0]) - first)
-    return np.maximum.accumulate(theirs), np.maximum.accumulate(mine)
+def _time_stamps(
+    connection: TapConnection, data: Integers, back: Integers
+) -> tuple[bool, Integers, Integers, Integers]:
+    """Whether data have time stamps; the stamps of the data, their echoes, and the stamps of the ACKs. Echoes and ACKs
+    count from the ACKs' first stamp; all are zeros without stamps."""
+    if not connection.column("has_stamps")[data].mean() > 0.9:
+        return False, np.zeros(data.size, np.int64), np.zeros(data.size, np.int64), np.zeros(back.size, np.int64)
+    stamps, echoes = connection.column("stamp"), connection.column("echo")[data]
+    ack_stamp = unwrap(stamps[back])
+    echo = unwrap(echoes) + signed(int(echoes[0]) - int(stamps[back[0]]))
+    return True, unwrap(stamps[data]), np.maximum.accumulate(echo), np.maximum.accumulate(ack_stamp)
 
 
 def _segment_bytes(connection: TapConnection, payload: Integers) -> int:
@@ -243,7 +248,7 @@ def _kinds(
     stamp: Integers,
     has_stamps: bool,
     rtt_ns: int | None,
-) -> tuple[Integers, _Missing]:
+) -> tuple[Integers, _Holes]:
     time = connection.column("time_ns")[data]
     ident = connection.column("ident")[data]
     before = np.concatenate([begin[:1], top[:-1]])
@@ -267,17 +272,16 @@ def _kinds(
             for part in rest:
                 if part[0] < part[1]:
                     bisect.insort(holes, part)
-    return kind, _Missing(holes)
+    return kind, _Holes(holes)
 
 
 @dataclass(frozen=True)
-class _Missing:
-    """Holes that nothing filled."""
+class _Holes:
+    """Holes that nothing filled: begin, end, and the segment after which each was open."""
 
     holes: list[tuple[int, int, int]]
 
-    def __call__(self, una: int) -> int:
-        """Bytes of them that were acknowledged."""
+    def acknowledged_bytes(self, una: int) -> int:
         return sum(max(min(hole[1], una) - hole[0], 0) for hole in self.holes)
 
 
@@ -296,7 +300,7 @@ def _filling(
 
 
 def _acks(
-    connection: TapConnection, back: Integers, una: Integers, stamp: Integers, sent: SeenSent, told: Reported
+    connection: TapConnection, back: Integers, una: Integers, stamp: Integers, sent: SeenSent, report: Reported
 ) -> SeenAcks:
     time, window = connection.column("time_ns")[back], connection.column("window")[back]
     scale = _scale(connection)
@@ -306,7 +310,7 @@ def _acks(
     repeats = (una == before) & outstanding & (payload == 0)
     repeats[0] = False
     scaled = window << scale if scale is not None else np.full(window.size, -1, np.int64)
-    return SeenAcks(back, time, una, scaled, stamp, told.delivered, repeats, told.top)
+    return SeenAcks(back, time, una, scaled, stamp, report.delivered, repeats, report.top)
 
 
 def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Integers:

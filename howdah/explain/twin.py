@@ -40,15 +40,44 @@ _STRETCHED, _DELAYED = 4.0, 1.4  # segments for an ACK
 _IMMEDIATE = 10  # the kernel's initial window
 
 
+@dataclass(frozen=True)
+class _Unknown:
+    """A field that the recording leaves open, and the values that it may have; ``what`` says why."""
+
+    name: str
+    what: str
+    field: str
+    values: list[str]
+
+
 @dataclass
 class _Twin:
-    """Lines of each section, and what is open: name, what, field, values."""
+    """Lines of each section of the profile, and the fields that are open."""
 
     path: list[str] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
     flow: list[str] = field(default_factory=list)
     host: list[str] = field(default_factory=list)
-    unknown: list[tuple[str, str, str, list[str]]] = field(default_factory=list)
+    unknown: list[_Unknown] = field(default_factory=list)
+
+    def sections(self, background: list[str]) -> list[str]:
+        lines = ["path:", *(f"  {line}" for line in self.path), "", *self.rest]
+        if self.flow:
+            lines += ["flows:", f"  - {self.flow[0]}", *(f"    {line}" for line in self.flow[1:])]
+        lines += background
+        if self.host:
+            lines += ["host:", *(f"  {line}" for line in self.host)]
+        if self.unknown:
+            lines += [
+                "",
+                "# What the recording leaves open; --unknowns runs every combination.",
+                "unknown:",
+                "  fields:",
+            ]
+        for each in self.unknown:
+            lines += [f"    {each.name}:", f"      what: {_plain(each.what)}", f"      field: {each.field}"]
+            lines += [f"      values: [{', '.join(each.values)}]"]
+        return lines
 
 
 def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) -> str:
@@ -59,13 +88,12 @@ def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) ->
     if flow.base_rtt_us.value is None:
         what = f"the recording does not tell the base round trip: {flow.base_rtt_us.reason}"
         raise HowdahError(what, hint="A capture at the sender tells it, or one with the handshake.")
+    duration_s = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
+    beside, elsewhere = competitors(flow, recorded)
+    later_s = _head_start_s(beside)
     twin = _Twin()
     _add_path(twin, flow)
     _add_ends(twin, flow)
-    duration_s = min(max(flow.duration_s, _LEAST_DURATION_S), _MOST_DURATION_S)
-    beside, elsewhere = competitors(flow, recorded)
-    later_s = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
-    later_s = later_s if later_s > _LEAST_LATER_S else 0.0
     if later_s:
         twin.flow.append(f"start: {round(later_s * 1e3)} ms # others were there before it")
     _add_size(twin, flow, duration_s, later_s)
@@ -76,31 +104,22 @@ def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) ->
         f"name: {name} # results go to runs/{name}",
         f"description: {_description(flow)}",
         "",
-        "path:",
-        *(f"  {line}" for line in twin.path),
-        "",
-        *twin.rest,
-    ]
-    if twin.flow:
-        lines += ["flows:", f"  - {twin.flow[0]}", *(f"    {line}" for line in twin.flow[1:])]
-    lines += _background(beside, elsewhere, later_s)
-    if twin.host:
-        lines += ["host:", *(f"  {line}" for line in twin.host)]
-    if twin.unknown:
-        lines += ["", "# What the recording leaves open; --unknowns runs every combination.", "unknown:", "  fields:"]
-        for each, what, where, values in twin.unknown:
-            lines += [f"    {each}:", f"      what: {_plain(what)}", f"      field: {where}"]
-            lines += [f"      values: [{', '.join(values)}]"]
-    lines += [
+        *twin.sections(_background(beside, elsewhere, later_s)),
         "",
         "collect:",
         "  tcp_info: 20 ms",
         "  qdisc: 20 ms",
         "",
         *claim_lines(flow, duration_s, alone=not beside),
+        *recorded_lines(flow),
     ]
-    lines += recorded_lines(flow)
     return "\n".join(tidy(line) for line in lines) + "\n"
+
+
+def _head_start_s(beside: list[Competitor]) -> float:
+    """How long before the flow the first of its competitors began; 0 where that is too little to count."""
+    most = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
+    return most if most > _LEAST_LATER_S else 0.0
 
 
 def _description(flow: Explained) -> str:
@@ -111,57 +130,67 @@ def _description(flow: Explained) -> str:
 def _add_path(twin: _Twin, flow: Explained) -> None:
     rtt = flow.base_rtt_us
     assert rtt.value is not None
-    rate = flow.rate_bits_per_second
-    value = _rate(twin, flow)
-    twin.path.append(f"rate: {significant_plain(value / 1e6)} Mbit/s # {_surely(rate, 1e-6, 'Mbit/s')}")
-    twin.path.append(f"rtt: {_whole_us(rtt.value)} ms # {_surely(rtt, 1e-3, 'ms')}")
-    buffer = flow.buffer_bytes
-    if buffer.value is not None:
-        twin.path.append(f"buffer: {_buffer(flow, buffer.value)} # {_surely(buffer, 1e-3, 'kB')}")
-    else:
-        bdp = bdp_bytes(value, rtt.value)
-        least = max(buffer.low or 0.0, _LEAST_BUFFER_BYTES)
-        default = max(bdp, 1.2 * least)
-        values = [f"{round(each)} B" for each in (max(1.05 * least, bdp / 4), 2 * default, 4 * default)]
-        twin.path.append(f"buffer: {round(default)} B # open: {_reason(buffer)}")
-        twin.unknown.append(("buffer", f"the buffer does not show: {_reason(buffer)}", "path.buffer", values))
-    if flow.mss_bytes is not None:
-        mtu = _mtu(flow)
-        if mtu != 1500:
-            twin.path.append(f"mtu: {mtu} # segments of {flow.mss_bytes} bytes")
+    rate = _rate(twin, flow)
+    twin.path.append(f"rate: {_plain_number(rate / 1e6)} Mbit/s # {_found(flow.rate_bits_per_second, 1e-6, 'Mbit/s')}")
+    twin.path.append(f"rtt: {_whole_us(rtt.value)} ms # {_found(rtt, 1e-3, 'ms')}")
+    _add_buffer(twin, flow, bdp_bytes(rate, rtt.value))
+    if flow.mss_bytes is not None and (mtu := _mtu(flow)) != 1500:
+        twin.path.append(f"mtu: {mtu} # segments of {flow.mss_bytes} bytes")
     interface = flow.sender_interface_bits_per_second
     if interface.value is not None and not 0.9e9 < interface.value < 1.1e9:
-        twin.path.append(
-            f"sender_interface: {significant_plain(max(interface.value, value) / 1e6)} Mbit/s # "
-            f"{_surely(interface, 1e-6, 'Mbit/s')}"
-        )
-    varies = flow.delay_variation_us
-    if varies.value:
-        how = f"uniform, {_surely(varies, 1e-3, 'ms')}"
-        twin.path += [
-            f"delay_variation: # {how}",
-            "  distribution: uniform",
-            f"  amplitude: {_whole_us(varies.value)} ms",
-            f"  correlation_time: {_whole_us(rtt.value)} ms # open; a round trip",
-            "  interval: 2 ms",
-            "  direction: forward # open",
-            "  source: The recording",
-        ]
+        value = _plain_number(max(interface.value, rate) / 1e6)
+        twin.path.append(f"sender_interface: {value} Mbit/s # {_found(interface, 1e-6, 'Mbit/s')}")
+    _add_delay_variation(twin, flow.delay_variation_us, rtt.value)
+    _add_losses(twin, flow)
+
+
+def _add_buffer(twin: _Twin, flow: Explained, bdp: float) -> None:
+    buffer = flow.buffer_bytes
+    if buffer.value is not None:
+        twin.path.append(f"buffer: {_buffer(flow, buffer.value)} # {_found(buffer, 1e-3, 'kB')}")
+        return
+    least = max(buffer.low or 0.0, _LEAST_BUFFER_BYTES)
+    default = max(bdp, 1.2 * least)
+    values = [f"{round(each)} B" for each in (max(1.05 * least, bdp / 4), 2 * default, 4 * default)]
+    twin.path.append(f"buffer: {round(default)} B # open: {_reason(buffer)}")
+    twin.unknown.append(_Unknown("buffer", f"the buffer does not show: {_reason(buffer)}", "path.buffer", values))
+
+
+def _add_delay_variation(twin: _Twin, varies: Estimate, rtt_us: float) -> None:
+    if not varies.value:
+        return
+    twin.path += [
+        f"delay_variation: # uniform, {_found(varies, 1e-3, 'ms')}",
+        "  distribution: uniform",
+        f"  amplitude: {_whole_us(varies.value)} ms",
+        f"  correlation_time: {_whole_us(rtt_us)} ms # open; a round trip",
+        "  interval: 2 ms",
+        "  direction: forward # open",
+        "  source: The recording",
+    ]
+
+
+def _add_losses(twin: _Twin, flow: Explained) -> None:
+    """What dropped packets beside the buffer: a policer, chance, or something that does not show."""
     if flow.policer is not None:
-        policed = f"{significant_plain(flow.policer.rate_bits_per_second / 1e6, 6)} Mbit/s"
-        burst = significant_plain(flow.policer.burst_bytes / 1e3, 5)
+        policed = f"{_plain_number(flow.policer.rate_bits_per_second / 1e6, 6)} Mbit/s"
+        burst = _plain_number(flow.policer.burst_bytes / 1e3, 5)
         twin.path.append(f"policer: {{rate: {policed}, burst: {burst} kB}} # {_plain(flow.loss_words)}")
-    lost = (flow.retransmitted_packets or 0) - (flow.spurious_packets or 0)
-    if lost > 0 and flow.loss_by is None and flow.mss_bytes:
-        percent = significant_plain(100 * lost / max(flow.data_bytes / flow.mss_bytes, 1.0), 3)
+    again = flow.retransmitted_packets or 0
+    if not flow.mss_bytes or not again:
+        return
+    segments = max(flow.data_bytes / flow.mss_bytes, 1.0)
+    lost = again - (flow.spurious_packets or 0)
+    if lost > 0 and flow.loss_by is None:
+        percent = _plain_number(100 * lost / segments, 3)
         what = f"what dropped {counted(lost, 'segment')} does not show, {flow.loss_words}"
-        twin.unknown.append(("loss", what, "path.loss", [f"{percent} %"]))
-    if flow.loss_by == RANDOM and flow.retransmitted_packets and flow.mss_bytes:
-        share = flow.retransmitted_packets / max(flow.data_bytes / flow.mss_bytes, 1.0)
-        error = share / math.sqrt(flow.retransmitted_packets)
+        twin.unknown.append(_Unknown("loss", what, "path.loss", [f"{percent} %"]))
+    if flow.loss_by == RANDOM:
+        share = again / segments
+        error = share / math.sqrt(again)
         twin.path.append(
-            f"loss: {significant_plain(100 * share, 3)} % # {flow.retransmitted_packets} segments; "
-            f"+-{significant_plain(100 * error, 2)} %; {flow.loss_words}"
+            f"loss: {_plain_number(100 * share, 3)} % # {again} segments; "
+            f"+-{_plain_number(100 * error, 2)} %; {flow.loss_words}"
         )
 
 
@@ -177,8 +206,8 @@ def _rate(twin: _Twin, flow: Explained) -> float:
     if rate.value is not None:
         return rate.value
     least = max(rate.low or 0.0, flow.goodput_bits_per_second, 100_000.0)
-    values = [f"{significant_plain(least * by / 1e6)} Mbit/s" for by in (1.05, 4.0, 10.0)]
-    twin.unknown.append(("rate", f"the path's rate does not show: {_reason(rate)}", "path.rate", values))
+    values = [f"{_plain_number(least * by / 1e6)} Mbit/s" for by in (1.05, 4.0, 10.0)]
+    twin.unknown.append(_Unknown("rate", f"the path's rate does not show: {_reason(rate)}", "path.rate", values))
     return 2 * least
 
 
@@ -194,7 +223,7 @@ def _add_ends(twin: _Twin, flow: Explained) -> None:
     twin.rest.append(f"algorithm: {first} # {flow.algorithm_words}")
     if others:
         what = f"the algorithm does not show: {flow.algorithm_words}"
-        twin.unknown.append(("algorithm", what, "algorithm", others))
+        twin.unknown.append(_Unknown("algorithm", what, "algorithm", others))
     ratio = flow.segments_per_ack
     if ratio is not None and ratio > _STRETCHED:
         twin.rest.append(f"receiver: stretch-ack # {significant(ratio, 3)} segments for an ACK")
@@ -217,7 +246,7 @@ def _add_size(twin: _Twin, flow: Explained, duration_s: float, later_s: float) -
         pieces = ", piece by piece; the twin writes it at once" if flow.held_back_by is HeldBy.APPLICATION else ""
         twin.flow.append(f"size: {size} B # what was transferred{pieces}")
     before = f", and {round(later_s * 1e3)} ms before it" if later_s else ""
-    twin.rest.append(f"duration: {significant_plain(duration_s + later_s, 3)} s # as long as it was recorded{before}")
+    twin.rest.append(f"duration: {_plain_number(duration_s + later_s, 3)} s # as long as it was recorded{before}")
     twin.rest.append("repetitions: 1 # one run is the path as it is")
 
 
@@ -238,13 +267,13 @@ def _background(beside: list[Competitor], elsewhere: int, later_s: float) -> lis
     return lines
 
 
-def _surely(found: Estimate, by: float, unit: str) -> str:
+def _found(found: Estimate, by: float, unit: str) -> str:
     if found.value is None:
-        least = f"at least {significant_plain((found.low or 0) * by)} {unit}; " if found.low else ""
+        least = f"at least {_plain_number((found.low or 0) * by)} {unit}; " if found.low else ""
         return f"open: {least}{_reason(found)}"
     if found.low is None or found.high is None:
         return found.how
-    return f"{significant_plain(found.low * by)} ... {significant_plain(found.high * by)} {unit}; {found.how}"
+    return f"{_plain_number(found.low * by)} ... {_plain_number(found.high * by)} {unit}; {found.how}"
 
 
 def _reason(found: Estimate) -> str:
@@ -260,7 +289,7 @@ def _whole_us(value_us: float) -> str:
     return f"{round(value_us) / 1000:g}" if round(value_us) >= 1 else "0.001"
 
 
-def significant_plain(value: float, digits: int = 4) -> str:
+def _plain_number(value: float, digits: int = 4) -> str:
     """With so many digits, and no separator that YAML would not read as a part of a number."""
     if value == 0:
         return "0"
