@@ -101,7 +101,7 @@ def policer_of(data: Arrived, link_bits_per_second: float | None) -> Bucket | No
     return None if shallow_queue(data, link_bits_per_second) else packets.refined(best)
 
 
-def no_bucket(data: Arrived) -> bool:
+def no_bucket_fits(data: Arrived) -> bool:
     """Whether no bucket, whatever its rate and size, would have dropped these; one of few packets is a queue."""
     packets = _Arrivals.of(data, _FEWEST_DROPS)
     if packets is None:

@@ -56,7 +56,7 @@ class TapConnection:
         return int(self.column("payload_bytes")[self.ours].sum())
 
 
-def divide(kept: Kept, name: str, most: int) -> list[TapConnection]:
+def connections_of(kept: KeptSegments, name: str, most: int) -> list[TapConnection]:
     """The connections with data of the capture ``name``, the largest first."""
     _join_directions(kept)
     sizes = [max(each) for each in kept.data_bytes]
@@ -71,7 +71,7 @@ def divide(kept: Kept, name: str, most: int) -> list[TapConnection]:
     for each in chosen:
         rows = np.flatnonzero(code == each)
         mine = {name: column[rows] for name, column in columns.items()}
-        parts = _by_opening(mine)
+        parts = _split_at_syns(mine)
         for part in parts:
             connection = _connection(kept, each, name, mine, rows, part, sack, syn)
             if connection is not None:
@@ -80,7 +80,7 @@ def divide(kept: Kept, name: str, most: int) -> list[TapConnection]:
     return found[:most]
 
 
-def _join_directions(kept: Kept) -> None:
+def _join_directions(kept: KeptSegments) -> None:
     """One connection where each of two interfaces saw one direction of it, as with two ways into a host."""
     by_ends: dict[frozenset[str], list[int]] = {}
     for code, names in enumerate(kept.names):
@@ -99,7 +99,7 @@ def _join_directions(kept: Kept) -> None:
             kept.data_bytes[other] = [0, 0]
 
 
-def _by_opening(columns: dict[str, npt.NDArray[np.generic]]) -> list[Integers]:
+def _split_at_syns(columns: dict[str, npt.NDArray[np.generic]]) -> list[Integers]:
     """A pair of ports may be used again: a SYN with another number begins a further connection."""
     flags = columns["flags"].astype(np.int64)
     opens = np.flatnonzero((flags & (SYN | ACK)) == SYN)
@@ -123,7 +123,7 @@ def _in_order(stamps: Integers, ident: npt.NDArray[np.generic], first: npt.NDArr
 
 
 def _connection(
-    kept: Kept,
+    kept: KeptSegments,
     code: int,
     file: str,
     all_columns: dict[str, npt.NDArray[np.generic]],
@@ -179,7 +179,7 @@ _MOST_CONNECTIONS = 100_000
 
 
 @dataclass
-class Kept:
+class KeptSegments:
     """Parts of a file's segments, one for each batch; ``code`` is the place of their connection."""
 
     columns: dict[str, list[npt.NDArray[np.generic]]] = field(default_factory=lambda: {name: [] for name in COLUMNS})
@@ -201,7 +201,7 @@ class Kept:
             yield code, {name: columns[number] for name, columns in self.columns.items()}
 
 
-def keep(kept: Kept, segments: TcpColumns, data: npt.NDArray[np.uint8]) -> None:
+def keep(kept: KeptSegments, segments: TcpColumns, data: npt.NDArray[np.uint8]) -> None:
     keys, first, inverse = np.unique(segments.key, return_index=True, return_inverse=True)
     codes = np.empty(keys.size, np.int32)
     for place, (key, row) in enumerate(zip(keys.tolist(), first.tolist(), strict=True)):

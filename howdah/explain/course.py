@@ -56,7 +56,7 @@ class SenderCourse:
         return int(np.searchsorted(self.rounds, at, side="right")) - 1
 
 
-def course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
+def sender_course(seen: Seen, trips: RoundTrips) -> SenderCourse | None:
     """None where the sender's state cannot be known: a tap away from it, without a near part of the round trip."""
     sent, acks = seen.sent, seen.acks
     if trips.near_ns is None:
@@ -107,7 +107,7 @@ def _rounds(una: Integers, nxt: Integers) -> Integers:
     return np.asarray(busy[round_starts(una[busy], nxt[busy])])
 
 
-def repairs(course: SenderCourse) -> Flags:
+def in_repair(course: SenderCourse) -> Flags:
     """From each retransmission until what was sent by then is acknowledged."""
     found = np.zeros(len(course), bool)
     end = 0
@@ -134,7 +134,7 @@ class FlowPoints:
     rtt_s: Reals
 
 
-def of_capture(seen: Seen, trips: RoundTrips, course: SenderCourse) -> FlowPoints | None:
+def capture_points(seen: Seen, trips: RoundTrips, course: SenderCourse) -> FlowPoints | None:
     """None where the handshake is not there, or what the sender had sent is not known."""
     begin = seen.syn_ns[0]
     if begin is None or trips.near_ns is None or not course.of_sender or trips.ack.size < _FEW_SAMPLES:
@@ -147,7 +147,7 @@ def of_capture(seen: Seen, trips: RoundTrips, course: SenderCourse) -> FlowPoint
     return _at(times, course.time_ns - begin, flight, acked, (samples[0] - begin, samples[1]))
 
 
-def of_run(trace: FlowTrace, time_s: Reals) -> FlowPoints | None:
+def run_points(trace: FlowTrace, time_s: Reals) -> FlowPoints | None:
     """The same of a flow of a run, at the given times; those behind its end are left out. None without ACKs."""
     rtt, good = raw_rtt(trace)
     if len(trace) < _FEW_SAMPLES or good.sum() < _FEW_SAMPLES:
@@ -158,7 +158,7 @@ def of_run(trace: FlowTrace, time_s: Reals) -> FlowPoints | None:
     )
 
 
-def of_section(section: RecordedCourseSection) -> FlowPoints:
+def section_points(section: RecordedCourseSection) -> FlowPoints:
     return FlowPoints(
         np.array(section.time_ms) / 1e3,
         np.array(section.in_flight_packets),

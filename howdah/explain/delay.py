@@ -75,8 +75,8 @@ def clock_step_ns(time_ns: Integers) -> int:
 
 def round_trips(seen: Seen) -> RoundTrips:
     clock = clock_step_ns(seen.connection.column("time_ns"))
-    ack, segment, far = _far(seen)
-    near_data = _near(seen)
+    ack, segment, far = _far_samples(seen)
+    near_data = _near_samples(seen)
     to_server, to_client = _handshake(seen)
     near_first, far_first = (to_client, to_server) if seen.opener == "sender" else (to_server, to_client)
     handshake = None if to_server is None or to_client is None else to_server + to_client
@@ -88,11 +88,11 @@ def round_trips(seen: Seen) -> RoundTrips:
     if far_least is not None and far_first is not None and handshake and near_least is not None:
         whole = far_least + near_least
         is_split = handshake < _SPLIT_SHARE * whole and whole - handshake > 2 * clock + 1_000_000
-    at = _place(near_least, far_least, clock)
+    at = _tap_position(near_least, far_least, clock)
     if near_least is None and is_split:
         near_least = None
     base = _base(far, near_least, near_data, handshake, clock, is_split)
-    up, doubt = upstream(seen, segment, at, clock)
+    up, doubt = delay_before_tap(seen, segment, at, clock)
     varies = near_data is not None and near_data.size >= _FEW_SAMPLES and at != SENDER
     if varies and near_data is not None and near_least is not None and far_least is not None:
         spread = float(np.percentile(near_data, 75)) - near_least
@@ -102,7 +102,7 @@ def round_trips(seen: Seen) -> RoundTrips:
     )
 
 
-def _far(seen: Seen) -> tuple[Integers, Integers, Integers]:
+def _far_samples(seen: Seen) -> tuple[Integers, Integers, Integers]:
     """ACKs with a sample, the segment that each answers, and how long that took. Nothing that was sent twice counts
     (Karn), nor an ACK for what filled a hole."""
     sent, acks = seen.sent, seen.acks
@@ -120,7 +120,7 @@ def _far(seen: Seen) -> tuple[Integers, Integers, Integers]:
     # A hole was open: what the ACK releases was acknowledged late.
     holes = np.concatenate([[False], acks.sack_top[:-1] > acks.una[:-1]])[advanced]
     advance = una - before[advanced]
-    waited = _by_timer(np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced], advance, seen.mss_bytes)
+    waited = _waited_for_more(np.diff(acks.time_ns, prepend=acks.time_ns[:1])[advanced], advance, seen.mss_bytes)
     # An odd segment waits for the next one; where that is lost, the one behind it makes the receiver answer.
     usual = float(np.percentile(advance, 90)) if advance.size else 0.0
     waited |= (acks.sack_top[advanced] > una) & (advance < usual) & (usual <= 2 * seen.mss_bytes)
@@ -129,7 +129,7 @@ def _far(seen: Seen) -> tuple[Integers, Integers, Integers]:
     return advanced, segment, acks.time_ns[advanced] - sent.time_ns[segment]
 
 
-def _by_timer(gap_ns: Integers, advance: Integers, mss_bytes: int) -> Flags:
+def _waited_for_more(gap_ns: Integers, advance: Integers, mss_bytes: int) -> Flags:
     """ACKs that waited for more segments, which did not come: of one segment after a long time, or, of a receiver that
     acknowledges many at once, of fewer than usual and later than so many take."""
     waited = (gap_ns >= _DELAYED_ACK_NS) & (advance <= mss_bytes)
@@ -141,7 +141,7 @@ def _by_timer(gap_ns: Integers, advance: Integers, mss_bytes: int) -> Flags:
     return np.asarray(waited | (~whole & (gap_ns > _LATE * each * advance)))
 
 
-def _near(seen: Seen) -> Integers | None:
+def _near_samples(seen: Seen) -> Integers | None:
     """From the first ACK with each stamp to the first segment that echoes it."""
     if not seen.has_stamps:
         return None
@@ -165,7 +165,7 @@ def _handshake(seen: Seen) -> tuple[int | None, int | None]:
     return server, client
 
 
-def _place(near: int | None, far: int | None, clock: int) -> Tap | None:
+def _tap_position(near: int | None, far: int | None, clock: int) -> Tap | None:
     if near is None or far is None or near + far <= 0 or clock > _COARSE_SHARE * (near + far):
         return None
     if near <= max(_AT_END_SHARE * (near + far), clock):
@@ -197,7 +197,7 @@ def _base(
     return Estimate(float(whole), least_known, float(max(high, 1.005 * whole)), how)
 
 
-def upstream(seen: Seen, segment: Integers, at: str | None, clock: int) -> tuple[Integers, int]:
+def delay_before_tap(seen: Seen, segment: Integers, at: str | None, clock: int) -> tuple[Integers, int]:
     """How much longer than the least the way from the sender to the tap took for each segment, by the sender's stamps;
     and how far that may be off. Zero at the sender, and where segments have no stamps."""
     if at == SENDER or not seen.has_stamps or not segment.size:

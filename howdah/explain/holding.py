@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.explain.course import SenderCourse, repairs
+from howdah.explain.course import SenderCourse, in_repair
 from howdah.explain.delay import RoundTrips
-from howdah.explain.pacing import drained, fed
+from howdah.explain.pacing import in_last_flight, written_in_pieces
 from howdah.explain.path import SeenPath
 from howdah.explain.rate import busy_ns
 from howdah.explain.seen import Flags, Seen
@@ -32,7 +32,7 @@ def holding_of(seen: Seen, course: SenderCourse, trips: RoundTrips, start: Start
     if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
     took = np.diff(course.time_ns)
-    code = _codes(course, trips, start, path, drained(seen, course, trips) | fed(seen, course))[1:]
+    code = _codes(course, trips, start, path, in_last_flight(seen, course, trips) | written_in_pieces(seen, course))[1:]
     seconds = {
         kind: float(took[code == number].sum()) / _SECOND_NS
         for number, kind in enumerate(_KINDS)
@@ -56,7 +56,7 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
     lasts = np.diff(course.time_ns, prepend=course.time_ns[:1])
     known_window = window >= 0
     full = known_window & (window - flight < 2 * mss)
-    repaired = repairs(course)
+    repaired = in_repair(course)
     before_again = np.isin(np.arange(count) - 1, np.maximum(course.again, 0))
     timeouts = (lasts >= base + _LEAST_TIMEOUT_NS) & (course.una < course.nxt) & before_again
     ended = course.nxt >= int(course.nxt[-1])
@@ -78,7 +78,7 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
         (at_rate, HeldBy.BANDWIDTH),
         (_maybe_at_rate(course, trips, path) & ~growing & ~ended, HeldBy.UNKNOWN),
         (repaired, HeldBy.RECOVERY),
-        ((_starved(course) | waits) & ~ended, HeldBy.APPLICATION),
+        ((_lacks_data(course) | waits) & ~ended, HeldBy.APPLICATION),
         (growing & ~ended, HeldBy.CONGESTION_WINDOW),
         (paced & ~ended, HeldBy.PACING),
         (cut, HeldBy.WINDOW_CUT),
@@ -116,7 +116,7 @@ def _smoothed(course: SenderCourse, trips: RoundTrips) -> np.ndarray:
     return np.maximum(found, trips.base_ns.value or 0.0).astype(np.int64)
 
 
-def _starved(course: SenderCourse) -> Flags:
+def _lacks_data(course: SenderCourse) -> Flags:
     """Whether much less is in flight than was there a moment ago, and nothing was lost: the application had no data."""
     flight = course.flight.astype(np.float64)
     step = 64

@@ -74,10 +74,10 @@ def join(files: list[list[Explained]]) -> list[Joined]:
             continue
         left = [each for each in left if all(each is not other for other in others)]
         same = [flow for _, flow in (first, *others)]
-        joined = _joined(sorted(same, key=_place))
+        joined = _joined(sorted(same, key=_distance_from_sender))
         if joined is not None:
             found.append(joined)
-            _tell(same, joined)
+            _share_verdict(same, joined)
     return found
 
 
@@ -96,7 +96,7 @@ def _is_same(first: tuple[int, Explained], other: tuple[int, Explained]) -> bool
     return match_data(mine, theirs) is not None
 
 
-def _place(flow: Explained) -> float:
+def _distance_from_sender(flow: Explained) -> float:
     """How far the tap is from the sender."""
     trips = _parts(flow)[1]
     return float("inf") if trips.near_ns is None else float(trips.near_ns)
@@ -165,7 +165,7 @@ def _share(value: float) -> str:
     return f"{significant(100 * value, 3)} %"
 
 
-def _tell(flows: list[Explained], joined: Joined) -> None:
+def _share_verdict(flows: list[Explained], joined: Joined) -> None:
     """Where one leg lost packets, and says by what, every tap's flow says that."""
     lossy = [leg for leg in joined.legs if leg.lost]
     if len(lossy) != 1 or lossy[0].loss_by is None:
@@ -195,11 +195,17 @@ def leg_rows(leg: Leg) -> list[tuple[str, str]]:
     if leg.acks is not None and leg.clocks.ack_ns.size:
         rows.append(("lost back", f"{leg.acks_lost} of {counted(leg.acks.near_ns.size, 'ACK')}"))
         rows.append(("queue back", f"at most {delay(float(leg.clocks.ack_ns.max()) / 1e3)} beyond the least delay"))
-    offset, skew, way = leg.clocks.offset_ns, leg.clocks.skew_ppm, leg.clocks.data_least_ns
-    if offset.value is None or offset.low is None or offset.high is None or way.value is None or way.high is None:
+    offset, skew, one_way = leg.clocks.offset_ns, leg.clocks.skew_ppm, leg.clocks.data_least_ns
+    if (
+        offset.value is None
+        or offset.low is None
+        or offset.high is None
+        or one_way.value is None
+        or one_way.high is None
+    ):
         rows.append(("clocks", f"not known: {offset.reason}"))
         return rows
-    rows.append(("delay one way", f"{delay(way.value / 1e3)} (0 … {delay(way.high / 1e3)}): {way.how}"))
+    rows.append(("delay one way", f"{delay(one_way.value / 1e3)} (0 … {delay(one_way.high / 1e3)}): {one_way.how}"))
     ends = " … ".join(_signed(each) for each in (offset.low, offset.high))
     rows.append(("clock of the far", f"{_signed(offset.value)} ({ends}) from the near one: {offset.how}"))
     if skew.value is not None and skew.low is not None and skew.high is not None:

@@ -78,7 +78,7 @@ class _Walk:
     link_bytes: Integers
     fragments: list[tuple[Integers, Integers]] = field(default_factory=list)  # rows, and where IP begins in each
 
-    def has(self, rows: Integers, count: int) -> Integers:
+    def with_bytes(self, rows: Integers, count: int) -> Integers:
         """Those of which so many bytes are here; the others end."""
         short = self.cursor[rows] + count > self.end[rows]
         self.state[rows[short]] = -1
@@ -97,7 +97,7 @@ class _Walk:
             found |= self.octet(rows, at + number) << 8 * number
         return found
 
-    def go(self, rows: Integers, state: int, count: Integers | int) -> None:
+    def advance(self, rows: Integers, state: int, count: Integers | int) -> None:
         self.state[rows] = state
         self.cursor[rows] += count
 
@@ -119,12 +119,12 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
         walk.link_bytes[rows] = _LINK_BYTES.get(link, 0)
         if link in _BEGINS:
             state, before = _BEGINS[link]
-            walk.go(rows, state, before)
+            walk.advance(rows, state, before)
             if link == _SLL2:
                 walk.protocol[rows] = 1
     done: list[Integers] = []
     steps: dict[int, Callable[[_Walk, Integers], None]] = {
-        _AT_ETHERNET: lambda walk, rows: walk.go(walk.has(rows, ETHERNET_BYTES), _AT_TYPE, 12),
+        _AT_ETHERNET: lambda walk, rows: walk.advance(walk.with_bytes(rows, ETHERNET_BYTES), _AT_TYPE, 12),
         _AT_TYPE: _type,
         _AT_LABEL: _label,
         _AT_IP: _ip,
@@ -168,41 +168,41 @@ def _more(walk: _Walk) -> Integers:
 
 def _type(walk: _Walk, rows: Integers) -> None:
     """A field that names the protocol behind it; SLL2 has 18 bytes of its own between them."""
-    rows = walk.has(rows, 2)
+    rows = walk.with_bytes(rows, 2)
     kind = walk.pair(rows, 0)
     after = np.where(walk.protocol[rows] == 1, 20, 2)
     walk.protocol[rows] = 0
     walk.state[rows] = -1
     ip = (kind == _IPV4) | (kind == _IPV6)
-    walk.go(rows[ip], _AT_IP, after[ip])
+    walk.advance(rows[ip], _AT_IP, after[ip])
     tagged = np.isin(kind, _TAGS)
-    walk.go(rows[tagged], _AT_TYPE, after[tagged] + 2)
+    walk.advance(rows[tagged], _AT_TYPE, after[tagged] + 2)
     labelled = (kind == _MPLS) | (kind == _MPLS_MANY)
-    walk.go(rows[labelled], _AT_LABEL, after[labelled])
+    walk.advance(rows[labelled], _AT_LABEL, after[labelled])
     over_ppp = kind == _PPPOE
-    walk.go(rows[over_ppp], _AT_PPP, after[over_ppp] + 6)
+    walk.advance(rows[over_ppp], _AT_PPP, after[over_ppp] + 6)
 
 
 def _ppp(walk: _Walk, rows: Integers) -> None:
-    rows = walk.has(rows, 2)
+    rows = walk.with_bytes(rows, 2)
     ip = np.isin(walk.pair(rows, 0), (0x0021, 0x0057))
     walk.state[rows] = -1
-    walk.go(rows[ip], _AT_IP, 2)
+    walk.advance(rows[ip], _AT_IP, 2)
 
 
 def _ppi(walk: _Walk, rows: Integers) -> None:
     """Per-packet information of Windows' and others' Wi-Fi captures: its length, and the link type behind it."""
-    rows = walk.has(rows, 8)
-    _behind(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
+    rows = walk.with_bytes(rows, 8)
+    _continue_at_link(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
 
 
 def _pktap(walk: _Walk, rows: Integers) -> None:
     """What macOS puts in front of each packet of its pktap interface: the same, in other places."""
-    rows = walk.has(rows, 12)
-    _behind(walk, rows, walk.little(rows, 0, 4), walk.little(rows, 8, 4))
+    rows = walk.with_bytes(rows, 12)
+    _continue_at_link(walk, rows, walk.little(rows, 0, 4), walk.little(rows, 8, 4))
 
 
-def _behind(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> None:
+def _continue_at_link(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> None:
     """On to the link layer that is behind a header of this length."""
     walk.state[rows] = -1
     sound = (length >= 8) & (length <= walk.end[rows] - walk.cursor[rows])
@@ -210,21 +210,21 @@ def _behind(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> No
         state, before = _BEGINS[each]
         here = sound & (link == each)
         walk.link_bytes[rows[here]] = length[here] + _LINK_BYTES.get(each, 0)
-        walk.go(rows[here], state, length[here] + before)
+        walk.advance(rows[here], state, length[here] + before)
 
 
 def _label(walk: _Walk, rows: Integers) -> None:
-    rows = walk.has(rows, 5)
+    rows = walk.with_bytes(rows, 5)
     last = (walk.octet(rows, 2) & 1) == 1
     nibble = walk.octet(rows, 4) >> 4
-    walk.go(rows, _AT_LABEL, 4)
+    walk.advance(rows, _AT_LABEL, 4)
     walk.state[rows[last]] = -1
     walk.state[rows[last & ((nibble == 4) | (nibble == 6))]] = _AT_IP
-    walk.go(rows[last & (nibble == 0)], _AT_ETHERNET, 4)  # a pseudowire's control word
+    walk.advance(rows[last & (nibble == 0)], _AT_ETHERNET, 4)  # a pseudowire's control word
 
 
 def _ip(walk: _Walk, rows: Integers) -> None:
-    rows = walk.has(rows, 20)
+    rows = walk.with_bytes(rows, 20)
     version = walk.octet(rows, 0) >> 4
     walk.state[rows] = -1
     four = rows[version == 4]
@@ -236,11 +236,11 @@ def _ip(walk: _Walk, rows: Integers) -> None:
     four, header = four[good], header[good]
     walk.ip[four] = walk.cursor[four]
     walk.protocol[four] = walk.octet(four, 9)
-    walk.go(four, _AT_PROTOCOL, header)
-    six = walk.has(rows[version == 6], 40)
+    walk.advance(four, _AT_PROTOCOL, header)
+    six = walk.with_bytes(rows[version == 6], 40)
     walk.ip[six] = walk.cursor[six]
     walk.protocol[six] = walk.octet(six, 6)
-    walk.go(six, _AT_PROTOCOL, 40)
+    walk.advance(six, _AT_PROTOCOL, 40)
 
 
 def _protocol(walk: _Walk, rows: Integers) -> Integers:
@@ -251,12 +251,12 @@ def _protocol(walk: _Walk, rows: Integers) -> Integers:
     inner = rows[(kind == _IPIP) | (kind == _6IN4)]
     walk.state[inner] = _AT_IP
     for number, step in ((_GRE, _gre), (_UDP, _udp)):
-        step(walk, walk.has(rows[kind == number], 8))
-    options = walk.has(rows[np.isin(kind, (_HOP_BY_HOP, _ROUTING, _DESTINATION))], 8)
+        step(walk, walk.with_bytes(rows[kind == number], 8))
+    options = walk.with_bytes(rows[np.isin(kind, (_HOP_BY_HOP, _ROUTING, _DESTINATION))], 8)
     _extension(walk, options, (walk.octet(options, 1) + 1) * 8)
-    guarded = walk.has(rows[kind == _AUTHENTICATION], 8)
+    guarded = walk.with_bytes(rows[kind == _AUTHENTICATION], 8)
     _extension(walk, guarded, (walk.octet(guarded, 1) + 2) * 4)
-    part = walk.has(rows[kind == _FRAGMENT], 8)
+    part = walk.with_bytes(rows[kind == _FRAGMENT], 8)
     first = part[(walk.pair(part, 2) & 0xFFF8) == 0]
     _extension(walk, first, np.full(first.size, 8))
     return np.asarray(tcp[walk.cursor[tcp] + 20 <= walk.end[tcp]])
@@ -264,25 +264,25 @@ def _protocol(walk: _Walk, rows: Integers) -> Integers:
 
 def _extension(walk: _Walk, rows: Integers, count: Integers) -> None:
     walk.protocol[rows] = walk.octet(rows, 0)
-    walk.go(rows, _AT_PROTOCOL, count)
+    walk.advance(rows, _AT_PROTOCOL, count)
 
 
 def _gre(walk: _Walk, rows: Integers) -> None:
     flags, kind = walk.pair(rows, 0), walk.pair(rows, 2)
     header = 4 + 4 * (flags >> 15 & 1) + 4 * (flags >> 13 & 1) + 4 * (flags >> 12 & 1)
     ip = (kind == _IPV4) | (kind == _IPV6)
-    walk.go(rows[ip], _AT_IP, header[ip])
+    walk.advance(rows[ip], _AT_IP, header[ip])
     bridged = kind == _BRIDGED
-    walk.go(rows[bridged], _AT_ETHERNET, header[bridged])
+    walk.advance(rows[bridged], _AT_ETHERNET, header[bridged])
     mirrored = kind == _ERSPAN
-    walk.go(rows[mirrored], _AT_ETHERNET, header[mirrored] + 8)
+    walk.advance(rows[mirrored], _AT_ETHERNET, header[mirrored] + 8)
     labelled = (kind == _MPLS) | (kind == _MPLS_MANY)
-    walk.go(rows[labelled], _AT_LABEL, header[labelled])
+    walk.advance(rows[labelled], _AT_LABEL, header[labelled])
 
 
 def _udp(walk: _Walk, rows: Integers) -> None:
     port = walk.pair(rows, 2)
-    walk.go(rows[np.isin(port, _VXLAN_PORTS)], _AT_ETHERNET, 16)
-    geneve = walk.has(rows[port == _GENEVE_PORT], 16)
+    walk.advance(rows[np.isin(port, _VXLAN_PORTS)], _AT_ETHERNET, 16)
+    geneve = walk.with_bytes(rows[port == _GENEVE_PORT], 16)
     bridged = geneve[walk.pair(geneve, 10) == _BRIDGED]
-    walk.go(bridged, _AT_ETHERNET, 16 + 4 * (walk.octet(bridged, 8) & 63))
+    walk.advance(bridged, _AT_ETHERNET, 16 + 4 * (walk.octet(bridged, 8) & 63))

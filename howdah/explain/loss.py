@@ -14,12 +14,12 @@ from typing import Final, Literal
 
 import numpy as np
 
-from howdah.explain.bucket import Bucket, Departures, no_bucket, policer_of, policer_words, shallow_queue
+from howdah.explain.bucket import Bucket, Departures, no_bucket_fits, policer_of, policer_words, shallow_queue
 from howdah.explain.course import SenderCourse
-from howdah.explain.delay import RECEIVER, SENDER, Reals, RoundTrips, upstream
+from howdah.explain.delay import RECEIVER, SENDER, Reals, RoundTrips, delay_before_tap
 from howdah.explain.estimate import Estimate
 from howdah.explain.rate import frame_share
-from howdah.explain.repairs import thrown_away
+from howdah.explain.repairs import discarded_by_receiver
 from howdah.explain.seen import AGAIN, Seen
 from howdah.ingest.source import Integers
 from howdah.number import counted
@@ -111,13 +111,13 @@ class _LossEvidence:
 
 def losses_of(seen: Seen, course: SenderCourse, trips: RoundTrips, rate: Estimate) -> SeenLosses:
     """How many segments were lost, and what dropped them. ``rate`` is the path's, in bits a second of whole frames."""
-    thrown = thrown_away(seen)
-    resent = int((seen.sent.kind == AGAIN).sum()) - seen.spurious - thrown.segments
-    lost = max(seen.sent_again - seen.spurious - thrown.segments, 0)
+    discarded = discarded_by_receiver(seen)
+    resent = int((seen.sent.kind == AGAIN).sum()) - seen.spurious - discarded.segments
+    lost = max(seen.sent_again - seen.spurious - discarded.segments, 0)
     levels, left = _queue_before_losses(course, trips)
     evidence = _LossEvidence(seen, course, trips, rate, lost, resent, levels, left)
     verdict = next(found for rule in _RULES if (found := rule(evidence)) is not None)
-    words = "; ".join(each for each in (thrown.words, verdict.words) if each)
+    words = "; ".join(each for each in (discarded.words, verdict.words) if each)
     return SeenLosses(lost, verdict.by, words, verdict.policer, levels)
 
 
@@ -170,7 +170,7 @@ def _at_any_level(evidence: _LossEvidence) -> _Verdict | None:
     most = max(float(levels.max()), float(np.percentile(trips.queue_ns, 99.9)))
     if float((levels < _FAR_BELOW * most).mean()) < _FAR_SHARE or int((levels >= _AT_IT * most).sum()) > 1:
         return None
-    if not no_bucket(passed) or shallow_queue(passed, evidence.rate.value):
+    if not no_bucket_fits(passed) or shallow_queue(passed, evidence.rate.value):
         return None
     return _Verdict(RANDOM, "packets were lost at any delay and any rate: no queue and no bucket of tokens fits")
 
@@ -311,7 +311,7 @@ def _queue_emptied(evidence: _LossEvidence) -> str:
         return ""
     segment = np.minimum(np.searchsorted(seen.sent.top, reported[reporting]), seen.sent.top.size - 1)
     took = course.time_ns[reporting] - seen.sent.time_ns[segment]
-    took += upstream(seen, segment, trips.at, trips.clock_ns)[0] + (trips.near_ns or 0) - trips.rtt_ns.min()
+    took += delay_before_tap(seen, segment, trips.at, trips.clock_ns)[0] + (trips.near_ns or 0) - trips.rtt_ns.min()
     if float(np.percentile(took, 25)) >= _EMPTIED * float(trips.queue_ns.max()):
         return ""
     return "the queue emptied while packets were lost: none that was full dropped them all"

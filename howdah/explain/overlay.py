@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from howdah.explain.course import FlowPoints, of_run, of_section
+from howdah.explain.course import FlowPoints, run_points, section_points
 from howdah.explain.delay import Reals
 from howdah.explain.picture import ShownPicture, shown
 from howdah.foreign import visible
@@ -79,7 +79,7 @@ def _overlay(recorded: RecordedSection, run: Run) -> Overlay:
     reproduced = None
     if recorded.course is not None and run.data_kept:
         trace = next(each for each in load(run.directory, run.plan).traces if each.flow.id == flow)
-        reproduced = of_run(trace, of_section(recorded.course).time_s)
+        reproduced = run_points(trace, section_points(recorded.course).time_s)
     return compared(run.name, recorded, values, reproduced)
 
 
@@ -87,43 +87,43 @@ def compared(
     run: str, recorded: RecordedSection, values: Mapping[str, object], reproduced: FlowPoints | None
 ) -> Overlay:
     """``values`` are the measures of the run's flow by name, ``reproduced`` its course at the recorded times."""
-    unlike = list(_of_measures(recorded, values))
+    unlike = list(_measure_differences(recorded, values))
     if recorded.course is None:
         return Overlay(run, {}, unlike, None, None)
-    mine = of_section(recorded.course)
+    mine = section_points(recorded.course)
     if reproduced is None:
         return Overlay(run, {}, [*unlike, "the run keeps no ACKs to compare its course with"], mine, None)
-    distances = {name: _apart(getattr(mine, field), getattr(reproduced, field)) for name, field in CURVES}
-    unlike += _of_courses(mine, reproduced, distances)
+    distances = {name: _distance(getattr(mine, field), getattr(reproduced, field)) for name, field in CURVES}
+    unlike += _curve_differences(mine, reproduced, distances)
     return Overlay(run, distances, unlike, mine, reproduced)
 
 
-def _apart(mine: Reals, theirs: Reals) -> float:
+def _distance(mine: Reals, theirs: Reals) -> float:
     mine = mine[: theirs.size]
     mean = float(mine.mean())
     return float(np.abs(mine - theirs).mean()) / mean if mean > 0 else 0.0
 
 
-def _of_measures(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
-    yield from _of_exit(recorded, values)
+def _measure_differences(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
+    yield from _exit_differences(recorded, values)
     again, theirs = recorded.retransmitted_packets, values.get("retransmitted_packets")
     more = abs(theirs - again) if again is not None and isinstance(theirs, int | float) else 0
     if again is not None and more > max(_FEW_PACKETS, ALIKE * again):
         yield f"retransmissions: {counted(again, 'packet')} recorded, {theirs} in the twin"
     goodput = values.get("goodput_bits_per_second")
     if recorded.course is None and isinstance(goodput, int | float):  # else the curve of what was acknowledged says it
-        yield from _of_goodput(recorded.goodput, float(goodput))
+        yield from _goodput_difference(recorded.goodput, float(goodput))
     held = values.get("held_back_by")
     if recorded.held_back_by not in (None, HeldBy.UNKNOWN.value, held):
         yield f"what held it back: {recorded.held_back_by} recorded, {held or 'nothing'} in the twin"
 
 
-def _of_goodput(mine: int | None, theirs: float) -> Iterator[str]:
+def _goodput_difference(mine: int | None, theirs: float) -> Iterator[str]:
     if mine is not None and abs(theirs - mine) > ALIKE * mine:
         yield f"goodput: {rate(mine)} recorded, {rate(theirs)} in the twin"
 
 
-def _of_exit(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
+def _exit_differences(recorded: RecordedSection, values: Mapping[str, object]) -> Iterator[str]:
     mine, cause, turn = recorded.exit, values.get("exit_cause"), values.get("exit_round")
     if mine is None:
         if recorded.startup_left is False and cause is not None:
@@ -138,12 +138,12 @@ def _of_exit(recorded: RecordedSection, values: Mapping[str, object]) -> Iterato
         yield f"why it left: by {cause_text(mine.cause)} as recorded, by {cause_text(str(cause))} in the twin"
 
 
-def _of_courses(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float]) -> Iterator[str]:
+def _curve_differences(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float]) -> Iterator[str]:
     for name, field in CURVES:
         if distances[name] <= ALIKE:
             continue
         ours, others = getattr(mine, field)[: theirs.time_s.size], getattr(theirs, field)
-        at = _parted(ours, others)
+        at = _departure(ours, others)
         since = f"from {duration(1e6 * float(mine.time_s[at]))} on" if at is not None else "for moments"
         higher = "more" if float((others - ours)[at or 0 :].mean()) > 0 else "less"
         written = _WRITTEN[field]
@@ -154,7 +154,7 @@ def _of_courses(mine: FlowPoints, theirs: FlowPoints, distances: dict[str, float
         )
 
 
-def _parted(mine: Reals, theirs: Reals) -> int | None:
+def _departure(mine: Reals, theirs: Reals) -> int | None:
     """The first of some points in a row at which they are apart by more than is alike, to one side."""
     apart = np.sign(theirs - mine) * (np.abs(theirs - mine) > ALIKE * np.maximum(mine, float(mine.mean())))
     for at in range(apart.size - _LASTS + 1):
@@ -163,7 +163,7 @@ def _parted(mine: Reals, theirs: Reals) -> int | None:
     return None
 
 
-def told(overlay: Overlay, others: int, open_fields: list[str]) -> list[str]:
+def overlay_lines(overlay: Overlay, others: int, open_fields: list[str]) -> list[str]:
     """Lines for a terminal; ``open_fields`` are what the recording leaves open."""
     what = f"twin ({overlay.run}, the nearest of {others + 1})" if others else "twin"
     lines = []

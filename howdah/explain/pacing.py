@@ -81,7 +81,7 @@ _LEAST_MSS_BYTES = 536  # no path takes less: segments that are all smaller are 
 _ROUNDS_APART = 2  # a piece may last for so many
 
 
-def dry(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
+def waits_for_data(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
     """Whether each ACK was of the last byte that had left, and the application was waited for behind it."""
     near = 0 if trips.at == SENDER else trips.near_ns or 0
     following = np.searchsorted(seen.sent.top, course.una_after, side="right")
@@ -91,23 +91,23 @@ def dry(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
     return np.asarray(empty & waited & (following < seen.sent.time_ns.size))
 
 
-def ran_dry(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int) -> bool:
+def ran_out_of_data(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int) -> bool:
     """Whether that is so when what had left by an ACK is acknowledged, and nothing was sent again until then."""
     row = int(np.searchsorted(course.una_after, course.nxt[at]))
     again = course.again[course.again >= at]
     if row >= len(course) or (again.size and int(again.min()) <= row):
         return False
-    return bool(dry(seen, course, trips)[row])
+    return bool(waits_for_data(seen, course, trips)[row])
 
 
-def drained(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
+def in_last_flight(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
     """ACKs from the last data that left to the one behind which the application was waited for."""
-    ends = dry(seen, course, trips)
+    ends = waits_for_data(seen, course, trips)
     last = np.unique(course.nxt[ends])
     return np.isin(course.nxt, last)
 
 
-def fed(seen: Seen, course: SenderCourse) -> Flags:
+def written_in_pieces(seen: Seen, course: SenderCourse) -> Flags:
     """ACKs around which the application writes piece by piece: a new segment that is not full leaves where nothing more
     waits. Whole segments that leave steadily are those of a sender that paces, or of such an application."""
     sent, found = seen.sent, np.zeros(len(course), bool)

@@ -14,7 +14,7 @@ from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, RoundTrips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.loss import FEW_LOSSES, FRAME_BYTES, QUEUE, SAME_LEVEL, LossBy, SeenLosses, losses_of
-from howdah.explain.rate import SeenRate, frame_share, of_frames, rate_of
+from howdah.explain.rate import SeenRate, frame_share, rate_of, with_other_frame_sizes
 from howdah.explain.seen import NEW, Seen
 
 _GROWS = 1.3  # factor from one round's flight to the next, above which the flow grows
@@ -51,7 +51,7 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
     """The path of a flow, as its capture shows it."""
     frame = frame_share(seen)
     found = rate_of(seen, course, trips)
-    rate = of_frames(found.estimate, seen)
+    rate = with_other_frame_sizes(found.estimate, seen)
     losses = losses_of(seen, course, trips, rate)
     per_ack = _segments_per_ack(course)
     return SeenPath(

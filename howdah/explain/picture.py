@@ -28,7 +28,7 @@ SIZES = (Size(1160, 400, "wide"), Size(400, 330, "narrow"))
 LEG_SIZES = (Size(1160, 240, "wide"), Size(400, 240, "narrow"))
 LEAST_MS = 0.1  # the smallest delay that fills a picture
 _AFTER_EXIT = 4  # round trips
-_LEFT = token("bad")
+_EXIT_STYLE = token("bad")
 _LEGEND = list(SERIES)
 
 
@@ -54,13 +54,13 @@ def time_sequence(flow: Explained, part: str) -> Panel | None:
     """None where there are no packets, or the start-up is the whole flow."""
     if flow.parts is None:
         return None
-    seen, trips, way, start = flow.parts
+    seen, trips, course, start = flow.parts
     begin = next((stamp for stamp in seen.syn_ns if stamp is not None), int(seen.sent.time_ns[0]))
     end = int(seen.acks.time_ns[-1])
     if part == START_UP:
         edge = start.end if start.end is not None else start.at
         most = int(trips.rtt_ns.max()) if trips.rtt_ns.size else 0
-        until = int(way.time_ns[edge]) + _AFTER_EXIT * most if edge is not None else end
+        until = int(course.time_ns[edge]) + _AFTER_EXIT * most if edge is not None else end
         if until >= end or not most:
             return None
         end = until
@@ -94,8 +94,8 @@ def time_sequence(flow: Explained, part: str) -> Panel | None:
     add(SACKED, "strokes", of_acks, seen.acks.sack_top, told)
     add(ACKED, "stairs", of_acks, seen.acks.una, acks)
     add(SENT_AGAIN, "crosses", of_data, seen.sent.begin, again)
-    if start.at is not None and int(way.time_ns[start.at]) <= end:
-        panel.instants.append(((int(way.time_ns[start.at]) - begin) / 1e9, _LEFT))
+    if start.at is not None and int(course.time_ns[start.at]) <= end:
+        panel.instants.append(((int(course.time_ns[start.at]) - begin) / 1e9, _EXIT_STYLE))
     return panel
 
 
@@ -124,7 +124,7 @@ def _carried(time_ns: Integers, passed: Flags) -> Integers:
 
 
 def _delays(
-    leg: Leg, way: str, time_s: Reals, passed: Flags, lost: Flags, delay_ns: Reals, end_s: float
+    leg: Leg, direction: str, time_s: Reals, passed: Flags, lost: Flags, delay_ns: Reals, end_s: float
 ) -> Panel | None:
     level_ms = np.zeros(passed.size)
     level_ms[passed] = delay_ns / 1e6
@@ -136,7 +136,7 @@ def _delays(
         ("passed both taps", token("ink"), "points", passed),
         ("lost between them", token("bad"), "crosses", lost),
     ]
-    title = f"Delay beyond the least {way}, over time"
+    title = f"Delay beyond the least {direction}, over time"
     return Panel(
         title,
         PlotAxis(f"seconds since the first packet at {leg.near}", (0.0, end_s)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.explain.course import SenderCourse, repairs
+from howdah.explain.course import SenderCourse, in_repair
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.estimate import Estimate, absent
 from howdah.explain.seen import Flags, Seen
@@ -48,11 +48,11 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
     the longest such stretch; of a flow without a queue, the spacing that the path gave to segments that left
     together."""
     frame = frame_share(seen)
-    silent = _silent(seen, course)
-    queue = np.where(silent, np.nan, _queue(course, trips))
-    short, reason = _agreed(course, trips, queue, frame)
-    long, wander_ns = _lasting(course, trips, queue, frame)
-    least = _fastest(course, trips, silent, frame)
+    unreported = _unreported(seen, course)
+    queue = np.where(unreported, np.nan, _queue_at_acks(course, trips))
+    short, reason = _from_short_stretches(course, trips, queue, frame)
+    long, wander_ns = _from_longest_stretch(course, trips, queue, frame)
+    least = _lower_bound(course, trips, unreported, frame)
     known = [each for each in (short, long) if each is not None]
     if any(each.high is not None and each.high < (least or 0.0) for each in known):
         known, reason = [], "the flow was faster at another time than while its delay was long"
@@ -65,14 +65,14 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
     if short is not None and short in known and _in_bunches(short, course, frame, busy):
         known = [each for each in known if each is not short]
         short, reason = None, _BUNCHES
-    if short is not None and long is not None and known == [short, long] and _apart_from(short, long):
-        return SeenRate(_with_room_for(long, short), wander_ns)
+    if short is not None and long is not None and known == [short, long] and _are_disjoint(short, long):
+        return SeenRate(_widened(long, short), wander_ns)
     if known:
         sure = short is not None and short.within(_NEAR)
         return SeenRate(known[0] if sure else min(known, key=_width), wander_ns)
     if not seen.has_stamps and trips.at != SENDER:
         reason = "away from the sender, segments without time stamps do not tell whether there was a queue"
-    spaced, used = _dispersed(course, trips, queue, frame)
+    spaced, used = _from_bursts(course, trips, queue, frame)
     if spaced is not None and _in_bunches(spaced, course, frame, used):
         spaced, reason = None, _BUNCHES
     if spaced is not None and (spaced.high or 0.0) < (least or 0.0):
@@ -106,11 +106,11 @@ def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Re
     return bool(abs(_mode(rates) - 1) <= _EVEN_MODE and (np.abs(rates - 1) <= _EVEN_NEAR).mean() >= _EVEN_SHARE)
 
 
-def _apart_from(one: Estimate, other: Estimate) -> bool:
+def _are_disjoint(one: Estimate, other: Estimate) -> bool:
     return (one.high or 0.0) < (other.low or 0.0) or (other.high or 0.0) < (one.low or 0.0)
 
 
-def _with_room_for(long: Estimate, short: Estimate) -> Estimate:
+def _widened(long: Estimate, short: Estimate) -> Estimate:
     """Where a varying delay sets them apart: it moves the mean of a long time least, and its interval holds both."""
     low, high = min(long.low or 0.0, short.low or 0.0), max(long.high or 0.0, short.high or 0.0)
     return Estimate(long.value, low, high, long.how)
@@ -120,7 +120,9 @@ def _width(found: Estimate) -> float:
     return (found.high or 0.0) - (found.low or 0.0)
 
 
-def _agreed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, str]:
+def _from_short_stretches(
+    course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
+) -> tuple[Estimate | None, str]:
     """From stretches that agree, or why there are none."""
     reason = "there was no queue for long enough: the path may be faster than the flow ever was"
     for packets, least, agree in _STRETCHES:
@@ -150,13 +152,15 @@ def _stretches(course: SenderCourse, busy: Flags, packets: int, frame: float) ->
     calm = np.concatenate([[0], np.cumsum(~busy)])
     until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
     rows = np.flatnonzero(until < len(course))
-    chosen = _apart(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
+    chosen = _not_overlapping(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
     took = course.time_ns[until[chosen]] - course.time_ns[chosen]
     got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
     return got[took > 0].astype(np.float64), took[took > 0].astype(np.int64)
 
 
-def _lasting(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, float]:
+def _from_longest_stretch(
+    course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
+) -> tuple[Estimate | None, float]:
     """From the longest time with a queue that a varying delay does not feign; and how far deliveries wandered from
     their rate, in ns, because the delay varied."""
     got, took = _stretches(course, queue > busy_ns(trips), _STRETCHES[0][0], frame)
@@ -185,7 +189,7 @@ def _lasting(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
     return Estimate(value, value - error, value + error, how), wander
 
 
-def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, Flags]:
+def _from_bursts(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, Flags]:
     """The spacing that the path gave to segments that left closer together, and the ACKs that it rests on: the round
     trip grew by most of the time that they took. Of a few segments each, so that the first window is enough; of more
     where stamps are coarse."""
@@ -213,7 +217,7 @@ def _dispersed(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: flo
     return None, np.zeros(len(course), bool)
 
 
-def _fastest(course: SenderCourse, trips: RoundTrips, silent: Flags, frame: float) -> float | None:
+def _lower_bound(course: SenderCourse, trips: RoundTrips, unreported: Flags, frame: float) -> float | None:
     """What was delivered at most in four round trips or more: the path is at least as fast. ACKs come together by as
     much as round trips differ, at most. Where nobody knows what was delivered, nothing begins."""
     starts = course.rounds
@@ -224,20 +228,20 @@ def _fastest(course: SenderCourse, trips: RoundTrips, silent: Flags, frame: floa
     while rounds < starts.size:
         took = course.time_ns[starts[rounds:]] - course.time_ns[starts[:-rounds]] + differ
         got = course.delivered[starts[rounds:]] - course.delivered[starts[:-rounds]]
-        rates = np.where(silent[starts[:-rounds]], 0, got / np.maximum(took, 1))
+        rates = np.where(unreported[starts[:-rounds]], 0, got / np.maximum(took, 1))
         found = max(found, float(rates.max() * frame * 8e9))
         rounds *= 2
     return _SURE * found or None
 
 
-def _silent(seen: Seen, course: SenderCourse) -> Flags:
+def _unreported(seen: Seen, course: SenderCourse) -> Flags:
     """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
     if seen.connection.sack.size:
         return np.zeros(len(course), bool)
-    return repairs(course) | seen.acks.repeats
+    return in_repair(course) | seen.acks.repeats
 
 
-def _queue(course: SenderCourse, trips: RoundTrips) -> Reals:
+def _queue_at_acks(course: SenderCourse, trips: RoundTrips) -> Reals:
     """The queue at each ACK, in ns: that of the last sample; not a number before the first, and where that is too old,
     as in a long repair."""
     found = np.full(len(course), np.nan)
@@ -263,7 +267,7 @@ def _mode(values: Reals) -> float:
     return float(np.median(kept))
 
 
-def _apart(rows: Integers, until: Integers) -> Integers:
+def _not_overlapping(rows: Integers, until: Integers) -> Integers:
     """Windows that do not overlap."""
     found, end = [], -1
     for row, stop in zip(rows.tolist(), until[rows].tolist(), strict=True):
@@ -281,7 +285,7 @@ def busy_ns(trips: RoundTrips) -> float:
     return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
 
 
-def of_frames(found: Estimate, seen: Seen) -> Estimate:
+def with_other_frame_sizes(found: Estimate, seen: Seen) -> Estimate:
     """With room for the headers of segments of other sizes than the usual, where there are many."""
     said = [each.mss_bytes for each in seen.connection.options.values() if each is not None and each.mss_bytes]
     full = max(seen.mss_bytes, min(said, default=0) - TIME_STAMP_BYTES * seen.has_stamps)

@@ -68,20 +68,20 @@ def is_capture(head: bytes) -> bool:
     return any(struct.unpack(f"{order}I", head[:4])[0] in (*_MAGIC, _SECTION) for order in "<>")
 
 
-def read_batches(opened: Opened, problems: Problems) -> Iterator[PacketBatch]:
+def read_batches(file: OpenedFile, problems: Problems) -> Iterator[PacketBatch]:
     """Every packet of a capture."""
-    head = opened.read(4)
+    head = file.read(4)
     first = struct.unpack("<I", head)[0]
-    packets = _read_pcapng(opened, head, problems) if first == _SECTION else _read_pcap(opened, head, problems)
+    packets = _read_pcapng(file, head, problems) if first == _SECTION else _read_pcap(file, head, problems)
     yield from packets
-    if opened.problem:
-        problems.said.append(opened.problem)
+    if file.problem:
+        problems.said.append(file.problem)
 
 
-def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
+def _read_pcap(file: OpenedFile, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
     order = "<" if struct.unpack("<I", head)[0] in _MAGIC else ">"
     unit_ns = _MAGIC[struct.unpack(f"{order}I", head)[0]]
-    rest = opened.read(20)
+    rest = file.read(20)
     if len(rest) < 20:
         problems.said.append("the file ends within its header")
         return
@@ -89,7 +89,7 @@ def _read_pcap(opened: Opened, head: bytes, problems: Problems) -> Iterator[Pack
     unpack = struct.Struct(f"{order}I").unpack_from
     kept, total = b"", 0
     while True:
-        more = opened.read(BLOCK_BYTES)
+        more = file.read(BLOCK_BYTES)
         data = kept + more
         size, place = len(data), 0
         starts: list[int] = []
@@ -134,23 +134,23 @@ def _batch_of_pcap(data: bytes, starts: Integers, order: str, unit_ns: int, link
 _PacketRow = tuple[int, int, int, int, int]
 
 
-def _read_pcapng(opened: Opened, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
-    file = _Pcapng(problems)
+def _read_pcapng(file: OpenedFile, head: bytes, problems: Problems) -> Iterator[PacketBatch]:
+    state = _Pcapng(problems)
     rest = head
     while True:
-        more = opened.read(BLOCK_BYTES)
+        more = file.read(BLOCK_BYTES)
         data = rest + more
-        found, place, damage = file.parse(data)
-        file.packets += len(found)
+        found, place, damage = state.parse(data)
+        state.packets += len(found)
         if found:
-            yield _batch_of_pcapng(data, found, file)
+            yield _batch_of_pcapng(data, found, state)
         rest = data[place:]
         if damage is not None:
             problems.said.append(damage)
             return
         if not more:
             if rest:
-                problems.said.append(f"the file is cut off after {file.packets} packets")
+                problems.said.append(f"the file is cut off after {state.packets} packets")
             return
 
 
@@ -270,7 +270,7 @@ _MOST_XZ_BYTES = 128 << 20  # of memory, which the file itself asks for
 _DAMAGE = (zstandard.ZstdError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError)
 
 
-class Opened:
+class OpenedFile:
     """Content of one file. ``problem`` says why it ended before the file did."""
 
     def __init__(self, path: Path) -> None:
@@ -325,10 +325,10 @@ class Opened:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Opened]:
+def open_recording(path: Path) -> Iterator[OpenedFile]:
     """The content of a file while it is read. Raises RecordError where that is not possible."""
     try:
-        file = Opened(path)
+        file = OpenedFile(path)
         try:
             yield file
         finally:

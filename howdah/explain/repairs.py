@@ -38,20 +38,24 @@ class Repairs:
         return f"after a repair {float(np.median(self.kept)):.2f} of what was in flight was left"
 
 
-def repairs_of(way: SenderCourse, trips: RoundTrips) -> Repairs:
+def repairs_of(course: SenderCourse, trips: RoundTrips) -> Repairs:
     """Of repairs without a timeout, behind which some ACKs came before the next."""
-    again = np.unique(np.maximum(way.again, 0))
+    again = np.unique(np.maximum(course.again, 0))
     longest_ns = int(trips.base_ns.value or 0) + _LEAST_TIMEOUT_NS
     found: list[float] = []
     at = 0
     while at < again.size:
         first = int(again[at])
-        end = int(np.searchsorted(way.una, way.nxt[first]))
+        end = int(np.searchsorted(course.una, course.nxt[first]))
         at = max(int(np.searchsorted(again, end)), at + 1)
-        clean = way.flight[end : min(end + _ACKS, int(again[at]) if at < again.size else len(way))]
-        waited = int(np.diff(way.time_ns[first : end + 1]).max(initial=0))
-        if clean.size >= _CLEAN_ACKS and way.flight[first] >= _LEAST_PACKETS * way.mss_bytes and waited < longest_ns:
-            found.append(float(np.median(clean) / way.flight[first]))
+        clean = course.flight[end : min(end + _ACKS, int(again[at]) if at < again.size else len(course))]
+        waited = int(np.diff(course.time_ns[first : end + 1]).max(initial=0))
+        if (
+            clean.size >= _CLEAN_ACKS
+            and course.flight[first] >= _LEAST_PACKETS * course.mss_bytes
+            and waited < longest_ns
+        ):
+            found.append(float(np.median(clean) / course.flight[first]))
     kept = np.array(found)
     votes = {name: int(((kept >= low) & (kept <= high)).sum()) for name, (low, high) in _KEEPS.items()}
     like = max(votes, key=lambda name: votes[name])
@@ -63,25 +67,25 @@ _STEP = 2  # segments: an ACK of what a receiver kept goes further
 
 
 @dataclass(frozen=True)
-class Thrown:
+class Discarded:
     """How many segments were sent again that the receiver had had; ``words`` say how that shows, empty where none."""
 
     segments: int
     words: str
 
 
-def thrown_away(seen: Seen) -> Thrown:
+def discarded_by_receiver(seen: Seen) -> Discarded:
     if seen.reneged_bytes.size:
         count = _within(seen, seen.reneged_bytes)
         what = f"the receiver reported by SACK what it later threw away: {counted(count, 'segment')} were sent again"
-        return Thrown(count, f"{what} that had arrived")
+        return Discarded(count, f"{what} that had arrived")
     if seen.connection.sack.size:
-        return Thrown(0, "")
-    count = _unkept(seen)
+        return Discarded(0, "")
+    count = _not_kept(seen)
     if not count:
-        return Thrown(0, "")
+        return Discarded(0, "")
     what = f"duplicate ACKs answered {counted(count, 'segment')} of those sent again"
-    return Thrown(count, f"{what}: they had arrived, and the receiver kept none of them")
+    return Discarded(count, f"{what}: they had arrived, and the receiver kept none of them")
 
 
 def _within(seen: Seen, blocks: Integers) -> int:
@@ -92,7 +96,7 @@ def _within(seen: Seen, blocks: Integers) -> int:
     return int(inside.sum())
 
 
-def _unkept(seen: Seen) -> int:
+def _not_kept(seen: Seen) -> int:
     """Of a receiver without SACK: segments of each repair that duplicates answered, where no ACK of it went further
     than what was sent again; else a hole that was filled would have let it go on to what it kept."""
     sent, acks = seen.sent, seen.acks

@@ -109,7 +109,7 @@ class Seen:
         return narrow if many and narrow < full else None
 
 
-def look(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
+def seen_of(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
     """Read a connection; None where it has no data or nothing acknowledges them. ``rtt_ns`` helps to tell late segments
     from those sent again, where time stamps do not."""
     keep = ~_copies(connection)

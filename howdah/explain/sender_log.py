@@ -19,7 +19,7 @@ import numpy as np
 from howdah.algorithm import ALGORITHMS
 from howdah.errors import RecordError
 from howdah.explain.estimate import Estimate, absent
-from howdah.explain.explained import Explained, ExplainedExit, Source, bare
+from howdah.explain.explained import Explained, ExplainedExit, Source, partly_known
 from howdah.held import HeldBy
 from howdah.ingest.source import Integers
 from howdah.measure.cause import LOSS
@@ -86,7 +86,7 @@ def explain_log(log: SenderLog, leaves: ExplainedExit | None, why_no_exit: str) 
         most = max(shares, key=lambda kind: shares[kind], default=None)
         limit = {"receive-buffer": RECEIVE_WINDOW, "application": APPLICATION}.get(str(most)) if most else None
     algorithm, words = _algorithm(log.algorithm)
-    return bare(
+    return partly_known(
         no_packets,
         name=log.name,
         file=log.file,
@@ -144,7 +144,7 @@ def _buffer(log: SenderLog, why: str) -> Estimate:
     return absent(why, float(rtt.max() - rtt.min()) * log.fastest_bits_per_second / 8e6)
 
 
-def exit_between(log: SenderLog) -> tuple[ExplainedExit | None, str]:
+def exit_between_readings(log: SenderLog) -> tuple[ExplainedExit | None, str]:
     """The exit by the first reading with a finite threshold that the window has reached: it was between that reading
     and the one before."""
     left = np.flatnonzero((log.ssthresh >= 0) & (log.cwnd >= log.ssthresh))
@@ -263,7 +263,7 @@ def _flow(name: str, rows: list[tuple[float | None, Values, str | None]], file: 
         algorithm=named[-1] if named else None, bytes_acked=round(min(last.get("bytes_acked", 0.0), 1e15)),
         window_bytes=column("snd_wnd"), fastest_bits_per_second=max(rates) if rates else None, holding=_holding(last),
     )  # fmt: skip
-    return explain_log(log, *exit_between(log))
+    return explain_log(log, *exit_between_readings(log))
 
 
 def _holding(last: Values) -> Holding | None:
@@ -285,7 +285,7 @@ def is_iperf3(document: Any) -> bool:
     return isinstance(document, dict) and isinstance(document.get("intervals"), list) and "start" in document
 
 
-def of_stream(lines: bytes) -> dict[str, Any] | None:
+def document_of_stream(lines: bytes) -> dict[str, Any] | None:
     """The document that the lines of ``--json-stream`` make; None where they are none."""
     found: dict[str, Any] = {"intervals": []}
     for line in lines.splitlines():

@@ -17,7 +17,7 @@ import numpy as np
 from howdah.explain.course import SenderCourse
 from howdah.explain.delay import SENDER, Reals, RoundTrips
 from howdah.explain.hystart import Detections, detections
-from howdah.explain.pacing import drain_begin, fed, is_paced, ran_dry, rate_stood, stays_empty
+from howdah.explain.pacing import drain_begin, is_paced, ran_out_of_data, rate_stood, stays_empty, written_in_pieces
 from howdah.explain.repairs import RENO, repairs_of
 from howdah.explain.seen import AGAIN, FILLS, Seen
 from howdah.ingest.capture import CWR, ECE
@@ -35,7 +35,7 @@ _KNEE_PACKETS, _KNEE_SHARE, _GREW_ON = 12, 0.6, 0.25
 _TOGETHER_NS = 500_000
 _FEW_PACKETS, _FEW_ACKS = 8, 4
 _TOLD_PACKETS, _GREW_ON_PACKETS = 6, 24  # acknowledged between two events that are told apart; since one without effect
-_MOSTLY, _UNDONE = 0.5, 0.15  # the latter of what was in flight
+_MOSTLY, _ALLOWED_FALL = 0.5, 0.15  # the latter of what was in flight
 _PASSED_OVER = 2  # trains of ACKs, each in another round: no delay that varies feigns them all
 NO_DATA = "the application had nothing to send before it left"
 ENDED = "the transfer ended first"
@@ -88,7 +88,7 @@ class SeenCause:
 class _GrowthEvidence:
     """What the rules look at.
 
-    ``gain`` is D of the module's text in packets, at each ACK. ``first_again`` is the ACK at which the first repair
+    ``gain`` is D of the module's text in packets, at each ACK. ``first_repair`` is the ACK at which the first repair
     left that was not undone, ``end`` the last ACK of growth, ``mark`` the first ACK that reports a mark of ECN.
     """
 
@@ -111,7 +111,7 @@ class _GrowthEvidence:
     @cached_property
     def paced(self) -> bool:
         """Whether the sender paces; an application that writes piece by piece looks alike."""
-        return is_paced(self.seen, self.trips) and float(fed(self.seen, self.course).mean()) < _MOSTLY
+        return is_paced(self.seen, self.trips) and float(written_in_pieces(self.seen, self.course).mean()) < _MOSTLY
 
     @cached_property
     def gain(self) -> Reals:
@@ -119,12 +119,12 @@ class _GrowthEvidence:
         return np.asarray((course.flight - (course.una - course.una[0])) / course.mss_bytes)
 
     @cached_property
-    def first_again(self) -> int | None:
-        return _first_again(self.seen, self.course, self.gain)
+    def first_repair(self) -> int | None:
+        return _first_repair(self.seen, self.course, self.gain)
 
     @cached_property
     def end(self) -> int | None:
-        return _last_growth(self.gain, self.course, self.first_again)
+        return _last_growth(self.gain, self.course, self.first_repair)
 
     @cached_property
     def mark(self) -> int | None:
@@ -190,7 +190,7 @@ def _drained_its_queue(evidence: _GrowthEvidence) -> StartUp | None:
 
 def _paced_without_loss(evidence: _GrowthEvidence) -> StartUp | None:
     """The sender paces, drained nothing and sent nothing again: it did not leave."""
-    if not evidence.paced or evidence.first_again is not None:
+    if not evidence.paced or evidence.first_repair is not None:
         return None
     limit = evidence.limit_at(evidence.end)
     return evidence.stayed("it paces, and what was in flight did not fall", limit, evidence.end)
@@ -198,7 +198,7 @@ def _paced_without_loss(evidence: _GrowthEvidence) -> StartUp | None:
 
 def _grew_until_repair(evidence: _GrowthEvidence) -> StartUp | None:
     """Growth lasted until the first repair: the loss ended it, or a detector of HyStart just before the loss showed."""
-    at, end, course, trips = evidence.first_again, evidence.end, evidence.course, evidence.trips
+    at, end, course, trips = evidence.first_repair, evidence.end, evidence.course, evidence.trips
     if at is None or (end is not None and at > end):
         return None
     found = evidence.detections_until(at)
@@ -235,7 +235,7 @@ def _did_not_stop(evidence: _GrowthEvidence) -> StartUp | None:
 def _lost_while_limited(evidence: _GrowthEvidence) -> StartUp | None:
     """The receive window or the application stopped growth, and within a round trip something was sent again: it left
     by that loss, unless something else may have ended growth behind the limit."""
-    end, at = evidence.known_end, evidence.first_again
+    end, at = evidence.known_end, evidence.first_repair
     limit = evidence.limit_at(end)
     if limit is None or at is None or not _within_a_round(evidence.course, evidence.trips, end, at):
         return None
@@ -262,7 +262,7 @@ def _stopped_by_limit(evidence: _GrowthEvidence) -> StartUp | None:
 def _stopped_by_sender(evidence: _GrowthEvidence) -> StartUp | None:
     """Growth ended without a loss or a limit: a detector of HyStart or a mark of ECN ended it, or nothing tells."""
     end, course, trips = evidence.known_end, evidence.course, evidence.trips
-    found = evidence.detections_until(_soon(course, trips, end))
+    found = evidence.detections_until(_same_event_until(course, trips, end))
     cause = _detector(course, trips, found, end, evidence.mark, evidence.paced)
     if trips.at != SENDER and cause.sure and _silence_follows(course, trips, end):
         words = "growth ended before a timeout; what was lost in front of the tap may have ended it"
@@ -289,7 +289,7 @@ _RULES: tuple[Callable[[_GrowthEvidence], StartUp | None], ...] = (
 )
 
 
-def _first_again(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
+def _first_repair(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
     """The first repair that was not undone: a sender that learns that the first copy had arrived may go on as if
     nothing had been (RFC 3522, RFC 5682)."""
     again = np.flatnonzero(np.isin(seen.sent.kind, (AGAIN, FILLS)))
@@ -300,14 +300,14 @@ def _first_again(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
         if needed[at == place].any():
             return place
         later = gain[int(np.searchsorted(course.una, course.nxt[place])) :]
-        if later.size < _FEW_ACKS or float(later.max()) < float(gain[place]) - _undone(course, place):
+        if later.size < _FEW_ACKS or float(later.max()) < float(gain[place]) - _allowed_fall(course, place):
             return place
     return None
 
 
-def _undone(course: SenderCourse, at: int) -> float:
+def _allowed_fall(course: SenderCourse, at: int) -> float:
     """By how many packets D may be less behind a repair that was undone: half of what reduces a window."""
-    return _FEW_PACKETS + _TOLD_PACKETS + _UNDONE * float(course.flight[at]) / course.mss_bytes
+    return _FEW_PACKETS + _TOLD_PACKETS + _ALLOWED_FALL * float(course.flight[at]) / course.mss_bytes
 
 
 def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
@@ -344,7 +344,7 @@ def _within_a_round(course: SenderCourse, trips: RoundTrips, first: int, last: i
     return int(course.time_ns[last] - course.time_ns[first]) <= round_ns
 
 
-def _soon(course: SenderCourse, trips: RoundTrips, at: int) -> int:
+def _same_event_until(course: SenderCourse, trips: RoundTrips, at: int) -> int:
     """The last ACK that is one event with another: few ACKs may be far apart."""
     until = int(course.time_ns[at]) + int(_NEAR_ROUNDS * (trips.base_ns.value or 0))
     last = int(np.searchsorted(course.time_ns, until, side="right")) - 1
@@ -384,7 +384,7 @@ def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
     return max(round(float(course.nxt[first] - course.una[0]) / course.mss_bytes), 1)
 
 
-def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> int | None:
+def _last_growth(gain: Reals, course: SenderCourse, first_repair: int | None) -> int | None:
     """The last ACK at which D is where it was; None where it never falls for good before anything is sent again.
 
     D has fallen for good where what is acknowledged without growth is a third of what is in flight. The other case: a D
@@ -394,10 +394,10 @@ def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> 
     steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes
     step = float(np.percentile(steps, 90)) if steps.size else 1.0
     rows = np.flatnonzero(course.exact)
-    if first_again is not None:
-        rows = rows[rows <= first_again]
+    if first_repair is not None:
+        rows = rows[rows <= first_repair]
     if not rows.size:
-        return first_again
+        return first_repair
     # Many ACKs at once are answered when all are read: what D comes back to it has not lost.
     gain = gain.copy()
     gain[rows] = np.maximum.accumulate(gain[rows][::-1])[::-1]
@@ -406,10 +406,10 @@ def _last_growth(gain: Reals, course: SenderCourse, first_again: int | None) -> 
     below = most - gain[rows]
     fallen = rows[below > np.maximum(slack + _LEAST_FALL_PACKETS, _FALL * flight[rows])]
     until = int(fallen[0]) if fallen.size else None
-    if first_again is not None and (until is None or first_again < until):
+    if first_repair is not None and (until is None or first_repair < until):
         if below[-1] <= slack + _FEW_PACKETS:
-            return first_again
-        until = first_again
+            return first_repair
+        until = first_repair
     if until is None:
         return None
     return _knee(rows[rows <= until], gain, course, step)
@@ -458,7 +458,7 @@ def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) 
         room = windows - course.flight[near]
         if float(np.median(room)) < 2 * course.mss_bytes or float((room < 3 * course.mss_bytes).mean()) > 0.5:
             return RECEIVE_WINDOW
-    if ran_dry(seen, course, trips, at) or float(fed(seen, course)[near].mean()) > _MOSTLY:
+    if ran_out_of_data(seen, course, trips, at) or float(written_in_pieces(seen, course)[near].mean()) > _MOSTLY:
         return APPLICATION
     # What ACKs that come together let go shows at the next ones.
     later = at + 1 + np.flatnonzero(course.exact[at + 1 :])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from howdah.errors import HowdahError
-from howdah.explain.course import of_capture
+from howdah.explain.course import capture_points
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.loss import RANDOM
@@ -400,7 +400,7 @@ def recorded_lines(flow: Explained) -> list[str]:
         lines.append("  startup_left: false")
     if flow.parts is not None:
         seen, trips, course, _ = flow.parts
-        points = of_capture(seen, trips, course)
+        points = capture_points(seen, trips, course)
         if points is not None and points.time_s.size > 1:
             lines.append("  course:")
             lines += _list("time_ms", points.time_s * 1e3)

@@ -29,15 +29,15 @@ _NAME_WIDTH = 18
 
 def sentence(flow: Explained) -> str:
     """Where the start-up ended and why, what was lost, and what held the flow back."""
-    parts = [_start(flow)]
+    parts = [_exit_words(flow)]
     if flow.retransmitted_packets:
         parts.append(f"retransmitted {counted(flow.retransmitted_packets, 'packet')}")
     said = " and ".join(parts) + "."
-    held = _held(flow)
+    held = _held_back_words(flow)
     return f"{said} {held[0].upper()}{held[1:]}." if held else said
 
 
-def _start(flow: Explained) -> str:
+def _exit_words(flow: Explained) -> str:
     leaves = flow.exit
     if leaves is None:
         stayed = flow.limit is not None or flow.why_no_exit in (GROWING, STAYED)
@@ -54,7 +54,7 @@ def _start(flow: Explained) -> str:
     return f"{where} by {cause_text(str(leaves.cause))}"
 
 
-def _held(flow: Explained) -> str:
+def _held_back_words(flow: Explained) -> str:
     kind, holding = flow.held_back_by, flow.holding
     if kind is None or holding is None or holding.share(kind) <= NOTABLE_SHARE:
         return ""
