@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures to connections, one file by itself or as a piece of a ring of files."""
+"""Read captures as connections. Several files may be the pieces of one ring."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Progress = Callable[[str, int, int], None]
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
-    """Nobody listens."""
+    """Report nothing."""
 
 
 @dataclass
 class Capture:
-    """What a file holds, or its pieces: connections with data, the largest first; ``others`` are not shown, or have no
-    data."""
+    """The content of one file, or of its pieces: connections with data, the largest first. ``others`` counts
+    connections that are not shown or have no data."""
 
     name: str = ""
     connections: list[TapConnection] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Capture:
 
     @property
     def why_none(self) -> str:
-        """Why it has no connection with data."""
+        """Why the capture has no connection with data."""
         if not self.packets:
             return "it holds no packets"
         if self.strange_links:
@@ -66,16 +66,16 @@ class Capture:
 
 
 def read_capture(path: Path, most_connections: int, progress: Progress = no_progress) -> Capture:
-    """The connections of one capture, as :func:`read_captures`."""
+    """Read one capture, as :func:`read_captures` does."""
     return read_captures([path], most_connections, progress)[0]
 
 
 def read_captures(paths: Sequence[Path], most_connections: int, progress: Progress = no_progress) -> list[Capture]:
-    """The connections of captures; of a large one ``progress`` hears how many megabytes are read.
+    """Read captures; call ``progress`` with the megabytes read of a large one.
 
-    The pieces of a ring of files, as tcpdump and Wireshark write it, are one capture. Their names differ by digits
-    alone, their times follow one another, and a connection of one goes on in the next.
-    Damage is in ``problems``; what was read before it counts. Raises RecordError where a file cannot be read.
+    The pieces of a ring of files, as tcpdump and Wireshark write it, are one capture: their names differ only in
+    digits, their times follow one another, and a connection of one continues in the next. Damage is in ``problems``,
+    and what precedes it counts. Raise RecordError if a file cannot be read.
     """
     readings: list[_Pieces] = []
     for path in sorted(paths, key=_first_stamp) if len(paths) > 1 else paths:
@@ -111,7 +111,7 @@ def _first_stamp(path: Path) -> int:
 
 @dataclass
 class _Pieces:
-    """What is read of a capture so far; ``paths`` are its pieces."""
+    """What is read so far of a capture whose pieces are ``paths``."""
 
     paths: list[Path]
     found: Capture = field(default_factory=Capture)
@@ -140,7 +140,7 @@ class _Pieces:
         found.others = len(kept.names) - len({(each.tap, frozenset(each.ends)) for each in found.connections})
 
     def continues(self, path: Path, batch: PacketBatch, segments: TcpColumns) -> bool:
-        """Whether a file that begins so is the next piece."""
+        """Whether a file that begins with this batch is the next piece."""
         return (
             _without_digits(path) == _without_digits(self.paths[0])
             and all(mine == other for mine, other in zip(self.links, batch.links, strict=False))
@@ -154,8 +154,8 @@ def _without_digits(path: Path) -> tuple[Path, str]:
 
 
 def _continues(kept: KeptSegments, segments: TcpColumns) -> bool:
-    """Whether the largest connection that is on both sides of a border goes on behind it. At another tap, or in a
-    connection that has the ports again, its numbers do not go on."""
+    """Whether the sequence numbers of the largest connection on both sides of a border continue. They do not at another
+    tap, or in a new connection that reuses the ports."""
     keys, first = np.unique(segments.key, return_index=True)
     opens = (segments.columns["flags"][first].astype(np.int64) & SYN) != 0
     shared = [(code, key) for key, new in zip(keys.tolist(), opens.tolist(), strict=True)
@@ -175,7 +175,7 @@ def _continues(kept: KeptSegments, segments: TcpColumns) -> bool:
 def _numbers(
     columns: dict[str, npt.NDArray[np.generic]], of: npt.NDArray[np.bool_], side: int
 ) -> npt.NDArray[np.uint32]:
-    """Where the data of one side ends, by segment."""
+    """Sequence numbers at which the data segments of one side end."""
     rows = of & (columns["from_first"] == side) & (columns["payload_bytes"] != 0)
     found = columns["sequence"][rows].astype(np.uint32) + columns["payload_bytes"][rows].astype(np.uint32)
     return np.asarray(found)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the tap was, and the round trips that it saw.
 
-A tap divides the round trip: the *far* part goes from the tap to the receiver and back, seen from a segment to its
-ACK; the *near* part goes to the sender and back, seen from an ACK to the first segment that echoes its time stamp, or
-in the handshake.
+A tap divides the round trip. The *far* part goes from the tap to the receiver and back, and shows between a segment and
+its ACK. The *near* part goes to the sender and back, and shows between an ACK and the first segment that echoes its
+time stamp, or in the handshake.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Reals = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RoundTrips:
-    """``at``: where the tap was, None where nothing tells. ``base_ns``: round trip without a queue, of the data.
-    ``handshake_ns``: that of the handshake. ``near_ns``, ``far_ns``: the least of each part.
+    """Round trips of one flow. ``at`` is where the tap was, None if nothing shows it; ``base_ns`` the data's round trip
+    without a queue; ``handshake_ns`` the handshake's; ``near_ns`` and ``far_ns`` the least of each part.
 
-    ``ack`` are places of those ACKs that have a sample, ``rtt_ns`` their samples: far, and what the way from the sender
-    to the tap took beyond its least. ``clock_ns`` is how coarse the stamps are. ``is_split``: the handshake was
-    answered by somebody nearer than the receiver of the data. ``up_doubt_ns``: of the part before the tap.
+    ``ack`` are the places of the ACKs with a sample, and ``rtt_ns`` their samples: the far part, plus the delay between
+    sender and tap beyond its least, known to ``up_doubt_ns``, plus the least near part. ``clock_ns`` is the resolution
+    of the stamps. ``is_split``: something nearer than the data's receiver answered the handshake.
     """
 
     at: Tap | None
@@ -59,12 +59,12 @@ class RoundTrips:
 
     @cached_property
     def queue_ns(self) -> Integers:
-        """What each sample has beyond the least."""
+        """Each sample less the least one."""
         return self.rtt_ns - self.rtt_ns.min() if self.rtt_ns.size else self.rtt_ns
 
 
 def clock_step_ns(time_ns: Integers) -> int:
-    """How coarse a clock is: the largest unit that all its stamps are multiples of, of those that clocks have."""
+    """The resolution of a clock: the largest usual unit of which all its stamps are multiples."""
     sample = time_ns[:: max(time_ns.size // 20_000, 1)]
     for unit in (100_000_000, 10_000_000, 4_000_000, 1_000_000, 100_000, 10_000, 1000):
         rest = (sample - sample[0]) % unit
@@ -103,8 +103,8 @@ def round_trips(seen: Seen) -> RoundTrips:
 
 
 def _far_samples(seen: Seen) -> tuple[Integers, Integers, Integers]:
-    """ACKs with a sample, the segment that each answers, and how long that took. Nothing that was sent twice counts
-    (Karn), nor an ACK for what filled a hole."""
+    """ACKs with a sample, the segment that each answers, and the time between. Segments sent twice do not count (Karn's
+    algorithm), nor ACKs of data that filled a hole."""
     sent, acks = seen.sent, seen.acks
     fresh = np.flatnonzero(sent.kind == NEW)
     fresh = fresh[sent.end[fresh] == sent.top[fresh]]
@@ -130,8 +130,8 @@ def _far_samples(seen: Seen) -> tuple[Integers, Integers, Integers]:
 
 
 def _waited_for_more(gap_ns: Integers, advance: Integers, mss_bytes: int) -> Flags:
-    """ACKs that waited for more segments, which did not come: of one segment after a long time, or, of a receiver that
-    acknowledges many at once, of fewer than usual and later than so many take."""
+    """Whether each ACK waited for segments that did not arrive: it acknowledges one segment after a long time or, from
+    a receiver that acknowledges many at once, fewer than usual and later than that many take."""
     waited = (gap_ns >= _DELAYED_ACK_NS) & (advance <= mss_bytes)
     usual = float(np.percentile(advance, 90)) if advance.size else 0.0
     whole = advance >= usual
@@ -142,7 +142,7 @@ def _waited_for_more(gap_ns: Integers, advance: Integers, mss_bytes: int) -> Fla
 
 
 def _near_samples(seen: Seen) -> Integers | None:
-    """From the first ACK with each stamp to the first segment that echoes it."""
+    """Times from the first ACK with each stamp to the first segment that echoes it."""
     if not seen.has_stamps:
         return None
     stamps, first = np.unique(seen.acks.stamp, return_index=True)
@@ -158,7 +158,7 @@ def _near_samples(seen: Seen) -> Integers | None:
 
 
 def _handshake(seen: Seen) -> tuple[int | None, int | None]:
-    """From the tap to the server and back, and to the client and back."""
+    """Times from the tap to the server and back, and to the client and back."""
     opened, answered, ended = seen.syn_ns
     server = answered - opened if opened is not None and answered is not None and answered >= opened else None
     client = ended - answered if ended is not None and answered is not None and ended >= answered else None
@@ -198,8 +198,8 @@ def _base(
 
 
 def delay_before_tap(seen: Seen, segment: Integers, at: str | None, clock: int) -> tuple[Integers, int]:
-    """How much longer than the least the way from the sender to the tap took for each segment, by the sender's stamps;
-    and how far that may be off. Zero at the sender, and where segments have no stamps."""
+    """Return how much longer than the least each segment took from the sender to the tap, by the sender's stamps, and
+    the uncertainty of that. Zero at the sender, and for segments without stamps."""
     if at == SENDER or not seen.has_stamps or not segment.size:
         return np.zeros(segment.size, np.int64), 0
     hz = stamp_hz(seen)
@@ -212,7 +212,7 @@ def delay_before_tap(seen: Seen, segment: Integers, at: str | None, clock: int) 
 
 
 def stamp_hz(seen: Seen) -> int | None:
-    """How fast the sender's stamps count; None where they fit no clock that there is."""
+    """The frequency of the sender's stamps; None if it fits no clock that kernels use."""
     time, stamp = seen.sent.time_ns, seen.sent.stamp
     took = int(time[-1] - time[0])
     if took < 50_000_000 or stamp[-1] <= stamp[0]:

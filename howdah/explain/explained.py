@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is found out of one flow, whatever recorded it."""
+"""Explain one flow, whatever recorded it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _FEW_BLOCKS = 3
 
 @dataclass(frozen=True)
 class ExplainedExit:
-    """When and with what in flight a flow left its start-up; ``time_s`` counts from its first packet, at the sender."""
+    """When a flow left its start-up, and what it had in flight; ``time_s`` counts from its first packet, at the
+    sender."""
 
     time_s: float
     packets: Estimate
@@ -81,9 +82,9 @@ class FlowFacts(FilePart):
 
 
 class Explained(FlowFacts):
-    """One flow. ``parts`` has what pictures are drawn from, where there are packets. ``policer`` is the bucket of
-    tokens that dropped packets. ``hosts`` are those of sender and receiver, and ``begins_s`` the time of its first
-    packet, where the recording tells them. ``lost_before_packets`` were missing when the tap saw what came behind them.
+    """One explained flow. ``parts`` are what pictures are drawn from, if there are packets; ``policer`` is the token
+    bucket that dropped packets; ``hosts`` are sender and receiver, and ``begins_s`` the time of the first packet, if
+    recorded. ``lost_before_packets`` were missing when the tap saw later ones.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -107,20 +108,20 @@ class Explained(FlowFacts):
 
     @property
     def bdp_bytes(self) -> float | None:
-        """Rate x base round trip; None where one of them is not known."""
+        """Rate x base round trip; None if one of them is not known."""
         rate, rtt_us = self.rate_bits_per_second.value, self.base_rtt_us.value
         return bdp_bytes(rate, rtt_us) if rate and rtt_us else None
 
     @property
     def bdp_packets(self) -> float | None:
-        """The same in full frames."""
+        """The BDP in full frames; None if it is not known."""
         if self.bdp_bytes is None or self.mss_bytes is None:
             return None
         return self.bdp_bytes / frame_bytes(self.mss_bytes + STAMPED_TCP_BYTES)
 
     @property
     def held_back_by(self) -> HeldBy | None:
-        """The kind with the largest share, of those that are worth a word if there is one (as metrics.json has it)."""
+        """The kind with the largest share, of the notable kinds if there is one (as in metrics.json)."""
         if self.holding is None:
             return None
         shares = {kind: self.holding.share(kind) for kind in self.holding.seconds}
@@ -129,7 +130,7 @@ class Explained(FlowFacts):
 
 
 def partly_known(reason: str, **facts: Any) -> Explained:
-    """A flow of which only ``facts`` are known; what else is estimated is absent for this reason."""
+    """A flow of which only ``facts`` are known; every other estimate is absent for this reason."""
     fields = Explained.model_fields
     nothing: dict[str, Any] = dict.fromkeys(name for name, each in fields.items() if each.is_required())
     nothing |= {name: absent(reason) for name, each in fields.items() if each.annotation is Estimate}
@@ -138,7 +139,7 @@ def partly_known(reason: str, **facts: Any) -> Explained:
 
 
 def explain_connection(connection: TapConnection) -> Explained | None:
-    """None where nothing acknowledges data."""
+    """Explain a connection; return None if nothing acknowledges its data."""
     seen = seen_of(connection)
     if seen is None:
         return None
@@ -186,7 +187,7 @@ def explain_connection(connection: TapConnection) -> Explained | None:
 
 
 def _add_course(found: Explained, seen: Seen, trips: RoundTrips, course: SenderCourse, begin: int) -> None:
-    """What takes the sender's course to know: the start-up, the path, what held the flow back."""
+    """Add what requires the sender's course: the start-up, the path, and what held the flow back."""
     start, path = start_up(seen, course, trips), path_of(seen, course, trips)
     found.parts = (seen, trips, course, start)
     found.initial_window_packets, found.growth = start.initial_window_packets, start.growth
@@ -205,7 +206,7 @@ def _add_course(found: Explained, seen: Seen, trips: RoundTrips, course: SenderC
 
 
 def _host(end: str) -> str:
-    """Without the port."""
+    """An address without its port."""
     return end.rpartition(":")[0]
 
 
@@ -227,7 +228,7 @@ def _exit(course: SenderCourse, start: StartUp, trips: RoundTrips, begin: int) -
 
 
 def _start_up_end(course: SenderCourse, start: StartUp) -> int:
-    """Two rounds after the exit, as howdah/measure/overshoot.py has it; else the end."""
+    """The ACK two rounds after the exit, as in howdah/measure/overshoot.py; else the end."""
     following = course.rounds[course.rounds > start.at] if start.at is not None else course.rounds[:0]
     return int(following[_ROUNDS_AFTER_EXIT]) if following.size > _ROUNDS_AFTER_EXIT else len(course)
 
@@ -240,7 +241,7 @@ def _peak(course: SenderCourse, start: StartUp) -> Estimate:
 
 
 def _overshoot(course: SenderCourse, path: SeenPath, trips: RoundTrips, start: StartUp) -> Estimate:
-    """Peak beyond BDP + buffer, as howdah/measure/overshoot.py defines it."""
+    """The peak beyond BDP + buffer, as howdah/measure/overshoot.py defines it."""
     if not (path.rate.known and path.buffer.known and trips.base_ns.known and course.of_sender):
         return absent("rate, base round trip or buffer is not known")
     assert path.rate.value is not None and path.buffer.value is not None and trips.base_ns.value is not None
@@ -259,13 +260,14 @@ def _segments_per_ack(seen: Seen) -> float | None:
 
 
 def _timeouts(course: SenderCourse, trips: RoundTrips) -> int:
-    """Silences of a round trip and 200 ms (TCP_RTO_MIN) with data outstanding, behind which something is sent again."""
+    """Number of silences of a round trip plus 200 ms (TCP_RTO_MIN) with data outstanding, followed by a
+    retransmission."""
     silent = np.flatnonzero(np.diff(course.time_ns) >= int(trips.base_ns.value or 0) + 200_000_000)
     return int(np.isin(silent, np.unique(np.maximum(course.again, 0))).sum())
 
 
 def fitting_algorithms(course: SenderCourse, start: StartUp, trips: RoundTrips) -> tuple[list[str], str]:
-    """Algorithms that kernels have and that fit, the likeliest first; and why."""
+    """The algorithms of kernels that fit, the likeliest first, and why."""
     if start.cause == BBR_DRAIN and start.sure:
         return ["bbr"], "it paces, and what was in flight fell to a third of its rate without a timeout"
     if start.cause in (ACK_TRAIN, DELAY) and start.sure:
@@ -288,7 +290,7 @@ def fitting_algorithms(course: SenderCourse, start: StartUp, trips: RoundTrips) 
 
 
 def _add_notes(found: Explained, connection: TapConnection, seen: Seen, trips: RoundTrips) -> None:
-    """Notes on the recording, and reasons of what is not known."""
+    """Add notes on the recording, and the reasons why some facts are not known."""
     if trips.is_split and trips.handshake_ns is not None:
         found.notes.append(
             f"the handshake took {trips.handshake_ns / 1e6:.1f} ms, the data's round trip at least "

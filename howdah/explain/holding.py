@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What held a flow back, in shares of its time, by what a capture shows.
+"""What held a flow back, in shares of its time, as a capture shows it.
 
-The kinds and their order are those of howdah/measure/held.py, as far as packets tell them: nobody sees the congestion
-window or the send buffer from outside. What that module reads off the kernel is here read off the flight, and what
-fits no kind is ``unknown``.
+The kinds and their order are those of howdah/measure/held.py, as far as packets show them: the congestion window and
+the send buffer are invisible from outside. That module reads the kernel's state; this one infers it from the flight,
+and time that fits no kind is ``unknown``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS = tuple(HeldBy)
 
 
 def holding_of(seen: Seen, course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPath) -> Holding | None:
-    """Shares of the time from the first to the last ACK; None with too few ACKs."""
+    """Return the shares of the time from the first to the last ACK; None with too few ACKs."""
     if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
     took = np.diff(course.time_ns)
@@ -91,7 +91,7 @@ def _codes(course: SenderCourse, trips: RoundTrips, start: StartUp, path: SeenPa
 
 
 def _at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
-    """Whether the last round trip delivered 90 % of the path's rate."""
+    """Whether the last round trip delivered 90 % of the path's rate, at each ACK."""
     if path.rate.value is None:
         return np.zeros(len(course), bool)
     window = np.maximum(_smoothed(course, trips), 1)
@@ -102,7 +102,8 @@ def _at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
 
 
 def _maybe_at_rate(course: SenderCourse, trips: RoundTrips, path: SeenPath) -> Flags:
-    """Where the path's rate is not known: whether there was a queue, so that the flow may have gone at it."""
+    """Whether there was a queue at each ACK while the path's rate is not known, so that the flow may have reached
+    it."""
     if path.rate.value is not None or not trips.ack.size:
         return np.zeros(len(course), bool)
     queue = np.interp(course.time_ns, course.time_ns[trips.ack], trips.queue_ns)
@@ -117,7 +118,7 @@ def _smoothed(course: SenderCourse, trips: RoundTrips) -> np.ndarray:
 
 
 def _lacks_data(course: SenderCourse) -> Flags:
-    """Whether much less is in flight than was there a moment ago, and nothing was lost: the application had no data."""
+    """Whether much less is in flight than shortly before without a loss, because the application had no data."""
     flight = course.flight.astype(np.float64)
     step = 64
     recent = np.array([flight[max(at - step, 0) : at + 1].max() for at in range(0, flight.size, step)] or [0.0])

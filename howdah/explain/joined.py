@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of one connection at several taps, joined: where packets were lost, how long each leg took, and what
-dropped them.
+"""Join recordings of one connection at several taps: where packets were lost, how long each leg took, and what dropped
+packets on it.
 
-Two taps around a loss show what one cannot: the delay of the packets next to it, without the rest of the path.
+Two taps on both sides of a loss show the delay of the packets next to it, without the rest of the path.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _USUAL = (0.2, 0.8)  # what chance takes meets queues like any other packet
 
 @dataclass(frozen=True)
 class Leg:
-    """From one tap to the next, in the direction of the data. ``near`` and ``far`` name their files."""
+    """The path between two neighbouring taps, in the direction of the data. ``near`` and ``far`` name their files."""
 
     near: str
     far: str
@@ -55,7 +55,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Joined:
-    """One connection, its taps from the sender on."""
+    """One connection at several taps, in order from the sender."""
 
     name: str
     files: list[str]
@@ -63,8 +63,8 @@ class Joined:
 
 
 def join(files: list[list[Explained]]) -> list[Joined]:
-    """Connections that several taps saw, by the flows of each file. What a leg shows about the cause of the losses
-    replaces what one tap supposed."""
+    """Return the connections that several taps saw, given the flows of each file. What a leg shows about the cause of
+    losses replaces what a single tap supposed."""
     left = [(number, flow) for number, flows in enumerate(files) for flow in flows if flow.parts is not None]
     found: list[Joined] = []
     while left:
@@ -87,7 +87,7 @@ def _parts(flow: Explained) -> tuple[Seen, RoundTrips]:
 
 
 def _is_same(first: tuple[int, Explained], other: tuple[int, Explained]) -> bool:
-    """Whether both are one connection at two taps. A hop may have rewritten the address of an end."""
+    """Whether both are one connection at two taps. A hop may have rewritten the address of one end."""
     mine, theirs = _parts(first[1])[0], _parts(other[1])[0]
     if (first[0], mine.connection.tap) == (other[0], theirs.connection.tap):
         return False
@@ -97,7 +97,7 @@ def _is_same(first: tuple[int, Explained], other: tuple[int, Explained]) -> bool
 
 
 def _distance_from_sender(flow: Explained) -> float:
-    """How far the tap is from the sender."""
+    """The least delay in ns between the sender and the tap, there and back."""
     trips = _parts(flow)[1]
     return float("inf") if trips.near_ns is None else float(trips.near_ns)
 
@@ -119,8 +119,8 @@ def _leg(near: Explained, far: Explained) -> Leg | None:
 
 
 def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[LossBy | None, str, Bucket | None]:
-    """What dropped packets between two taps: where the queue of the leg was as long as it ever was, a queue; at flat
-    delay where a bucket of tokens was empty, a policer; at any delay and any rate, chance."""
+    """What dropped packets between two taps: a queue if the leg's queue was at its longest; a policer if a token bucket
+    was empty; chance if losses came at any delay and any rate."""
     lost = np.flatnonzero(data.lost)
     if not lost.size:
         return None, "", None
@@ -152,7 +152,8 @@ def _dropper(data: Matched, clocks: Clocks, step_ns: int) -> tuple[LossBy | None
 
 
 def _link_rate(data: Matched) -> float | None:
-    """What the leg lets through of packets that come one behind the other, in bits a second."""
+    """The leg's rate in bits per second, by the spacing of packets that follow one another; None if they are too
+    few."""
     there = np.flatnonzero(data.passed)
     spacing = np.diff(data.far_ns[there])
     good = (spacing > 0) & (np.diff(there) == 1)
@@ -166,7 +167,7 @@ def _share(value: float) -> str:
 
 
 def _share_verdict(flows: list[Explained], joined: Joined) -> None:
-    """Where one leg lost packets, and says by what, every tap's flow says that."""
+    """If exactly one leg lost packets and shows why, take its verdict for the flow of every tap."""
     lossy = [leg for leg in joined.legs if leg.lost]
     if len(lossy) != 1 or lossy[0].loss_by is None:
         return
@@ -176,7 +177,7 @@ def _share_verdict(flows: list[Explained], joined: Joined) -> None:
 
 
 def leg_sentence(leg: Leg) -> str:
-    """Where packets were lost."""
+    """Say how many packets were lost on the leg and why."""
     total = counted(leg.data.near_ns.size, "packet")
     between = f"between {leg.near} and {leg.far}"
     if not leg.lost:
@@ -185,7 +186,7 @@ def leg_sentence(leg: Leg) -> str:
 
 
 def leg_rows(leg: Leg) -> list[tuple[str, str]]:
-    """A leg in words, each with its name."""
+    """Rows (name, text) that describe a leg."""
     total = leg.data.near_ns.size
     lost = f"{leg.lost} of {total} packets" + (f": {leg.loss_words}" if leg.lost and leg.loss_words else "")
     rows = [("lost there", lost)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the first byte of a packet to its TCP header: link layers, tags, labels and tunnels, many packets in one step.
+"""Find the TCP header of packets: link layers, tags, labels and tunnels, for many packets in one step.
 
-Link types are those of tcpdump.org/linktypes.html. A tunnel's inner packet counts: the flow is what it carries.
+Link types are those of tcpdump.org/linktypes.html. A tunnel's inner packet counts, because it belongs to the flow.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ def is_known_link(link: int) -> bool:
 
 @dataclass(frozen=True)
 class FoundTcp:
-    """TCP segments of a batch: ``row`` in the batch, where the IP and the TCP header begin, and where data here end.
+    """The TCP segments of a batch: their ``row`` in the batch, where the IP header and the TCP header begin, and where
+    the captured data end.
 
-    ``link_bytes``: what the outermost link layer takes of the packet. ``more_bytes``: what further fragments of IPv4
-    carry of it.
+    ``link_bytes`` is the size of the outermost link layer, ``more_bytes`` what further IPv4 fragments carry of the
+    packet.
     """
 
     row: Integers
@@ -79,7 +80,7 @@ class _Walk:
     fragments: list[tuple[Integers, Integers]] = field(default_factory=list)  # rows, and where IP begins in each
 
     def with_bytes(self, rows: Integers, count: int) -> Integers:
-        """Those of which so many bytes are here; the others end."""
+        """Return the rows with this many bytes left; the walk ends for the others."""
         short = self.cursor[rows] + count > self.end[rows]
         self.state[rows[short]] = -1
         return rows[~short]
@@ -91,7 +92,7 @@ class _Walk:
         return self.octet(rows, at) << 8 | self.octet(rows, at + 1)
 
     def little(self, rows: Integers, at: int, size: int) -> Integers:
-        """The number that so many bytes hold, the least of them first."""
+        """The little-endian number in this many bytes."""
         found = np.zeros(rows.size, np.int64)
         for number in range(size):
             found |= self.octet(rows, at + number) << 8 * number
@@ -103,7 +104,8 @@ class _Walk:
 
 
 def find_tcp(batch: PacketBatch) -> FoundTcp:
-    """The TCP segments of a batch. Of fragments the first one has the header, and the others count to it."""
+    """Find the TCP segments of a batch. The first fragment of a datagram has the header; the others add to its
+    bytes."""
     count = batch.places.size
     walk = _Walk(
         batch.data,
@@ -148,7 +150,7 @@ def find_tcp(batch: PacketBatch) -> FoundTcp:
 
 
 def _more(walk: _Walk) -> Integers:
-    """For each packet the bytes that other fragments of its datagram carry, as far as they are in the batch."""
+    """For each packet, the bytes that other fragments of its datagram carry, as far as they are in the batch."""
     firsts: dict[bytes, tuple[int, int]] = {}
     ends: dict[bytes, int] = {}
     for rows, begins in walk.fragments:
@@ -167,7 +169,7 @@ def _more(walk: _Walk) -> Integers:
 
 
 def _type(walk: _Walk, rows: Integers) -> None:
-    """A field that names the protocol behind it; SLL2 has 18 bytes of its own between them."""
+    """Read an EtherType. In SLL2 it is followed by 18 bytes of that header."""
     rows = walk.with_bytes(rows, 2)
     kind = walk.pair(rows, 0)
     after = np.where(walk.protocol[rows] == 1, 20, 2)
@@ -191,19 +193,19 @@ def _ppp(walk: _Walk, rows: Integers) -> None:
 
 
 def _ppi(walk: _Walk, rows: Integers) -> None:
-    """Per-packet information of Windows' and others' Wi-Fi captures: its length, and the link type behind it."""
+    """Skip per-packet information, as in Wi-Fi captures on Windows: it has its length and the following link type."""
     rows = walk.with_bytes(rows, 8)
     _continue_at_link(walk, rows, walk.little(rows, 2, 2), walk.little(rows, 4, 4))
 
 
 def _pktap(walk: _Walk, rows: Integers) -> None:
-    """What macOS puts in front of each packet of its pktap interface: the same, in other places."""
+    """Skip the header of macOS' pktap interface: it has its length and the following link type."""
     rows = walk.with_bytes(rows, 12)
     _continue_at_link(walk, rows, walk.little(rows, 0, 4), walk.little(rows, 8, 4))
 
 
 def _continue_at_link(walk: _Walk, rows: Integers, length: Integers, link: Integers) -> None:
-    """On to the link layer that is behind a header of this length."""
+    """Continue at the link layer that follows a header of this length."""
     walk.state[rows] = -1
     sound = (length >= 8) & (length <= walk.end[rows] - walk.cursor[rows])
     for each in (_NULL, _LINK_ETHERNET, _RAW_OLD, _LOOP, _RAW):
@@ -244,7 +246,7 @@ def _ip(walk: _Walk, rows: Integers) -> None:
 
 
 def _protocol(walk: _Walk, rows: Integers) -> Integers:
-    """Step over what is not TCP; those that are at a TCP header, which end here."""
+    """Step over headers other than TCP; return the rows that have reached a TCP header."""
     kind = walk.protocol[rows]
     walk.state[rows] = -1
     tcp = rows[kind == _TCP]

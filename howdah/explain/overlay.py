@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorded flow and its twin's run, one over the other: how far apart they are, and what the twin does not explain.
+"""Compare a recorded flow with its twin's run: how far apart they are, and what the twin does not explain.
 
-The distance of two curves is the mean of their difference over the mean of the recorded one, at the times that the
-recording names; the flow's distance is the largest of its curves. The times lie closer together where it starts.
+The distance of two curves is their mean difference divided by the mean of the recorded one, at the times of the
+recording, which are closer together at the start. The distance of a flow is the largest of its curves.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
 
 @dataclass(frozen=True)
 class Overlay:
-    """One run over the recording. ``distances`` has a share for each name of :data:`CURVES`, none without a course.
+    """One run compared with the recording. ``distances`` are shares by the names of :data:`CURVES`, empty without a
+    course.
 
-    ``unlike`` says in words what the run does otherwise than the recorded flow.
+    ``unlike`` says in words how the run differs from the recorded flow.
     """
 
     run: str
@@ -67,7 +68,7 @@ class Overlay:
 
 
 def overlays(recorded: RecordedSection, runs: list[Run]) -> list[Overlay]:
-    """Of each run that counts, the nearest first."""
+    """Compare each run that counts; the nearest comes first."""
     found = [_overlay(recorded, run) for run in runs if run.counts and run.plan is not None]
     return sorted(found, key=lambda each: len(each.unlike) if each.distance is None else each.distance)
 
@@ -86,7 +87,8 @@ def _overlay(recorded: RecordedSection, run: Run) -> Overlay:
 def compared(
     run: str, recorded: RecordedSection, values: Mapping[str, object], reproduced: FlowPoints | None
 ) -> Overlay:
-    """``values`` are the measures of the run's flow by name, ``reproduced`` its course at the recorded times."""
+    """Compare one run. ``values`` are the measures of its flow by name, ``reproduced`` its course at the recorded
+    times."""
     unlike = list(_measure_differences(recorded, values))
     if recorded.course is None:
         return Overlay(run, {}, unlike, None, None)
@@ -155,7 +157,7 @@ def _curve_differences(mine: FlowPoints, theirs: FlowPoints, distances: dict[str
 
 
 def _departure(mine: Reals, theirs: Reals) -> int | None:
-    """The first of some points in a row at which they are apart by more than is alike, to one side."""
+    """The first of several points in a row that differ by more than :data:`ALIKE` to the same side; None without."""
     apart = np.sign(theirs - mine) * (np.abs(theirs - mine) > ALIKE * np.maximum(mine, float(mine.mean())))
     for at in range(apart.size - _LASTS + 1):
         if apart[at] and (apart[at : at + _LASTS] == apart[at]).all():
@@ -164,7 +166,7 @@ def _departure(mine: Reals, theirs: Reals) -> int | None:
 
 
 def overlay_lines(overlay: Overlay, others: int, open_fields: list[str]) -> list[str]:
-    """Lines for a terminal; ``open_fields`` are what the recording leaves open."""
+    """Lines for a terminal; ``open_fields`` are the fields that the recording leaves open."""
     what = f"twin ({overlay.run}, the nearest of {others + 1})" if others else "twin"
     lines = []
     if overlay.distance is not None:
@@ -194,7 +196,7 @@ def _template() -> Any:
 
 
 def write_overlay(name: str, found: list[Overlay], target: Path) -> Path:
-    """Write the page of the nearest run at ``target``; the others are rows of its table. Raises HowdahError."""
+    """Write the page of the nearest run at ``target``; its table lists all runs. Raise HowdahError if that fails."""
     nearest = found[0]
     page = _template().render(
         title=visible(name),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lets segments go beside ACKs: whether a sender paces, and where one like BBR ends its start-up by draining the
-queue that it made; and where the application had nothing more to send.
+"""What releases segments other than ACKs: pacing, and an application that writes piece by piece. Also where a sender
+like BBR drains the queue of its start-up, and where the application ran out of data.
 
-There all that had left was acknowledged, and the next data came later. A congestion window lets segments go for those
-that arrive, whatever ended its growth; so does a window that one ACK answers as a whole.
+An application ran out of data where everything sent was acknowledged and the next data left later. A congestion window
+releases data when ACKs arrive, however its growth ended.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, a
 
 
 def is_paced(seen: Seen, trips: RoundTrips) -> bool:
-    """Whether new segments leave though no ACK came: by the sender's own stamps, later than the first one that echoes
-    the same ACK. Without stamps, at the sender alone, by the time since the last ACK."""
+    """Whether new segments leave without an ACK: by the sender's own stamps, later than the first segment that echoes
+    the same ACK; without stamps, and only at the sender, by the time since the last ACK."""
     sent = seen.sent
     fresh = np.flatnonzero(sent.kind == NEW)[_OPENING:_PACED_SAMPLE]
     if fresh.size < _OPENING:
@@ -42,8 +42,8 @@ def is_paced(seen: Seen, trips: RoundTrips) -> bool:
 
 
 def drain_begin(course: SenderCourse) -> int | None:
-    """Of a sender like BBR: the ACK at which it begins to send much less than is delivered, while more is in flight
-    than later. In a recovery it sends what is delivered."""
+    """The ACK at which a sender like BBR begins to send much less than is delivered, with more in flight than later;
+    None without one. In a recovery a sender sends as much as is delivered."""
     flight = course.flight
     part = int(_DRAIN_PART * flight.max())
     begin = int(np.argmax(flight >= _DRAINED * flight.max()))
@@ -57,7 +57,7 @@ def drain_begin(course: SenderCourse) -> int | None:
 
 
 def stays_empty(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether the queue that the start-up made was gone soon after, as where a sender like BBR drains it."""
+    """Whether the queue of the start-up was gone soon after and stayed so, as after BBR's drain."""
     queue, when = trips.queue_ns, course.time_ns[trips.ack]
     if not queue.size:
         return False
@@ -66,7 +66,8 @@ def stays_empty(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
 
 
 def rate_stood(course: SenderCourse, at: int) -> bool:
-    """Whether a round before the exit delivered no more than 1.25 times that before: three such rounds end it."""
+    """Whether the last round before the exit delivered less than 1.25 times the one before; three such rounds end BBR's
+    start-up."""
     number = course.round_of(at)
     if number < 3:
         return False
@@ -82,7 +83,7 @@ _ROUNDS_APART = 2  # a piece may last for so many
 
 
 def waits_for_data(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
-    """Whether each ACK was of the last byte that had left, and the application was waited for behind it."""
+    """Whether each ACK acknowledged the last byte sent, and the next data left noticeably later."""
     near = 0 if trips.at == SENDER else trips.near_ns or 0
     following = np.searchsorted(seen.sent.top, course.una_after, side="right")
     left = seen.sent.time_ns[np.minimum(following, seen.sent.time_ns.size - 1)]
@@ -92,7 +93,8 @@ def waits_for_data(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags
 
 
 def ran_out_of_data(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether that is so when what had left by an ACK is acknowledged, and nothing was sent again until then."""
+    """Whether the sender waits for data when everything sent by an ACK is acknowledged, without a retransmission until
+    then."""
     row = int(np.searchsorted(course.una_after, course.nxt[at]))
     again = course.again[course.again >= at]
     if row >= len(course) or (again.size and int(again.min()) <= row):
@@ -101,15 +103,15 @@ def ran_out_of_data(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int
 
 
 def in_last_flight(seen: Seen, course: SenderCourse, trips: RoundTrips) -> Flags:
-    """ACKs from the last data that left to the one behind which the application was waited for."""
+    """Whether each ACK is among those of a last flight before the sender waited for data."""
     ends = waits_for_data(seen, course, trips)
     last = np.unique(course.nxt[ends])
     return np.isin(course.nxt, last)
 
 
 def written_in_pieces(seen: Seen, course: SenderCourse) -> Flags:
-    """ACKs around which the application writes piece by piece: a new segment that is not full leaves where nothing more
-    waits. Whole segments that leave steadily are those of a sender that paces, or of such an application."""
+    """Whether the application writes piece by piece around each ACK: a new segment leaves that is not full because no
+    more data wait. Full segments that leave steadily may be paced or written in that rhythm."""
     sent, found = seen.sent, np.zeros(len(course), bool)
     if seen.narrowed_bytes is not None or not course.of_sender:
         return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path by what a capture shows of it: its rate, its buffer where that was filled, the sender's interface, and how
+"""The path of a flow, as a capture shows it: its rate, its buffer if that was filled, the sender's interface, and how
 much its delay varies.
 """
 
@@ -29,11 +29,11 @@ _SAME_RATE = 1.3  # factor to the path's rate: an interface that seems slower ma
 
 @dataclass(frozen=True)
 class SeenPath:
-    """``rate``, ``sender_interface`` in bits a second with all headers of an Ethernet frame; ``buffer`` in bytes.
+    """``rate`` and ``sender_interface`` are in bits per second of whole Ethernet frames, ``buffer`` in bytes.
 
-    ``delay_variation_ns`` is how much longer the delay became without a queue. ``losses`` counts segments that were
-    lost; ``loss_by`` is what dropped them: queue, policer, random, None where nothing tells, and ``loss_words`` why.
-    ``payload_share`` is that of data in a full frame. ``policer`` is the bucket of one where it shows.
+    ``delay_variation_ns`` is how much the delay grew without a queue. ``losses`` counts lost segments; ``loss_by`` is
+    what dropped them, None if unknown, and ``loss_words`` says why; ``policer`` is its bucket, if known.
+    ``payload_share`` is the payload's share of a full frame.
     """
 
     rate: Estimate
@@ -68,8 +68,8 @@ def path_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenPath:
 
 
 def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: float, per_ack: float) -> Estimate:
-    """How far the first segments of the first rounds, which cannot make a queue, are above the base: the delay itself
-    varies."""
+    """How far the first samples of the first rounds, which cannot make a queue, exceed the base: variation of the delay
+    itself."""
     base = trips.base_ns.value
     if base is None or rate.value is None or not trips.ack.size or not course.of_sender:
         return absent("the rate of the path is not known")
@@ -95,15 +95,15 @@ def _variation(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: f
 
 
 def _segments_per_ack(course: SenderCourse) -> float:
-    """Segments for an ACK that acknowledges something."""
+    """Mean number of segments per ACK that acknowledges new data."""
     steps = np.diff(course.una_after, prepend=course.una[:1])
     steps = steps[steps > 0]
     return float(steps.mean()) / course.mss_bytes if steps.size else 0.0
 
 
 def _most_queued_bytes(course: SenderCourse, trips: RoundTrips, rate: Estimate, frame: float) -> float:
-    """The most that the queue may have held: what was delivered while a segment was on its way, beyond the BDP, and no
-    more than its delay lets through. Behind a link, or a receiver, that stood still a delay tells nothing."""
+    """The most that the queue may have held: what was delivered during a segment's round trip beyond the BDP, and at
+    most what its delay lets through. While link or receiver stood still, delays do not count."""
     base = trips.base_ns.value
     if rate.value is None or base is None or not trips.ack.size:
         return float("inf")
@@ -117,7 +117,8 @@ def _most_queued_bytes(course: SenderCourse, trips: RoundTrips, rate: Estimate, 
 
 
 def _buffer(losses: SeenLosses, trips: RoundTrips, found: SeenRate, per_ack: float, most_bytes: float) -> Estimate:
-    """``most_bytes``: the queue held no more of this flow."""
+    """The buffer in bytes if a full queue dropped packets, else a lower bound. ``most_bytes`` bounds what the queue
+    held of this flow."""
     rate = found.estimate
     most = float(trips.queue_ns.max()) if trips.queue_ns.size else 0.0
     if rate.value is None:
@@ -147,7 +148,7 @@ def _buffer(losses: SeenLosses, trips: RoundTrips, found: SeenRate, per_ack: flo
 
 
 def _interface(seen: Seen, trips: RoundTrips, frame: float, rate: Estimate) -> Estimate:
-    """How closely full segments follow one another where they leave."""
+    """The rate of the sender's interface, by the spacing of full segments that leave together."""
     if trips.at != SENDER:
         return absent("the tap was not at the sender: the path has spaced the segments")
     sent = seen.sent

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time-sequence pictures: of a flow what was sent, sent again, acknowledged, SACKed, and the receive window; of a leg
-the delays there and back, of packets that passed and those that were lost.
+"""Draw the time-sequence picture of a flow (sent, sent again, acknowledged, SACKed, receive window), and the delays of
+a leg in both directions, with its losses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEGEND = list(SERIES)
 
 @dataclass(frozen=True)
 class ShownPicture:
-    """``keys`` are samples of what is drawn, with their names."""
+    """A picture; ``keys`` are its legend: a sample of each series, and its name."""
 
     title: str
     drawing: Markup
@@ -42,7 +42,7 @@ class ShownPicture:
 
 
 def shown(title: str, panel: Panel, sizes: Sequence[Size]) -> ShownPicture:
-    """The panel in each size, with its legend."""
+    """Draw a panel in each size, with its legend."""
     drawing = "".join(panel_svg(panel, size, panel.title) for size in sizes)
     lines = sorted(panel.lines, key=lambda line: _LEGEND.index(line.label) if line.label in SERIES else 0)
     keys = [(key(line.style, line.look or "line"), line.label) for line in lines]
@@ -51,7 +51,7 @@ def shown(title: str, panel: Panel, sizes: Sequence[Size]) -> ShownPicture:
 
 
 def time_sequence(flow: Explained, part: str) -> Panel | None:
-    """None where there are no packets, or the start-up is the whole flow."""
+    """The time-sequence panel of a flow; None if there are no packets, or if the start-up is the whole flow."""
     if flow.parts is None:
         return None
     seen, trips, course, start = flow.parts
@@ -100,9 +100,9 @@ def time_sequence(flow: Explained, part: str) -> Panel | None:
 
 
 def leg_pictures(leg: Leg) -> list[Panel | None]:
-    """That of the data, and that of the ACKs where both taps have them. Times are those of the near tap's clock.
+    """The panels of the data and, if both taps have them, of the ACKs. Times are those of the near tap's clock.
 
-    None where nothing was lost and the delay is the same all the time: a line at zero shows nothing.
+    None stands for a direction without a loss whose delay does not vary.
     """
     data = leg.data
     begin, end_s = int(data.near_ns[0]), max(float(np.ptp(data.near_ns)) / 1e9, 1e-3)

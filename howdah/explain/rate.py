@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rate of the path, by what a capture shows as delivered while there was a queue."""
+"""The rate of the path, by what was delivered while there was a queue."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _MOST_WANDER = 0.1  # of the time that a stretch lasts
 
 @dataclass(frozen=True)
 class SeenRate:
-    """``estimate`` in bits a second, with all headers of an Ethernet frame. ``wander_ns``: how far deliveries strayed
-    from it while there was a queue, because the delay varied."""
+    """``estimate`` is in bits per second of whole Ethernet frames. ``wander_ns`` is how far deliveries strayed from it
+    during a queue because the delay varied."""
 
     estimate: Estimate
     wander_ns: float
 
 
 def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
-    """What ACKs and SACK report as delivered while there was a queue all the time; where the delay varies as well, in
-    the longest such stretch; of a flow without a queue, the spacing that the path gave to segments that left
-    together."""
+    """Estimate the path's rate: from what ACKs and SACK report as delivered in stretches with a queue; if the delay
+    varies too, from the longest such stretch; without a queue, from the spacing that the path gave to segments that
+    left together."""
     frame = frame_share(seen)
     unreported = _unreported(seen, course)
     queue = np.where(unreported, np.nan, _queue_at_acks(course, trips))
@@ -81,16 +81,16 @@ def rate_of(seen: Seen, course: SenderCourse, trips: RoundTrips) -> SeenRate:
 
 
 def _in_bunches(found: Estimate, course: SenderCourse, frame: float, used: Flags) -> bool:
-    """Whether most of the ACKs that a rate rests on come sooner than the path lets one segment through: an interface or
-    a link gathers them, and their spacing is its own."""
+    """Whether most ACKs that a rate is based on arrive closer together than the path can deliver one segment: an
+    interface or a link gathers them, and their spacing is not the path's."""
     assert found.value is not None
     gaps = np.diff(course.time_ns)[(np.diff(course.una_after) > 0) & used[1:]]
     return bool(gaps.size) and float((gaps < _AT_ONCE * course.mss_bytes * frame * 8e9 / found.value).mean()) > _MOST
 
 
 def _is_even(found: Estimate, course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> bool:
-    """Whether a few segments at a time come at the rate, too, or too few of them to tell. Behind a queue they do. A
-    window that a varying delay holds back comes in bursts, at a rate that only its mean has."""
+    """Whether a few segments at a time also come at the rate, or are too few to tell. After a queue they do. A window
+    that is limited by a varying delay comes in bursts, which have the rate only on average."""
     assert found.value is not None
     segment_ns = course.mss_bytes * frame * 8e9 / found.value
     steps = np.diff(course.una_after, prepend=course.una[:1])
@@ -111,7 +111,8 @@ def _are_disjoint(one: Estimate, other: Estimate) -> bool:
 
 
 def _widened(long: Estimate, short: Estimate) -> Estimate:
-    """Where a varying delay sets them apart: it moves the mean of a long time least, and its interval holds both."""
+    """The long estimate with an interval that holds both, for estimates that a varying delay sets apart: it affects the
+    mean of a long time least."""
     low, high = min(long.low or 0.0, short.low or 0.0), max(long.high or 0.0, short.high or 0.0)
     return Estimate(long.value, low, high, long.how)
 
@@ -123,7 +124,7 @@ def _width(found: Estimate) -> float:
 def _from_short_stretches(
     course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
 ) -> tuple[Estimate | None, str]:
-    """From stretches that agree, or why there are none."""
+    """The rate from stretches that agree, or why there is no rate."""
     reason = "there was no queue for long enough: the path may be faster than the flow ever was"
     for packets, least, agree in _STRETCHES:
         got, took = _stretches(course, queue > busy_ns(trips), packets, frame)
@@ -148,7 +149,8 @@ def _from_short_stretches(
 
 
 def _stretches(course: SenderCourse, busy: Flags, packets: int, frame: float) -> tuple[Reals, Integers]:
-    """Bits (of 1e-9) and ns of stretches of so many segments that do not overlap, each with a queue all the time."""
+    """The bits (times 1e9) and ns of stretches of this many segments that do not overlap, each with a queue
+    throughout."""
     calm = np.concatenate([[0], np.cumsum(~busy)])
     until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
     rows = np.flatnonzero(until < len(course))
@@ -161,8 +163,8 @@ def _stretches(course: SenderCourse, busy: Flags, packets: int, frame: float) ->
 def _from_longest_stretch(
     course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float
 ) -> tuple[Estimate | None, float]:
-    """From the longest time with a queue that a varying delay does not feign; and how far deliveries wandered from
-    their rate, in ns, because the delay varied."""
+    """The rate from the longest time with a queue that exceeds the variation of the delay; and how far deliveries
+    strayed from that rate, in ns."""
     got, took = _stretches(course, queue > busy_ns(trips), _STRETCHES[0][0], frame)
     if took.size < _FEW:
         return None, 0.0
@@ -190,9 +192,9 @@ def _from_longest_stretch(
 
 
 def _from_bursts(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: float) -> tuple[Estimate | None, Flags]:
-    """The spacing that the path gave to segments that left closer together, and the ACKs that it rests on: the round
-    trip grew by most of the time that they took. Of a few segments each, so that the first window is enough; of more
-    where stamps are coarse."""
+    """The rate from the spacing that the path gave to segments that left closer together, and the ACKs used: the round
+    trip grew by most of the time that the segments took. Start with few segments, so that the first window is enough,
+    and take more where stamps are coarse."""
     for packets in _BURSTS_PACKETS:
         until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
         rows = np.flatnonzero(until < len(course))
@@ -218,8 +220,8 @@ def _from_bursts(course: SenderCourse, trips: RoundTrips, queue: Reals, frame: f
 
 
 def _lower_bound(course: SenderCourse, trips: RoundTrips, unreported: Flags, frame: float) -> float | None:
-    """What was delivered at most in four round trips or more: the path is at least as fast. ACKs come together by as
-    much as round trips differ, at most. Where nobody knows what was delivered, nothing begins."""
+    """The most that was delivered in four round trips or more: the path is at least as fast. ACKs may be closer
+    together by as much as round trips differ. Times without reports on deliveries are left out."""
     starts = course.rounds
     if not trips.rtt_ns.size:
         return None
@@ -235,15 +237,15 @@ def _lower_bound(course: SenderCourse, trips: RoundTrips, unreported: Flags, fra
 
 
 def _unreported(seen: Seen, course: SenderCourse) -> Flags:
-    """ACKs behind which nobody knows what was delivered: in a repair, where the capture has no block of SACK."""
+    """Whether it is unknown what was delivered at each ACK: in repairs, if the capture has no SACK blocks."""
     if seen.connection.sack.size:
         return np.zeros(len(course), bool)
     return in_repair(course) | seen.acks.repeats
 
 
 def _queue_at_acks(course: SenderCourse, trips: RoundTrips) -> Reals:
-    """The queue at each ACK, in ns: that of the last sample; not a number before the first, and where that is too old,
-    as in a long repair."""
+    """The queue in ns at each ACK, by the last sample; NaN before the first one and where it is too old, as in a long
+    repair."""
     found = np.full(len(course), np.nan)
     if not trips.ack.size:
         return found
@@ -255,7 +257,7 @@ def _queue_at_acks(course: SenderCourse, trips: RoundTrips) -> Reals:
 
 
 def _mode(values: Reals) -> float:
-    """The half-sample mode: where values lie closest together (Robertson and Cryer, 1974)."""
+    """The half-sample mode: where values are closest together (Robertson and Cryer, 1974)."""
     kept = np.sort(values)
     while kept.size > 3:
         half = (kept.size + 1) // 2
@@ -268,7 +270,7 @@ def _mode(values: Reals) -> float:
 
 
 def _not_overlapping(rows: Integers, until: Integers) -> Integers:
-    """Windows that do not overlap."""
+    """Choose rows in order so that the windows from each ``row`` to ``until[row]`` do not overlap."""
     found, end = [], -1
     for row, stop in zip(rows.tolist(), until[rows].tolist(), strict=True):
         if row >= end:
@@ -278,7 +280,7 @@ def _not_overlapping(rows: Integers, until: Integers) -> Integers:
 
 
 def busy_ns(trips: RoundTrips) -> float:
-    """The least queue, in ns, that is not mistaken for none."""
+    """The shortest delay in ns beyond the base that counts as a queue."""
     base = trips.base_ns.value
     if base is None:
         base = float(trips.rtt_ns.min()) if trips.rtt_ns.size else 0.0
@@ -286,7 +288,8 @@ def busy_ns(trips: RoundTrips) -> float:
 
 
 def with_other_frame_sizes(found: Estimate, seen: Seen) -> Estimate:
-    """With room for the headers of segments of other sizes than the usual, where there are many."""
+    """Widen the interval of a rate if many segments are smaller or larger than usual, because headers are then another
+    share of their frames."""
     said = [each.mss_bytes for each in seen.connection.options.values() if each is not None and each.mss_bytes]
     full = max(seen.mss_bytes, min(said, default=0) - TIME_STAMP_BYTES * seen.has_stamps)
     sizes, counts = np.unique(np.minimum(seen.sent.end - seen.sent.begin, full), return_counts=True)
@@ -302,6 +305,6 @@ def with_other_frame_sizes(found: Estimate, seen: Seen) -> Estimate:
 
 
 def frame_share(seen: Seen) -> float:
-    """Bytes of frames for each byte of payload."""
+    """Bytes of frames per byte of payload."""
     extra = float(np.median(seen.sent.extra_bytes))
     return (seen.mss_bytes + extra) / seen.mss_bytes

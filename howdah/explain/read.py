@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns files that somebody brings into explained flows: the content of each says what it is, not its name."""
+"""Read recordings and explain their flows. The content of a file says what it is, not its name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HEAD_BYTES = 1 << 16
 
 @dataclass
 class Read:
-    """``others`` counts connections that are not shown; ``joined`` are those that several taps saw."""
+    """What was read. ``others`` counts connections that are not shown; ``joined`` are those that several taps saw."""
 
     flows: list[Explained] = field(default_factory=list)
     joined: list[Joined] = field(default_factory=list)
@@ -48,9 +48,9 @@ class Read:
 
 
 def read_files(paths: list[Path], most_flows: int, progress: Progress = no_progress) -> Read:
-    """``progress`` hears what is read of a large file, in megabytes.
+    """Read files; call ``progress`` with the megabytes read of a large one.
 
-    Raises RecordError where a file is not a recording, and HowdahError where no file has a flow.
+    Raise RecordError if a file is not a recording, and HowdahError if no file has a flow.
     """
     if len(paths) > _MOST_FILES:
         raise HowdahError(f"these are {len(paths)} files; at most {_MOST_FILES} are read at once")
@@ -69,7 +69,7 @@ def read_files(paths: list[Path], most_flows: int, progress: Progress = no_progr
 
 
 def _is_capture(path: Path, most_flows: int, read: Read) -> bool:
-    """Whether a file holds packets. What it holds else is read."""
+    """Whether a file holds packets; if not, add its flows to ``read``."""
     with open_recording(path) as file:
         head = file.read(_HEAD_BYTES)
     if not head:
@@ -154,7 +154,7 @@ SOURCE: Final = "qlog"
 
 
 def explain_qlog(data: bytes, file: str) -> tuple[list[Explained], list[str]]:
-    """The flow of a log and what is wrong with the file."""
+    """The flow of a qlog, and what is wrong with the file."""
     try:
         found = parse_qlog(data, file)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
@@ -196,7 +196,7 @@ def _exit(found: Qlog, size: int, begin_ns: int) -> ExplainedExit | None:
 
 
 def _rounds(found: Qlog, until: int) -> int:
-    """Round trips that ended before an ACK: each ends when what was sent at its begin is acknowledged."""
+    """Round trips that ended before an ACK. Each ends when what was sent by its begin is acknowledged."""
     number, end = 0, found.acks[0].sent_bytes
     for each in found.acks[:until]:
         if each.acknowledged_bytes >= end:

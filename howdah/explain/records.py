@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packets of a capture file in blocks: pcap and pcapng, in either order of bytes, stamps of any resolution. Any
-file that somebody brings is a stream of its content: plain, gzip, xz or zstd, told by how it begins.
+"""Read the packets of a capture file in blocks: pcap and pcapng, in either byte order, with stamps of any resolution.
+Files may be plain or compressed with gzip, xz or zstd, which their first bytes show.
 
-Layouts: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _DEFAULT_UNITS = 1_000_000
 
 @dataclass(frozen=True)
 class PacketBatch:
-    """Packets in ``data``, in the order of the file: where each begins, the bytes that are here, those that there were.
+    """Packets in ``data``, in the order of the file: where each begins, its bytes in the file, and its bytes on the
+    wire.
 
     ``tap`` numbers the interface that captured each; ``links`` has the link type of every tap.
     """
@@ -57,7 +58,7 @@ class PacketBatch:
 
 @dataclass
 class Problems:
-    """What is wrong with a file, in words; the packets before it are there."""
+    """What is wrong with a file, in words. The packets before the damage are read."""
 
     said: list[str] = field(default_factory=list)
 
@@ -69,7 +70,7 @@ def is_capture(head: bytes) -> bool:
 
 
 def read_batches(file: OpenedFile, problems: Problems) -> Iterator[PacketBatch]:
-    """Every packet of a capture."""
+    """Yield all packets of a capture."""
     head = file.read(4)
     first = struct.unpack("<I", head)[0]
     packets = _read_pcapng(file, head, problems) if first == _SECTION else _read_pcap(file, head, problems)
@@ -173,8 +174,8 @@ class _Pcapng:
     _stampless: bool = False
 
     def parse(self, data: bytes) -> tuple[list[_PacketRow], int, str | None]:
-        """The packets in the complete blocks of ``data``, where the rest begins, and what is wrong there, if anything
-        is."""
+        """Return the packets in the complete blocks of ``data``, where the rest begins, and what is wrong there (None:
+        nothing)."""
         found: list[_PacketRow] = []
         size, place = len(data), 0
         while place + 12 <= size:
@@ -201,7 +202,7 @@ class _Pcapng:
         return found, place, None
 
     def _begin_section(self, data: bytes, place: int) -> bool:
-        """Take over the byte order of a section header; False where it has none."""
+        """Take over the byte order of a section header; return False if it has none."""
         for order in "<>":
             if struct.unpack_from(f"{order}I", data, place + 8)[0] == _BYTE_ORDER:
                 self._order, self._section_taps = order, []
@@ -244,7 +245,7 @@ def _batch_of_pcapng(data: bytes, found: list[_PacketRow], file: _Pcapng) -> Pac
 
 
 def _clock(data: bytes, place: int, end: int, order: str) -> tuple[int, int]:
-    """Units a second of an interface's stamps, and the seconds that each is short of."""
+    """An interface's units per second, and the seconds to add to each of its stamps."""
     units, offset_s = _DEFAULT_UNITS, 0
     while place + 4 <= end:
         code, length = struct.unpack_from(f"{order}2H", data, place)
@@ -271,7 +272,7 @@ _DAMAGE = (zstandard.ZstdError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EO
 
 
 class OpenedFile:
-    """Content of one file. ``problem`` says why it ended before the file did."""
+    """The uncompressed content of one file. ``problem`` says why it ended early."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -291,11 +292,11 @@ class OpenedFile:
 
     @property
     def megabytes(self) -> tuple[int, int]:
-        """What of the file is read, and its size."""
+        """Bytes read so far and the file's size, in MB."""
         return self._file.tell() // _MEGABYTE, -(-self._size // _MEGABYTE)
 
     def read(self, most_bytes: int) -> bytes:
-        """The next bytes; fewer at the end alone. Damage ends the content and is kept in ``problem``."""
+        """Return the next bytes, fewer only at the end. Damage ends the content and is kept in ``problem``."""
         parts: list[bytes] = []
         wanted = most_bytes
         while wanted and self.problem is None:
@@ -314,7 +315,7 @@ class OpenedFile:
         return b"".join(parts)
 
     def read_all(self, most_bytes: int) -> bytes:
-        """The whole content. Raises RecordError where it is larger."""
+        """Return the whole content. Raise RecordError if it is larger."""
         content = self.read(most_bytes + 1)
         if len(content) > most_bytes:
             raise RecordError(f"its content is larger than {most_bytes} bytes", where=str(self.path))
@@ -326,7 +327,7 @@ class OpenedFile:
 
 @contextmanager
 def open_recording(path: Path) -> Iterator[OpenedFile]:
-    """The content of a file while it is read. Raises RecordError where that is not possible."""
+    """Open a file for reading its content. Raise RecordError if that fails."""
     try:
         file = OpenedFile(path)
         try:
@@ -338,7 +339,7 @@ def open_recording(path: Path) -> Iterator[OpenedFile]:
 
 
 class _Gzip:
-    """A stream of gzip that gives what comes before damage, too."""
+    """A gzip stream that returns what precedes damage."""
 
     def __init__(self, file: gzip.GzipFile) -> None:
         self._file = file
@@ -348,7 +349,7 @@ class _Gzip:
 
 
 class _Xz:
-    """A stream of xz that takes no more memory than is allowed, whatever it asks for."""
+    """An xz stream with bounded memory, whatever the file requests."""
 
     def __init__(self, file: BufferedReader) -> None:
         self._file = file

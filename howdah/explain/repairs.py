@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sender sent again: how far it reduces its window for that, by what is in flight (cubic keeps 0.7 of it, reno
-0.5); and what the receiver had, and threw away, so that it was sent again without a loss.
+"""What a sender sent again: how far it reduces its window in a repair, by what is in flight (cubic keeps 0.7 of it,
+reno 0.5); and what was sent again without a loss because the receiver had discarded it.
 
-The receiver's own ACKs show the latter. One that reports bytes by SACK and later asks for them has reneged (RFC 2018,
-section 8). One that answers what came out of order by duplicate ACKs, and then moves on only by what is sent again,
-keeps none of that.
+The receiver's ACKs show that it discards data. If it reports bytes by SACK and later asks for them, it has reneged (RFC
+2018, section 8). If it answers data out of order by duplicate ACKs, and then advances only by what is sent again, it
+keeps nothing out of order.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ACKS, _CLEAN_ACKS, _LEAST_PACKETS = 8, 4, 12
 
 @dataclass(frozen=True)
 class Repairs:
-    """``kept``: what was in flight when each repair was over, of what was when it began. ``reduces_like``: as most of
-    them do, None if none does or as many do otherwise."""
+    """``kept`` is the share of the flight that was left after each repair. ``reduces_like`` is the algorithm that most
+    of them fit, None if none does or two do equally."""
 
     kept: Reals
     reduces_like: str | None
@@ -39,7 +39,7 @@ class Repairs:
 
 
 def repairs_of(course: SenderCourse, trips: RoundTrips) -> Repairs:
-    """Of repairs without a timeout, behind which some ACKs came before the next."""
+    """Return the repairs without a timeout that are followed by some ACKs before the next repair."""
     again = np.unique(np.maximum(course.again, 0))
     longest_ns = int(trips.base_ns.value or 0) + _LEAST_TIMEOUT_NS
     found: list[float] = []
@@ -68,7 +68,8 @@ _STEP = 2  # segments: an ACK of what a receiver kept goes further
 
 @dataclass(frozen=True)
 class Discarded:
-    """How many segments were sent again that the receiver had had; ``words`` say how that shows, empty where none."""
+    """How many segments were sent again although they had arrived; ``words`` say what shows it, empty if there are
+    none."""
 
     segments: int
     words: str
@@ -89,7 +90,7 @@ def discarded_by_receiver(seen: Seen) -> Discarded:
 
 
 def _within(seen: Seen, blocks: Integers) -> int:
-    """Segments sent again that are in such blocks, which are sorted and apart."""
+    """The number of retransmitted segments inside these blocks, which are sorted and disjoint."""
     again = np.flatnonzero(np.isin(seen.sent.kind, (AGAIN, FILLS)))
     at = np.searchsorted(blocks[:, 0], seen.sent.begin[again], side="right") - 1
     inside = (at >= 0) & (seen.sent.end[again] <= blocks[np.maximum(at, 0), 1])
@@ -97,8 +98,9 @@ def _within(seen: Seen, blocks: Integers) -> int:
 
 
 def _not_kept(seen: Seen) -> int:
-    """Of a receiver without SACK: segments of each repair that duplicates answered, where no ACK of it went further
-    than what was sent again; else a hole that was filled would have let it go on to what it kept."""
+    """Segments that a receiver without SACK had received and not kept: in each repair, those that duplicate ACKs
+    answered, if no ACK went further than what was sent again. Otherwise filling a hole would have advanced it past what
+    it kept."""
     sent, acks = seen.sent, seen.acks
     again = np.flatnonzero(sent.kind == AGAIN)
     found, done = 0, 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the receiver's ACKs and blocks of SACK report together as arrived, and what as arrived twice."""
+"""What the receiver's ACKs and SACK blocks together report as received, and as received twice."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def signed(difference: int) -> int:
 
 @dataclass(frozen=True)
 class Reported:
-    """``delivered``: bytes that ACKs and SACK report together; ``top``: the highest number that SACK reports.
+    """``delivered`` are the bytes that ACKs and SACK together report, ``top`` the highest number that SACK reports.
 
-    ``doubles`` are the DSACKs; ``reneged`` has rows (left, right), apart and in order, of what was reported and later
-    asked for. ``unsent`` counts blocks of bytes that nobody had sent.
+    ``doubles`` are the DSACKs. ``reneged`` has rows (left, right), disjoint and in order, of what was reported and
+    later requested. ``unsent`` counts blocks of bytes that had not been sent.
     """
 
     delivered: Integers
@@ -111,7 +111,7 @@ class _Scoreboard:
 
 
 def _reneged(rows: Integers, lows: Integers, highs: Integers, una: Integers) -> Integers:
-    """Blocks within which a later ACK ends: a receiver that had kept them would have gone on to their end."""
+    """Blocks inside which a later ACK ends: a receiver that had kept them would have acknowledged up to their end."""
     until = np.searchsorted(una, highs)
     lost = (highs > lows) & (lows > una[rows]) & (until - 1 > rows) & (np.searchsorted(una, lows) < until)
     found: list[tuple[int, int]] = []
@@ -128,7 +128,7 @@ def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
 
 
 def _insert(blocks: list[tuple[int, int]], low: int, high: int) -> int:
-    """Add a block to blocks that lie apart, in order; the bytes by which they grow."""
+    """Add a block to disjoint sorted blocks; return the number of bytes that this adds."""
     first = bisect.bisect_left(blocks, (low, -1))
     if first and blocks[first - 1][1] >= low:
         first -= 1

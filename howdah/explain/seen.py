@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One connection as its tap saw it: the sender's data and the receiver's ACKs, as continuous numbers, without copies
-that the capture made. Each segment has its kind: new, sent again, late, or one that was lost before the tap.
+"""One connection as its tap saw it: the sender's data and the receiver's ACKs, with continuous numbers and without
+duplicates that the capture made. Each segment has a kind: new, sent again, late, or sent again after it was lost before
+the tap.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ _LATE_SHARE = 0.5  # of a round trip: what fills a hole sooner was only overtake
 
 @dataclass(frozen=True)
 class SeenSent:
-    """Segments with data, in order of time. ``place`` is that in the connection. ``kind`` is NEW, AGAIN, LATE or FILLS.
+    """Segments with data, in order of time. ``place`` is their place in the connection, ``kind`` one of NEW, AGAIN,
+    LATE and FILLS.
 
-    ``top`` is the end of all that was seen up to and with each.
+    ``top`` is the highest end seen so far, including this segment.
     """
 
     place: Integers
@@ -46,9 +48,9 @@ class SeenSent:
 
 @dataclass(frozen=True)
 class SeenAcks:
-    """The receiver's segments, in order of time. ``una`` is the highest number acknowledged up to and with each,
-    ``window_bytes`` scaled, -1 where the scale is not known; ``delivered`` adds what SACK reports. ``repeats`` are
-    those that acknowledge nothing new while data are outstanding.
+    """The receiver's segments, in order of time. ``una`` is the highest number acknowledged so far; ``window_bytes`` is
+    scaled, -1 if the scale is not known; ``delivered`` adds what SACK reports. ``repeats`` are those that acknowledge
+    nothing new while data are outstanding.
     """
 
     place: Integers
@@ -63,13 +65,12 @@ class SeenAcks:
 
 @dataclass(frozen=True)
 class Seen:
-    """``syn_ns``: stamps of SYN, SYN-ACK and the ACK that ends the handshake, where they were captured.
+    """``syn_ns`` are the stamps of SYN, SYN-ACK and the ACK that ends the handshake, if captured.
 
-    ``missing_bytes`` were acknowledged and never seen: the capture lost them. ``spurious`` segments were sent again
-    though the receiver had them (DSACK, or the echo of an earlier stamp), ``needless`` are those of them that are
-    known, as places in ``sent``. ``closed`` says whether a FIN or RST of the sender is there. ``reneged_bytes`` has
-    rows (left, right) of what SACK reported and an ACK later asked for; ``unsent_blocks`` counts blocks of what was not
-    sent.
+    ``missing_bytes`` were acknowledged and never seen: the capture lost them. ``spurious`` counts segments sent again
+    although the receiver had them (DSACK, or the echo of an earlier stamp); ``needless`` are the known ones of these,
+    as places in ``sent``. ``closed``: the sender sent a FIN or RST. ``reneged_bytes`` has rows (left, right) of what
+    SACK reported and an ACK later requested; ``unsent_blocks`` counts blocks of bytes that were not sent.
     """
 
     connection: TapConnection
@@ -89,14 +90,14 @@ class Seen:
 
     @property
     def sent_again(self) -> int:
-        """How many segments were; offloaded ones count as what they hold."""
+        """The number of retransmitted segments; an offloaded one counts as the segments that it holds."""
         again = np.isin(self.sent.kind, (AGAIN, FILLS))
         return int((-(-(self.sent.end - self.sent.begin)[again] // self.mss_bytes)).sum())
 
     @cached_property
     def narrowed_bytes(self) -> int | None:
-        """What full segments hold from the first retransmission on, where that is less than before: a path that takes
-        no larger ones any more had dropped those. None where they stay."""
+        """The payload of full segments from the first retransmission on, if it is less than before: the path had
+        dropped the larger ones. None if it is the same."""
         said = [each.mss_bytes for each in self.connection.options.values() if each is not None and each.mss_bytes]
         again = np.flatnonzero(self.sent.kind == AGAIN)
         if not said or not again.size:
@@ -110,8 +111,8 @@ class Seen:
 
 
 def seen_of(connection: TapConnection, rtt_ns: int | None = None) -> Seen | None:
-    """Read a connection; None where it has no data or nothing acknowledges them. ``rtt_ns`` helps to tell late segments
-    from those sent again, where time stamps do not."""
+    """Read a connection; None if it has no data or nothing acknowledges them. ``rtt_ns`` helps to distinguish late
+    segments from retransmitted ones where time stamps do not."""
     keep = ~_copies(connection)
     data, back = _data_and_acks(connection, keep)
     if not data.size or not back.size:
@@ -167,8 +168,8 @@ def _counted_from(base: int, numbers: Integers) -> Integers:
 
 
 def _probes(connection: TapConnection, data: Integers, back: Integers) -> Flags:
-    """Segments of one byte that ask whether the other end is there, or has room: behind an ACK of all before that byte,
-    or of the byte itself. They are no data, and no repair of a loss."""
+    """Whether each segment is a keepalive or window probe of one byte: after an ACK of everything before that byte, or
+    of the byte itself. Probes are neither data nor repairs."""
     if not (connection.column("payload_bytes")[data] == 1).any():
         return np.zeros(data.size, bool)
     last = np.searchsorted(back, data) - 1
@@ -180,7 +181,7 @@ def _probes(connection: TapConnection, data: Integers, back: Integers) -> Flags:
 
 
 def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
-    """The number of the first byte of data, where the handshake says it; else that of the first byte that is seen."""
+    """The number of the first byte of data, by the handshake; without one, the first byte seen."""
     flags, sequence = connection.column("flags"), connection.column("sequence")
     opened = np.flatnonzero(connection.ours & ((flags & SYN) != 0))
     if opened.size:
@@ -190,8 +191,8 @@ def _base(connection: TapConnection, data: Integers, back: Integers) -> int:
 
 
 def _copies(connection: TapConnection) -> Flags:
-    """Segments that the capture holds twice: equal in all that is here, with the number that IP gives each packet, at
-    almost the same time. A retransmission has another number, or another stamp of TCP."""
+    """Whether each segment is captured twice: equal in all columns, including IP identification, at almost the same
+    time. A retransmission differs in IP identification or TCP's stamp."""
     time = connection.column("time_ns")
     count = time.size
     found = np.zeros(count, bool)
@@ -217,8 +218,8 @@ def _copies(connection: TapConnection) -> Flags:
 def _time_stamps(
     connection: TapConnection, data: Integers, back: Integers
 ) -> tuple[bool, Integers, Integers, Integers]:
-    """Whether data have time stamps; the stamps of the data, their echoes, and the stamps of the ACKs. Echoes and ACKs
-    count from the ACKs' first stamp; all are zeros without stamps."""
+    """Return whether data have time stamps; the stamps of the data, their echoes, and the stamps of the ACKs. Echoes
+    and ACKs count from the ACKs' first stamp; without stamps all are zeros."""
     if not connection.column("has_stamps")[data].mean() > 0.9:
         return False, np.zeros(data.size, np.int64), np.zeros(data.size, np.int64), np.zeros(back.size, np.int64)
     stamps, echoes = connection.column("stamp"), connection.column("echo")[data]
@@ -228,7 +229,8 @@ def _time_stamps(
 
 
 def _segment_bytes(connection: TapConnection, payload: Integers) -> int:
-    """The usual full segment: what the options allow, or what most segments have; offloaded ones are multiples."""
+    """The payload of a full segment: what the options allow, or what most segments have; offloaded ones are multiples
+    of it."""
     said = [each.mss_bytes for each in connection.options.values() if each is not None and each.mss_bytes]
     stamps = bool(connection.column("has_stamps").mean() > 0.5)
     most = (min(said) if said else 65535) - (12 if stamps else 0)
@@ -277,7 +279,7 @@ def _kinds(
 
 @dataclass(frozen=True)
 class _Holes:
-    """Holes that nothing filled: begin, end, and the segment after which each was open."""
+    """Holes that nothing filled: begin, end, and the segment that opened each."""
 
     holes: list[tuple[int, int, int]]
 
@@ -288,7 +290,7 @@ class _Holes:
 def _filling(
     at: int, maker: int, time: Integers, stamp: Integers, ident: Integers, has_stamps: bool, rtt_ns: int | None
 ) -> int:
-    """Whether what fills a hole was overtaken, or sent again after it was lost."""
+    """LATE if what fills a hole was only overtaken, FILLS if it was lost and sent again."""
     if has_stamps and stamp[at] != stamp[maker]:
         return FILLS if stamp[at] > stamp[maker] else LATE
     if ident[at] and ident[maker]:
@@ -314,7 +316,7 @@ def _acks(
 
 
 def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Integers:
-    """The segments whose bytes a DSACK reports: of several the last one that had left."""
+    """The segments whose bytes a DSACK reports; of several copies, the last one sent."""
     again = np.flatnonzero(sent.kind == AGAIN)
     again = again[np.argsort(sent.begin[again], kind="stable")]
     begins = sent.begin[again]
@@ -329,8 +331,8 @@ def _sent_twice(sent: SeenSent, acks: SeenAcks, doubles: list[Double]) -> Intege
 
 
 def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) -> Integers:
-    """Segments sent again whose first ACK echoes a stamp from before that (the Eifel detection, RFC 3522): the first
-    copy had arrived."""
+    """Retransmissions whose first ACK echoes an earlier stamp (the Eifel detection, RFC 3522): the original had
+    arrived."""
     again = np.flatnonzero(sent.kind == AGAIN)
     first = np.searchsorted(acks.una, sent.begin[again], side="right")
     good = first < acks.una.size
@@ -344,7 +346,7 @@ def _answered_before(connection: TapConnection, sent: SeenSent, acks: SeenAcks) 
 
 
 def _scale(connection: TapConnection) -> int | None:
-    """The shift of the receiver's window; None where no SYN says it."""
+    """The shift of the receiver's window; None if no SYN was captured that tells it."""
     sender, receiver = connection.options["sender"], connection.options["receiver"]
     for said in (sender, receiver):
         if said is not None and said.scale is None:
@@ -353,7 +355,7 @@ def _scale(connection: TapConnection) -> int | None:
 
 
 def _top_before(sent: SeenSent, places: Integers) -> Integers:
-    """The end of all data seen before each place in the capture."""
+    """The end of all data seen before each of these places in the capture."""
     at = np.searchsorted(sent.place, places) - 1
     return np.where(at >= 0, sent.top[np.maximum(at, 0)], sent.begin[0])
 

@@ -37,12 +37,12 @@ COLUMNS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class TcpColumns:
-    """``columns`` as :data:`COLUMNS`; ``key`` tells connections apart, ``from_first`` which end sent a segment.
+    """``columns`` as :data:`COLUMNS`; ``key`` identifies the connection, ``from_first`` which end sent a segment.
 
     ``extra_bytes`` is what the Ethernet frame has beside the payload. ``sack`` has rows (segment, left, right) in the
-    order of the options, ``syn`` rows (segment, MSS, scale, SACK permitted, whole), -1 without the option; whole is 0
-    where the capture cut the options. ``ip`` is where
-    the IP header of each begins, ``ports`` has that of the source in the upper half.
+    order of the options; ``syn`` has rows (segment, MSS, scale, SACK permitted, whole), -1 without the option, and
+    whole is 0 if the capture cut the options. ``ip`` is where each IP header begins; ``ports`` has the source port in
+    the upper half.
     """
 
     columns: dict[str, npt.NDArray[np.generic]]
@@ -58,7 +58,7 @@ class TcpColumns:
 
 
 def read_segments(batch: PacketBatch, found: FoundTcp) -> TcpColumns:
-    """The TCP segments of a batch; those whose header length is no possible one are left out."""
+    """Read the TCP segments of a batch; those with an impossible header length are left out."""
     octets = batch.data
     header = (octets[found.tcp + 12] >> 4).astype(np.int64) * 4
     good = header >= 20
@@ -127,7 +127,7 @@ def _options(octets: Octets, tcp: Integers, header: Integers, options_end: Integ
 def _keys(
     octets: Octets, ip: Integers, six: npt.NDArray[np.bool_], ports: Integers
 ) -> tuple[npt.NDArray[np.uint64], Integers]:
-    """One number for each connection, whoever sends, and which of its ends did."""
+    """One number for each connection, the same in both directions, and which of its ends sent each segment."""
     source = np.where(six, 0, big_endian(octets, ip + np.where(six, 0, 12), 4)).astype(np.uint64)
     target = np.where(six, 0, big_endian(octets, ip + np.where(six, 0, 16), 4)).astype(np.uint64)
     wide = np.flatnonzero(six)

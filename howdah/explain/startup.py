@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a flow grew, where its start-up ended, and why, from what it had in flight at each ACK.
+"""How a flow grew, where its start-up ended, and why, from what was in flight at each ACK.
 
-In slow start each byte that is acknowledged lets two go, so that D = flight - acknowledged stays where it began; behind
-the exit D falls by what is acknowledged. The exit is the last ACK at which D is where it was.
+In slow start each acknowledged byte releases two, so D = flight - acknowledged stays constant; after the exit D falls
+by what is acknowledged. The exit is the last ACK at which D has not fallen.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ GROWING = "it was still growing when the capture ended"
 
 @dataclass(frozen=True)
 class Round:
-    """``sent_bytes`` in one round trip, ``flight_bytes`` when it began, ``time_ns`` on the clock of the capture."""
+    """One round trip: ``sent_bytes`` during it, ``flight_bytes`` at its begin, and ``time_ns`` on the clock of the
+    capture."""
 
     time_ns: int
     flight_bytes: int
@@ -53,11 +54,11 @@ class Round:
 
 @dataclass(frozen=True)
 class StartUp:
-    """``at`` is the ACK of the exit (its place in the course), None where the flow did not leave; ``why_not`` says why.
+    """``at`` is the ACK of the exit (its place in the course), None if the flow did not leave; ``why_not`` says why.
 
-    ``cause`` is one of howdah.measure.cause.CAUSES; ``evidence`` says in words what it rests on; ``sure`` is whether
-    nothing else explains it. ``growth`` is the usual ratio of two rounds. ``end`` is the ACK where growth ended, exit
-    or not; ``limit`` what ended it without an exit.
+    ``cause`` is one of howdah.measure.cause.CAUSES, ``evidence`` what it is based on, in words; ``sure`` means that
+    nothing else explains the exit. ``growth`` is the usual ratio of two rounds. ``end`` is the ACK at which growth
+    ended, with or without an exit, and ``limit`` what ended it without one.
     """
 
     rounds: list[Round]
@@ -77,7 +78,8 @@ class StartUp:
 
 @dataclass(frozen=True)
 class SeenCause:
-    """Why a flow left: one of howdah.measure.cause.CAUSES, whether nothing else explains it, and the words for it."""
+    """Why a flow left: one of howdah.measure.cause.CAUSES; whether nothing else explains it; and the evidence in
+    words."""
 
     name: str
     sure: bool
@@ -88,8 +90,8 @@ class SeenCause:
 class _GrowthEvidence:
     """What the rules look at.
 
-    ``gain`` is D of the module's text in packets, at each ACK. ``first_repair`` is the ACK at which the first repair
-    left that was not undone, ``end`` the last ACK of growth, ``mark`` the first ACK that reports a mark of ECN.
+    ``gain`` is D in packets at each ACK. ``first_repair`` is the ACK at which the first repair left that was not
+    undone, ``end`` the last ACK of growth, and ``mark`` the first ACK that reports a mark of ECN.
     """
 
     seen: Seen
@@ -110,7 +112,7 @@ class _GrowthEvidence:
 
     @cached_property
     def paced(self) -> bool:
-        """Whether the sender paces; an application that writes piece by piece looks alike."""
+        """Whether the sender paces. An application that writes piece by piece looks alike and does not count."""
         return is_paced(self.seen, self.trips) and float(written_in_pieces(self.seen, self.course).mean()) < _MOSTLY
 
     @cached_property
@@ -132,7 +134,7 @@ class _GrowthEvidence:
 
     @property
     def known_end(self) -> int:
-        """The last ACK of growth, for rules after those of flows that did not stop growing."""
+        """The last ACK of growth; only for the rules after ``_did_not_stop``."""
         assert self.end is not None
         return self.end
 
@@ -158,7 +160,7 @@ class _GrowthEvidence:
 
 
 def start_up(seen: Seen, course: SenderCourse, trips: RoundTrips) -> StartUp:
-    """How a flow grew, where its start-up ended and why: the first rule in ``_RULES`` that gives an answer decides."""
+    """How a flow grew, where its start-up ended and why, by the first rule of ``_RULES`` that applies."""
     evidence = _GrowthEvidence(seen, course, trips)
     return next(found for rule in _RULES if (found := rule(evidence)) is not None)
 
@@ -290,8 +292,8 @@ _RULES: tuple[Callable[[_GrowthEvidence], StartUp | None], ...] = (
 
 
 def _first_repair(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
-    """The first repair that was not undone: a sender that learns that the first copy had arrived may go on as if
-    nothing had been (RFC 3522, RFC 5682)."""
+    """The first repair that was not undone. A sender that learns that the original had arrived may restore its state
+    (RFC 3522, RFC 5682)."""
     again = np.flatnonzero(np.isin(seen.sent.kind, (AGAIN, FILLS)))
     needed = ~np.isin(again, seen.needless)
     at = np.maximum(course.again, 0)
@@ -306,12 +308,12 @@ def _first_repair(seen: Seen, course: SenderCourse, gain: Reals) -> int | None:
 
 
 def _allowed_fall(course: SenderCourse, at: int) -> float:
-    """By how many packets D may be less behind a repair that was undone: half of what reduces a window."""
+    """The packets by which D may be lower after a repair that was undone: half of what reduces a window."""
     return _FEW_PACKETS + _TOLD_PACKETS + _ALLOWED_FALL * float(course.flight[at]) / course.mss_bytes
 
 
 def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
-    """Whether a timeout comes behind what was in flight at an ACK."""
+    """Whether a timeout follows what was in flight at an ACK."""
     until = int(np.searchsorted(course.una_after, course.nxt[at])) + _FEW_ACKS
     return int(np.diff(course.time_ns[at : until + 1]).max(initial=0)) >= (trips.base_ns.value or 0) + _LEAST_TIMEOUT_NS
 
@@ -319,9 +321,9 @@ def _silence_follows(course: SenderCourse, trips: RoundTrips, at: int) -> bool:
 def _left_before(
     gain: Reals, course: SenderCourse, found: Detections, loss: int, trips: RoundTrips
 ) -> tuple[int | None, bool]:
-    """Where a detector ended growth just before a loss was seen: what was acknowledged since took most of itself from
-    D. And whether all detectors that spoke had time to tell: a sender without them grows on, and one that grew on for
-    long has none."""
+    """Return the ACK at which a detector ended growth shortly before a loss showed, if D has since fallen by most of
+    what was acknowledged; and whether every detector that spoke left enough time to judge. A sender without HyStart
+    grows on after a detector, and one that grew on for long has none."""
     told, passed_over = True, 0
     exact = np.maximum.accumulate(np.where(course.exact, np.arange(len(course)), 0))
     for at in sorted({*found.trains, *found.delays}):
@@ -345,7 +347,8 @@ def _within_a_round(course: SenderCourse, trips: RoundTrips, first: int, last: i
 
 
 def _same_event_until(course: SenderCourse, trips: RoundTrips, at: int) -> int:
-    """The last ACK that is one event with another: few ACKs may be far apart."""
+    """The last ACK close enough to ``at`` to belong to the same event; at least a few ACKs, because they may be far
+    apart."""
     until = int(course.time_ns[at]) + int(_NEAR_ROUNDS * (trips.base_ns.value or 0))
     last = int(np.searchsorted(course.time_ns, until, side="right")) - 1
     return min(max(last, at + _FEW_ACKS), len(course) - 1)
@@ -372,7 +375,7 @@ def _growth(rounds: list[Round]) -> float | None:
 
 
 def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
-    """Full segments that left before the first ACK of data; None where their end is the application's."""
+    """Full segments that left before the first ACK of data; None if the application had no more to send."""
     if seen.opener is None or not len(course):
         return None
     first = int(np.argmax(course.una_after > course.una[0])) if (course.una_after > course.una[0]).any() else 0
@@ -385,10 +388,10 @@ def _initial_window(seen: Seen, course: SenderCourse) -> int | None:
 
 
 def _last_growth(gain: Reals, course: SenderCourse, first_repair: int | None) -> int | None:
-    """The last ACK at which D is where it was; None where it never falls for good before anything is sent again.
+    """The last ACK at which D has not fallen; None if D never falls for good before the first repair.
 
-    D has fallen for good where what is acknowledged without growth is a third of what is in flight. The other case: a D
-    below what the size of the ACKs explains when the first segment is sent again.
+    D has fallen for good when it is lower by a third of what is in flight. It has also fallen if, at the first repair,
+    it is lower than the size of the ACKs explains.
     """
     flight = course.flight / course.mss_bytes
     steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes
@@ -416,8 +419,8 @@ def _last_growth(gain: Reals, course: SenderCourse, first_repair: int | None) ->
 
 
 def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int | None:
-    """Where D, which falls towards the last of these ACKs, began to: before that, what was acknowledged in the last
-    packets took less than most of itself from D. A step of D alone is a pause."""
+    """The ACK at which D began to fall towards the last of these ACKs. Before it, the last packets acknowledged lowered
+    D by less than most of their number. A single step of D is a pause."""
     una = course.una[rows] / course.mss_bytes
     back = np.searchsorted(una, una - max(_KNEE_PACKETS, 3 * step))
     falls = (gain[rows[back]] - gain[rows]) >= _KNEE_SHARE * np.maximum(una - una[back], 1e-9)
@@ -430,7 +433,7 @@ def _knee(rows: Integers, gain: Reals, course: SenderCourse, step: float) -> int
 
 
 def _loss_or_timeout(evidence: _GrowthEvidence, at: int) -> str:
-    """``rto`` where the first repair follows a silence and no three duplicates, else ``loss``."""
+    """``rto`` if the first repair follows a silence without three duplicates, else ``loss``."""
     seen, course, trips = evidence.seen, evidence.course, evidence.trips
     repeats = seen.acks.repeats[max(at - 200, 0) : at + 1]
     sacked = bool((seen.acks.sack_top[max(at - 5, 0) : at + 1] > seen.acks.una[max(at - 5, 0) : at + 1]).any())
@@ -443,13 +446,14 @@ def _loss_or_timeout(evidence: _GrowthEvidence, at: int) -> str:
 
 
 def _all_sent(seen: Seen, course: SenderCourse, at: int) -> bool:
-    """Whether nothing new left behind an ACK, and the sender said that this is the end, or all was acknowledged."""
+    """Whether nothing new left after an ACK, and the sender closed or everything was acknowledged."""
     last = int(seen.sent.top[-1])
     return int(course.nxt[at]) >= last - course.mss_bytes and (seen.closed or int(course.una_after[-1]) >= last)
 
 
 def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) -> str | None:
-    """What stopped growth at an ACK without the sender's own doing."""
+    """What stopped growth at an ACK other than the sender itself: the receive window or the application; None if
+    neither."""
     if at is None:
         return None
     near = slice(at, min(at + max(20, (len(course) - at) // 20), len(course)))
@@ -469,7 +473,7 @@ def _limit(seen: Seen, course: SenderCourse, trips: RoundTrips, at: int | None) 
 
 
 def _first_mark(seen: Seen) -> int | None:
-    """The first ACK that reports a mark of ECN, where the sender says that it reduced its window."""
+    """The first ACK that reports a mark of ECN, if the sender says that it reduced its window."""
     flags = seen.connection.column("flags")
     if not (flags[seen.sent.place] & CWR).any():
         return None
@@ -480,7 +484,7 @@ def _first_mark(seen: Seen) -> int | None:
 def _detector(
     course: SenderCourse, trips: RoundTrips, found: Detections, end: int, mark: int | None, paced: bool
 ) -> SeenCause:
-    """Which detector of HyStart speaks at the exit, or whether a mark of ECN comes there."""
+    """The detector of HyStart, or the mark of ECN, that coincides with the end of growth."""
     base = trips.base_ns.value or 0
     doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
     marks = [] if mark is None else [mark]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twin of a recorded flow: a profile that reproduces its path, its ends and its size.
+"""Write the twin of a recorded flow: a profile that reproduces its path, its ends and its size.
 
-Each number has a comment that says how it was estimated and how surely; what remains open is in ``unknown:`` with its
-grid. Nothing but numbers and howdah's own words goes in: no address, no name of a file, no payload.
+Each number has a comment with how it was estimated and its interval; what stays open is in ``unknown:`` with a grid.
+The profile holds no address, no file name and no payload.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _IMMEDIATE = 10  # the kernel's initial window
 
 @dataclass(frozen=True)
 class _Unknown:
-    """A field that the recording leaves open, and the values that it may have; ``what`` says why."""
+    """A field that the recording leaves open, with the values to try; ``what`` says why it is open."""
 
     name: str
     what: str
@@ -52,7 +52,7 @@ class _Unknown:
 
 @dataclass
 class _Twin:
-    """Lines of each section of the profile, and the fields that are open."""
+    """Lines of each section of the profile, and the open fields."""
 
     path: list[str] = field(default_factory=list)
     rest: list[str] = field(default_factory=list)
@@ -81,9 +81,10 @@ class _Twin:
 
 
 def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) -> str:
-    """The profile as YAML; ``recorded`` are flows of the recording, of which some may have competed with ``flow``.
+    """Return the profile as YAML; ``recorded`` are the flows of the recording, some of which may have competed with
+    ``flow``.
 
-    Raises HowdahError where the recording has no round trip.
+    Raise HowdahError if the recording has no round trip.
     """
     if flow.base_rtt_us.value is None:
         what = f"the recording does not tell the base round trip: {flow.base_rtt_us.reason}"
@@ -117,7 +118,7 @@ def twin_text(flow: Explained, name: str, recorded: Sequence[Explained] = ()) ->
 
 
 def _head_start_s(beside: list[Competitor]) -> float:
-    """How long before the flow the first of its competitors began; 0 where that is too little to count."""
+    """How long before the flow its first competitor began; 0 if too little to count."""
     most = min(max((-each.start_s for each in beside), default=0.0), _MOST_LATER_S)
     return most if most > _LEAST_LATER_S else 0.0
 
@@ -171,7 +172,7 @@ def _add_delay_variation(twin: _Twin, varies: Estimate, rtt_us: float) -> None:
 
 
 def _add_losses(twin: _Twin, flow: Explained) -> None:
-    """What dropped packets beside the buffer: a policer, chance, or something that does not show."""
+    """Add what dropped packets apart from the buffer: a policer, chance, or something unknown."""
     if flow.policer is not None:
         policed = f"{_plain_number(flow.policer.rate_bits_per_second / 1e6, 6)} Mbit/s"
         burst = _plain_number(flow.policer.burst_bytes / 1e3, 5)
@@ -195,7 +196,7 @@ def _add_losses(twin: _Twin, flow: Explained) -> None:
 
 
 def _buffer(flow: Explained, value: float) -> str:
-    """A small one in whole packets: a part of a frame holds none."""
+    """The buffer, if small in whole packets: part of a frame holds none."""
     frame = frame_bytes((flow.mss_bytes or 1448) + STAMPED_TCP_BYTES)
     packets = max(round(value / frame), 1)
     return f"{packets} packets" if packets < _FEW_PACKETS else f"{round(value)} B"
@@ -251,7 +252,7 @@ def _add_size(twin: _Twin, flow: Explained, duration_s: float, later_s: float) -
 
 
 def _background(beside: list[Competitor], elsewhere: int, later_s: float) -> list[str]:
-    """What competed with the flow, which starts ``later_s``; nothing is claimed of it."""
+    """The flows that competed with the flow, which itself starts at ``later_s``. No claim is made about them."""
     lines = ["background: # flows between the same hosts, the same way, at the same time"] if beside else []
     for each in beside:
         algorithm = each.flow.algorithm[0] if each.flow.algorithm else "cubic"
@@ -281,7 +282,7 @@ def _reason(found: Estimate) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that YAML takes for nothing else."""
+    """Text that YAML reads as plain text."""
     return text.replace(": ", ", ").replace(" #", "")
 
 
@@ -290,7 +291,7 @@ def _whole_us(value_us: float) -> str:
 
 
 def _plain_number(value: float, digits: int = 4) -> str:
-    """With so many digits, and no separator that YAML would not read as a part of a number."""
+    """A number with this many digits, and without separators that YAML would not read as part of it."""
     if value == 0:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
@@ -302,8 +303,8 @@ _WINDOW_LIKE = 1.4  # times: two paths alike differ by less, a round of growth i
 
 
 def claim_lines(flow: Explained, duration_s: float, *, alone: bool) -> list[str]:
-    """``duration_s`` is the twin's: of what the recording had behind it nothing is claimed. Which part of a path a flow
-    gets that is not ``alone`` is chance."""
+    """The claims section, about the first ``duration_s``, which is the twin's. A flow that is not ``alone`` gets a
+    share of the path that depends on chance, so nothing is claimed about its goodput."""
     lines: list[str] = []
     leaves = flow.exit
     is_timed = "time" not in flow.unknown
@@ -350,8 +351,8 @@ _LEAST_SHARE = 0.02  # of the recorded flow's bytes; what has less is noise
 
 @dataclass(frozen=True)
 class Competitor:
-    """``start_s`` counts from the first packet of the recorded flow, and is negative where this one began before it.
-    ``ended`` says whether it ended first."""
+    """A flow that shared the path. ``start_s`` counts from the first packet of the recorded flow and is negative if
+    this one began earlier. ``ended``: it ended first."""
 
     flow: Explained
     start_s: float
@@ -359,8 +360,8 @@ class Competitor:
 
 
 def competitors(flow: Explained, flows: Sequence[Explained]) -> tuple[list[Competitor], int]:
-    """Those of ``flows`` that had the path of ``flow`` at the same time, the largest first, and how many more flows of
-    that size were there between other hosts."""
+    """Return those of ``flows`` that shared the path of ``flow`` at the same time, the largest first; and how many more
+    flows of that size ran between other hosts."""
     if flow.begins_s is None or flow.hosts is None:
         return [], 0
     names, found, elsewhere = {flow.name}, [], 0

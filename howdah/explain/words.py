@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was found out, for a terminal: a sentence of each flow, then its numbers, each with its interval; and what
-``howdah explain --json`` prints."""
+"""Explained flows as text for a terminal, a sentence and the numbers with their intervals; and the models of ``howdah
+explain --json``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAME_WIDTH = 18
 
 
 def sentence(flow: Explained) -> str:
-    """Where the start-up ended and why, what was lost, and what held the flow back."""
+    """Say where the start-up ended and why, what was lost, and what held the flow back."""
     parts = [_exit_words(flow)]
     if flow.retransmitted_packets:
         parts.append(f"retransmitted {counted(flow.retransmitted_packets, 'packet')}")
@@ -77,7 +77,7 @@ def text(flows: list[Explained], problems: list[str], others: int, joined: list[
 
 
 def rows(flow: Explained) -> Iterator[tuple[str, str]]:
-    """Each number with its name, in words."""
+    """Yield rows (name, value in words)."""
     yield ("recorded", _TAPS.get(flow.at or "", "somewhere on the path") if flow.source == "capture" else flow.source)
     options = [f"{side} {_options(said)}" for side, said in flow.options.items() if said is not None]
     if options:
@@ -191,7 +191,7 @@ class ExplainedFlow(FlowFacts):
 
 
 class LegShape(FilePart):
-    """From one tap to the next, in the direction of the data."""
+    """The path between two neighbouring taps, in the direction of the data."""
 
     near: str = Field(description="the file of the tap nearer to the sender")
     far: str
@@ -211,7 +211,7 @@ class LegShape(FilePart):
 
 
 class JoinedShape(FilePart):
-    """A connection that several taps saw, its files from the sender on."""
+    """A connection that several taps saw, with its files in order from the sender."""
 
     name: str
     files: list[str]
@@ -240,7 +240,7 @@ def _estimate_shape(found: Estimate, per: float = 1.0) -> EstimateShape:
 
 
 def shown_joined(joined: Joined) -> JoinedShape:
-    """One connection that several taps saw."""
+    """The JSON model of a connection that several taps saw."""
     return JoinedShape.made_of(joined, legs=[_leg_shape(leg) for leg in joined.legs])
 
 
